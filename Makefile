@@ -1,0 +1,52 @@
+# Each target makes the environment it needs. `make train` and `make test` are all the set-up there is.
+
+PYTHON ?= python3
+BIN = .venv/bin
+NATIVE = $(wildcard src/gradwalk/native/*.[ch])
+
+.PHONY: help train test check sanitize bench generate clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+train: .venv/installed  ## the main job: for now, relu(a·b + d) forward and backward on the engine
+	$(BIN)/python examples/01_one_neuron.py
+
+test: .venv/tested check  ## style, types, and the whole suite on both engines
+	GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto
+
+check: .venv/tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+sanitize: .venv-sanitize/installed  ## the suite under the address and undefined-behaviour sanitizers
+	tools/sanitized .venv-sanitize/bin/python -m pytest -n auto -m "not unsanitized"
+
+bench: .venv-bench/installed  ## side by side with floats, micrograd and the reference engine
+	.venv-bench/bin/python benchmarks/engine.py
+
+generate: .venv/installed  ## write what follows from the table: C header, ops.js, docs/ops.md, stubs
+	$(BIN)/python tools/generate.py
+
+clean:  ## remove environments and everything built
+	rm -rf .venv .venv-bench .venv-sanitize build dist src/gradwalk/*.so src/*.egg-info
+
+.venv/installed: pyproject.toml setup.py $(NATIVE)
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --editable .
+	@touch $@
+
+.venv/tested: .venv/installed
+	$(BIN)/pip install --quiet --editable '.[test]'
+	@touch $@
+
+.venv-sanitize/installed: pyproject.toml setup.py $(NATIVE)
+	$(PYTHON) -m venv .venv-sanitize
+	GRADWALK_SANITIZE=1 .venv-sanitize/bin/pip install --quiet '.[test]'
+	@touch $@
+
+.venv-bench/installed: pyproject.toml setup.py benchmarks/requirements.txt $(NATIVE)
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/pip install --quiet --editable . -r benchmarks/requirements.txt
+	@touch $@

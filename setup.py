@@ -1,0 +1,29 @@
+"""The C extension; everything else is in pyproject.toml. GRADWALK_SANITIZE=1 builds it with sanitizers."""
+
+import os
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+# -ffp-contract=off: a fused multiply-add would round once where the reference engine rounds twice
+flags = ["/O2", "/std:c11", "/fp:precise"] if sys.platform == "win32" else [
+    "-std=c11", "-O3", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden",
+]  # fmt: skip
+link_flags = []
+if os.environ.get("GRADWALK_SANITIZE"):
+    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
+    flags += ["-g", "-O1", *sanitizers]
+    link_flags += sanitizers
+
+native = Extension(
+    "gradwalk._native",
+    sources=["src/gradwalk/native/module.c"],  # it includes the others
+    depends=sorted(str(path) for path in Path("src/gradwalk/native").glob("*.[ch]")),
+    extra_compile_args=flags,
+    extra_link_args=link_flags,
+    # without a C compiler the package installs all the same, on the reference engine, and says so
+    optional=True,
+)
+
+setup(ext_modules=[native])

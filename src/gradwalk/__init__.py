@@ -1,0 +1,24 @@
+"""Backpropagation over plain Python numbers: readable, fast, and every gradient can be watched."""
+
+from gradwalk import copies as _copies  # these two give Value methods
+from gradwalk import higher_order as _higher_order
+from gradwalk._version import __version__
+from gradwalk.composites import (
+    cross_entropy,
+    dot,
+    layernorm,
+    log_softmax,
+    logsumexp,
+    matvec,
+    maximum,
+    mean,
+    minimum,
+    norm,
+    rmsnorm,
+    softmax,
+    sum,
+    take,
+)
+from gradwalk.engine import Value
+from gradwalk.errors import DivisionByZeroError, DomainError, RangeError, ieee
+from gradwalk.functions import *

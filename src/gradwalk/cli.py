@@ -1,0 +1,101 @@
+"""The command line: `gradwalk COMMAND`. Each command imports what it needs itself, so that --help is quick.
+
+A user's mistake is one line on stderr and status 2, never a traceback. What a command does is in its own module.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from gradwalk._version import __version__
+
+
+class OneLineErrors(click.Group):
+    """A group that reports a mistake in one line, where click would print the usage as well."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = "gradwalk",
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            status = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx else "gradwalk"
+            click.echo(f"{command}: {error.format_message().rstrip('.')}; see {command} --help", err=True)
+            sys.exit(2)
+        except click.ClickException as error:
+            click.echo(f"gradwalk: {error.format_message()}", err=True)
+            sys.exit(2)
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("gradwalk: interrupted", err=True)
+            sys.exit(130)
+        except BrokenPipeError:
+            # the reader of our output has gone (`| head`); python would complain once more when it flushes at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+@click.group(cls=OneLineErrors, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gradwalk", message="%(prog)s %(version)s")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Backpropagation over plain Python numbers.
+
+    \b
+    Run a micrograd or microgpt script on gradwalk, as it is:
+      gradwalk run script.py
+    See which engine is active, and what is installed:
+      gradwalk doctor
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@main.command(context_settings={"allow_interspersed_args": False})
+@click.option("--keep-class", is_flag=True, help="Leave a class Value that the script defines for itself.")
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def run(keep_class: bool, script: str, arguments: tuple[str, ...]) -> None:
+    """Run a script, unmodified, on gradwalk's Value.
+
+    Imports of micrograd become gradwalk, and so does a class Value with a backward() that the script or one of its
+    own modules defines; a line on stderr says so. All else is as with `python SCRIPT`: arguments, output, tracebacks,
+    exit status. SCRIPT may be a folder or a zip file with a __main__.py, or - for standard input.
+
+    \b
+    Examples:
+      gradwalk run microgpt.py
+      gradwalk run train.py --steps 100         # what follows SCRIPT is for the script
+      gradwalk run --keep-class microgpt.py     # for comparison: its own class
+    """
+    from gradwalk.run import run as run_script
+
+    run_script(script, arguments, keep_class)
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+def doctor(as_json: bool) -> None:
+    """Show the engine, the compiler and the packages that gradwalk found.
+
+    \b
+    Examples:
+      gradwalk doctor
+      gradwalk doctor --json
+    """
+    from gradwalk import doctor
+
+    click.echo(doctor.as_json()) if as_json else doctor.show()

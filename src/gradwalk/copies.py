@@ -1,0 +1,55 @@
+"""Copying and pickling of Values, for both engines, without recursion.
+
+A leaf is copied and pickled whole. An interior node is copied with its local gradients as numbers, so a copy has
+first derivatives only, and it is not pickled: what it was computed from would have to come along.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from gradwalk import engine
+
+
+def _restored_leaf(cls: Any, data: float, grad: float, label: str) -> Any:
+    leaf = cls(data, label=label)
+    leaf.grad = grad
+    return leaf
+
+
+def _number(grad: Any) -> float:
+    return grad if isinstance(grad, float) else float(grad.data)
+
+
+def _reduce(value: Any) -> Any:
+    if value._children:
+        raise TypeError(
+            f"pickle: expected a leaf, got the result of {value._op!r}; pickle its .data, or the leaves it came from"
+        )
+    return _restored_leaf, (type(value), value.data, _number(value.grad), value.label)
+
+
+def _remade(value: Any, children: tuple[Any, ...]) -> Any:
+    if not children:
+        return _restored_leaf(type(value), value.data, _number(value.grad), value.label)
+    copied = type(value)(value.data, children, value._op, value.label, local_grads=value._local_grads)
+    copied.grad = value.grad
+    return copied
+
+
+def _copy(value: Any) -> Any:
+    return _remade(value, value._children)
+
+
+def _deepcopy(value: Any, memo: dict[int, Any]) -> Any:
+    for node in value._topological_order():
+        if id(node) not in memo:
+            memo[id(node)] = _remade(node, tuple(memo[id(child)] for child in node._children))
+    return memo[id(value)]
+
+
+for _name in engine.ENGINES:
+    with suppress(ImportError):
+        _class: Any = engine.load(_name).Value
+        _class.__reduce__, _class.__copy__, _class.__deepcopy__ = _reduce, _copy, _deepcopy

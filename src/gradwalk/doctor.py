@@ -1,0 +1,169 @@
+"""`gradwalk doctor`: which engine is active and why, and what this machine has that gradwalk can use.
+
+`report()` gathers it as plain data; `as_json()` and `show()` are two ways to read it. Nothing is changed or fetched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+from importlib import metadata
+from typing import Any
+
+from gradwalk import engine
+from gradwalk._version import __version__
+
+# what `pip install gradwalk` brings, and what each extra adds
+PACKAGES = {
+    "core": ("click", "numpy", "rich", "safetensors"),
+    "draw": ("pygraphviz",),
+    "notebook": ("anywidget",),
+    "science": ("scipy",),
+}
+CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "asimd", "sve")
+
+
+def report() -> dict[str, Any]:
+    """Everything the doctor knows, ready for JSON.
+
+    >>> report()["self_test"]["passed"]
+    True
+    """
+    return {
+        "gradwalk": __version__,
+        "python": {
+            "version": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "executable": sys.executable,
+        },
+        "engine": {"name": engine.NAME, "reason": engine.REASON},
+        "native": native_extension(),
+        "compiler": compiler(),
+        "cpu": cpu(),
+        "packages": packages(),
+        "self_test": self_test(),
+    }
+
+
+def native_extension() -> dict[str, Any]:
+    """Whether the native engine can be imported, and from which file."""
+    try:
+        module = engine.load("native")
+    except ImportError as error:
+        return {"available": False, "file": None, "error": str(error)}
+    return {"available": True, "file": module.__file__, "error": None}
+
+
+def compiler() -> dict[str, Any]:
+    """The C compiler that a build of the native engine would use, and what it calls itself."""
+    configured = os.environ.get("CC") or sysconfig.get_config_var("CC") or ""
+    candidates = [*configured.split()[:1], "cc", "gcc", "clang", *(["cl"] if os.name == "nt" else [])]
+    file = next((found for found in map(shutil.which, candidates) if found), None)
+    advice = None if file else f"{how_to_get_a_compiler()}, then: pip install --force-reinstall --no-cache-dir gradwalk"
+    return {"file": file, "version": version_line(file) if file else None, "advice": advice}
+
+
+def how_to_get_a_compiler() -> str:
+    if sys.platform == "darwin":
+        return "xcode-select --install"
+    if sys.platform == "win32":
+        return "install the Visual Studio Build Tools (C++ workload)"
+    return "install gcc or clang with the system's package manager (Debian, Ubuntu: apt install gcc python3-dev)"
+
+
+def version_line(file: str) -> str | None:
+    """The first line of `COMPILER --version`; None where it does not say."""
+    try:
+        answer = subprocess.run([file, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = (answer.stdout or answer.stderr).strip().splitlines()
+    return lines[0] if lines else None
+
+
+def cpu() -> dict[str, Any]:
+    """The processor's architecture and, where Linux tells, which of the vector features it has."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            flags = next(
+                (set(line.partition(":")[2].split()) for line in file if line[:5].lower() in FLAG_LINES), set()
+            )
+    except OSError:
+        flags = set()
+    return {"machine": platform.machine(), "features": [feature for feature in CPU_FEATURES if feature in flags]}
+
+
+FLAG_LINES = ("flags", "featu")  # "flags" on x86, "Features" on ARM
+
+
+def packages() -> list[dict[str, Any]]:
+    """Each package gradwalk can use: its version, or the command that installs it."""
+    rows = []
+    for extra, names in PACKAGES.items():
+        for name in names:
+            try:
+                version = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                version = None
+            command = f"pip install {name}" if extra == "core" else f"pip install 'gradwalk[{extra}]'"
+            rows.append({"name": name, "extra": extra, "version": version, "install": None if version else command})
+    return rows
+
+
+def self_test() -> dict[str, Any]:
+    """relu(a*b + d) at 2, -3, 10, forward and backward, on the active engine."""
+    expected = [4.0, -3.0, 2.0]
+    a, b, d = engine.Value(2.0), engine.Value(-3.0), engine.Value(10.0)
+    out = (a * b + d).relu()
+    out.backward()
+    got = [out.data, a.grad, b.grad]
+    return {"passed": got == expected, "expected": expected, "got": got}
+
+
+def as_json() -> str:
+    return json.dumps(report(), indent=2)
+
+
+def lines(found: dict[str, Any]) -> list[tuple[str, str, bool]]:
+    """The report as rows to read: what, the finding, and whether it is as it should be."""
+    python, native, cc, test = found["python"], found["native"], found["compiler"], found["self_test"]
+    features = " ".join(found["cpu"]["features"])
+    out, da, db = (f"{number:g}" for number in test["got"])
+    rows = [
+        ("gradwalk", found["gradwalk"], True),
+        ("python", f"{python['version']} ({python['implementation']}), {python['executable']}", True),
+        ("engine", f"{found['engine']['name']}: {found['engine']['reason']}", True),
+        ("native engine", native["file"] or f"not built ({native['error']})", native["available"]),
+        ("C compiler", f"{cc['file']}: {cc['version']}" if cc["file"] else f"none; {cc['advice']}", bool(cc["file"])),
+        ("processor", f"{found['cpu']['machine']} {features}".rstrip(), True),
+    ]
+    for package in found["packages"]:
+        extra = "" if package["extra"] == "core" else f" [{package['extra']}]"
+        finding = package["version"] or f"not installed; {package['install']}"
+        rows.append((package["name"] + extra, finding, bool(package["version"])))
+    verdict = "ok" if test["passed"] else "WRONG: expected 4, -3 and 2; please report this"
+    rows.append(("self-test", f"relu(a*b + d) = {out}, its gradients -> a {da}, b {db}: {verdict}", test["passed"]))
+    return rows
+
+
+def show() -> None:
+    """Print the report: a table on a terminal (plain with NO_COLOR), `what: finding` lines anywhere else."""
+    rows = lines(report())
+    if not sys.stdout.isatty():
+        print("\n".join(f"{what}: {finding}" for what, finding, _ in rows))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for what, finding, as_it_should_be in rows:
+        mark = Text("✓", "green") if as_it_should_be else Text("✗", "yellow")
+        # Text, not markup: 'gradwalk[draw]' would lose its extra; folded, so that a command is never cut off
+        table.add_row(mark, Text(what, "bold"), Text(finding, overflow="fold"))
+    Console().print(table)

@@ -1,0 +1,58 @@
+"""Picks the engine and exports its Value: `from gradwalk.engine import Value`, as with micrograd.
+
+`GRADWALK_ENGINE=native` or `=reference` in the environment decides; otherwise the native engine is used where
+it was built, and its absence is said once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import warnings
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["ENGINES", "FUNCTIONS", "NAME", "REASON", "Value", "load", "topological_order"]
+
+ENGINES = ("native", "reference")
+
+
+def _chosen() -> tuple[str, str]:
+    """The engine's name, and why it was chosen."""
+    wanted = os.environ.get("GRADWALK_ENGINE", "")
+    if wanted:
+        if wanted not in ENGINES:
+            raise ImportError(f"GRADWALK_ENGINE: expected one of {', '.join(ENGINES)}, got {wanted!r}")
+        return wanted, f"GRADWALK_ENGINE={wanted} is set"
+    try:
+        load("native")
+    except ImportError as error:
+        warnings.warn(
+            f"gradwalk runs on its slow reference engine, the native one was not built ({error}); "
+            "install a C compiler and reinstall gradwalk, or set GRADWALK_ENGINE=reference to silence this",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return "reference", f"the native engine could not be imported ({error})"
+    return "native", "it was built with the package"
+
+
+def load(name: str) -> ModuleType:
+    """An engine's module by name: it has Value and FUNCTIONS."""
+    return importlib.import_module({"native": "gradwalk._native", "reference": "gradwalk.reference"}[name])
+
+
+NAME, REASON = _chosen()
+_module: Any = load(NAME)
+
+if TYPE_CHECKING:
+    from gradwalk._native import Value
+else:
+    Value = _module.Value
+
+FUNCTIONS: dict[str, Any] = _module.FUNCTIONS
+
+
+def topological_order(root: Value) -> list[Value]:
+    """Every node reachable from `root`, each after all of its children: the order backward() walks in reverse."""
+    return root._topological_order()

@@ -1,0 +1,122 @@
+"""What both engines say about bad input, so that the texts cannot differ; and `ieee()`, which lets it pass.
+
+The native engine calls these functions too, but only once something is wrong: the fast path never comes here.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from numbers import Real
+from typing import Any, NoReturn
+
+from gradwalk.ops import OPS, Op
+
+
+class DomainError(ValueError):
+    """An operation was given a number it is not defined for."""
+
+
+class DivisionByZeroError(DomainError, ZeroDivisionError):
+    """A division by zero; also a ZeroDivisionError, which is what plain floats raise."""
+
+
+class RangeError(DomainError, OverflowError):
+    """A finite input whose result is too large for a float; also an OverflowError, as from the math module."""
+
+
+class _Mode(threading.local):
+    ieee = False
+
+
+_mode = _Mode()
+
+
+@contextmanager
+def ieee() -> Iterator[None]:
+    """Inside, bad input gives IEEE inf and nan instead of an error, in this thread.
+
+    >>> import gradwalk
+    >>> with gradwalk.ieee():
+    ...     print(gradwalk.log(gradwalk.Value(0.0)).data)
+    -inf
+    """
+    before, _mode.ieee = _mode.ieee, True
+    try:
+        yield
+    finally:
+        _mode.ieee = before
+
+
+def check_domain(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> None:
+    """Raise unless `numbers` are in the domain of `op`; a nan passes through, as in every operation."""
+    if op.domain(*numbers) or _mode.ieee or any(map(math.isnan, numbers)):
+        return
+    kind = DivisionByZeroError if op.name == "div" else DomainError
+    advice = "clamp the input or use gradwalk.ieee()" if op.name != "clamp" else "swap them"
+    raise kind(f"{op.name}: expected {op.expected}, got {_described(op, numbers, inputs)}; {advice}")
+
+
+def check_range(op: Op, numbers: Sequence[float], out: float, inputs: Sequence[Any]) -> None:
+    """Raise if finite `numbers` gave an infinite `out`, for operations that say they can overflow."""
+    if not op.overflows or not math.isinf(out) or _mode.ieee or not all(map(math.isfinite, numbers)):
+        return
+    described = _described(op, numbers, inputs)
+    raise RangeError(f"{op.name}: the result overflows, got {described}; scale the input down or use gradwalk.ieee()")
+
+
+def _described(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> str:
+    labels = [getattr(value, "label", "") for value in inputs] + [""] * len(op.parameters)
+    parts = [
+        (f"{name} = " if len(numbers) > 1 else "") + repr(number) + (f" (node {label!r})" if label else "")
+        for name, number, label in zip(op.names, numbers, labels, strict=True)
+    ]
+    return ", ".join(parts)
+
+
+def check_op(name: str, numbers: Sequence[float], out: float, inputs: Sequence[Any]) -> None:
+    """Both checks, for the native engine, which knows operations by name."""
+    check_domain(OPS[name], numbers, inputs)
+    check_range(OPS[name], numbers, out, inputs)
+
+
+def number_from(given: Any, operation: str, beside: Any = None) -> Any:
+    """`given` as a float, NotImplemented for what may know how to handle a Value itself, else a TypeError."""
+    if isinstance(given, Real):
+        try:
+            return float(given)
+        except OverflowError:
+            raise RangeError(
+                f"{operation}: expected a number that fits a float, got an integer of {given.bit_length()} bits; "  # type: ignore[attr-defined]
+                "scale it down first"
+            ) from None
+    if beside is not None and not isinstance(given, str | bytes | complex | list | tuple | dict | set | None):
+        return NotImplemented
+    label = getattr(beside, "label", "")
+    where = f" beside node {label!r}" if label else ""
+    advice = "take its .real and .imag" if isinstance(given, complex) else "convert it to a float first"
+    shown = repr(given) if given is None or isinstance(given, str | bytes | complex) else "it"
+    kind = type(given).__name__
+    got = f"{shown} ({kind})" if shown not in ("it", "None") else shown if given is None else f"a {kind}"
+    raise TypeError(f"{operation}: expected a number or a Value, got {got}{where}; {advice}")
+
+
+def refuse_conversion(value: Any) -> NoReturn:
+    """float(v), int(v) and math.exp(v) would drop the gradient without a word."""
+    label = value.label
+    node = f"node {label!r}" if label else "a Value"
+    raise TypeError(
+        f"float: {node} does not turn into a plain number by itself, its gradient would be lost; use .data for the "
+        "number, or gradwalk's own functions (gradwalk.exp(v) or v.exp(), not math.exp(v))"
+    )
+
+
+def refuse_backward(value: Any) -> NoReturn:
+    """A node made by hand with children, but without local gradients, and no `_backward` assigned."""
+    label = f" (node {value.label!r})" if value.label else ""
+    raise TypeError(
+        f"backward: expected local_grads or an assigned _backward on the node made by hand as {value._op!r}{label}, "
+        "got neither; its children would get no gradient"
+    )

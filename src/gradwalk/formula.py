@@ -1,0 +1,512 @@
+"""The small language the rows of `ops.py` are written in.
+
+Its functions take number-likes: a float is computed with IEEE results (inf and nan, never an exception), a
+`Symbol` is written down and can be printed as C, JavaScript or LaTeX, and anything else (a `Value`) is asked to
+apply the operation itself. Rows use `+ - *`, comparisons and these functions; there is no `if`, `/` or `**`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, NoReturn
+
+# A float, a Symbol, or a Value of either engine. One row serves all of them, so no narrower type is true.
+Number = Any
+
+
+class Symbol:
+    """One node of a written-down formula: an operator or function name and its arguments."""
+
+    __slots__ = ("arguments", "head")
+
+    def __init__(self, head: str, *arguments: Symbol | float) -> None:
+        self.head = head
+        self.arguments = arguments
+
+    def _apply(self, name: str, *arguments: Number) -> Symbol:
+        return Symbol(name, *arguments)
+
+    def __add__(self, other: Number) -> Symbol:
+        return Symbol("+", self, other)
+
+    def __radd__(self, other: Number) -> Symbol:
+        return Symbol("+", other, self)
+
+    def __sub__(self, other: Number) -> Symbol:
+        return Symbol("-", self, other)
+
+    def __rsub__(self, other: Number) -> Symbol:
+        return Symbol("-", other, self)
+
+    def __mul__(self, other: Number) -> Symbol:
+        return Symbol("*", self, other)
+
+    def __rmul__(self, other: Number) -> Symbol:
+        return Symbol("*", other, self)
+
+    def __neg__(self) -> Symbol:
+        return Symbol("neg", self)
+
+    def __lt__(self, other: Number) -> Symbol:
+        return Symbol("<", self, other)
+
+    def __le__(self, other: Number) -> Symbol:
+        return Symbol("<=", self, other)
+
+    def __gt__(self, other: Number) -> Symbol:
+        return Symbol(">", self, other)
+
+    def __ge__(self, other: Number) -> Symbol:
+        return Symbol(">=", self, other)
+
+    def __and__(self, other: Number) -> Symbol:
+        return Symbol("and", self, other)
+
+    def __or__(self, other: Number) -> Symbol:
+        return Symbol("or", self, other)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a row cannot branch on a symbol: use where(condition, a, b), & and |")
+
+
+def variable(name: str) -> Symbol:
+    """A symbol that stands for itself."""
+    return Symbol(name)
+
+
+# ---------------------------------------------------------------- functions every target already has
+
+
+def _function(name: str, compute: Callable[..., float]) -> Callable[..., Number]:
+    def function(*arguments: Number) -> Number:
+        for argument in arguments:
+            if type(argument) is not float:
+                return argument._apply(name, *arguments)
+        return compute(*arguments)
+
+    function.__name__ = name
+    return function
+
+
+def _ieee(raising: Callable[[float], float], outside: Callable[[float], float]) -> Callable[[float], float]:
+    """`raising`, with `outside(x)` where Python raises and C returns inf or nan."""
+
+    def compute(x: float) -> float:
+        try:
+            return raising(x)
+        except (ValueError, OverflowError):
+            return outside(x)
+
+    return compute
+
+
+def _nan(x: float) -> float:
+    return math.nan
+
+
+def _signed_infinity(x: float) -> float:
+    return math.copysign(math.inf, x)
+
+
+def _minus_infinity_at(pole: float) -> Callable[[float], float]:
+    return lambda x: -math.inf if x == pole else math.nan
+
+
+def _rounded(to_integer: Callable[[float], int]) -> Callable[[float], float]:
+    # copysign keeps the zero's sign, as C does: ceil(-0.5) is -0.0
+    return lambda x: math.copysign(float(to_integer(x)), x) if math.isfinite(x) else x
+
+
+def _div(x: float, y: float) -> float:
+    if y != 0.0:
+        return x / y
+    if x == 0.0 or x != x:
+        return math.nan
+    return math.copysign(math.inf, x) * math.copysign(1.0, y)
+
+
+def _pow(x: float, y: float) -> float:
+    try:
+        return math.pow(x, y)
+    except (ValueError, OverflowError):
+        odd = math.fmod(y, 2.0) in (1.0, -1.0)
+        if x == 0.0 or y == math.floor(y):
+            return math.copysign(math.inf, x) if odd else math.inf
+        return math.inf if x > 0.0 else math.nan
+
+
+def _fmod(x: float, y: float) -> float:
+    try:
+        return math.fmod(x, y)
+    except ValueError:
+        return math.nan
+
+
+def _atanh(x: float) -> float:
+    return math.copysign(math.inf, x) if abs(x) == 1.0 else math.nan
+
+
+div = _function("div", _div)
+pow = _function("pow", _pow)
+fmod = _function("fmod", _fmod)
+atan2 = _function("atan2", math.atan2)
+copysign = _function("copysign", math.copysign)
+absolute = _function("abs", math.fabs)
+floor = _function("floor", _rounded(math.floor))
+ceil = _function("ceil", _rounded(math.ceil))
+exp = _function("exp", _ieee(math.exp, lambda x: math.inf))
+expm1 = _function("expm1", _ieee(math.expm1, lambda x: math.inf))
+log = _function("log", _ieee(math.log, _minus_infinity_at(0.0)))
+log1p = _function("log1p", _ieee(math.log1p, _minus_infinity_at(-1.0)))
+log2 = _function("log2", _ieee(math.log2, _minus_infinity_at(0.0)))
+log10 = _function("log10", _ieee(math.log10, _minus_infinity_at(0.0)))
+sqrt = _function("sqrt", _ieee(math.sqrt, _nan))
+sin = _function("sin", _ieee(math.sin, _nan))
+cos = _function("cos", _ieee(math.cos, _nan))
+tan = _function("tan", _ieee(math.tan, _nan))
+asin = _function("asin", _ieee(math.asin, _nan))
+acos = _function("acos", _ieee(math.acos, _nan))
+atan = _function("atan", math.atan)
+sinh = _function("sinh", _ieee(math.sinh, _signed_infinity))
+cosh = _function("cosh", _ieee(math.cosh, lambda x: math.inf))
+tanh = _function("tanh", math.tanh)
+asinh = _function("asinh", math.asinh)
+acosh = _function("acosh", _ieee(math.acosh, _nan))
+atanh = _function("atanh", _ieee(math.atanh, _atanh))
+erf = _function("erf", math.erf)
+erfc = _function("erfc", math.erfc)
+
+
+def where(condition: Number, a: Number, b: Number) -> Number:
+    """`a` where the condition holds, else `b`: the language's only branch."""
+    if isinstance(condition, Symbol):
+        return Symbol("where", condition, a, b)
+    return a if condition else b
+
+
+def equal(a: Number, b: Number) -> Number:
+    """`a` and `b` are the same number (`==` on Values would be identity)."""
+    return (a <= b) & (a >= b)
+
+
+# ---------------------------------------------------------------- functions defined by a formula of their own
+# Python's math module and C's libm disagree in the last bit here (hypot, lgamma), or one of them lacks the
+# function (cbrt before Python 3.11, digamma); one definition for all targets makes them agree.
+
+DEFINITIONS: dict[str, Callable[..., Number]] = {}
+
+
+def _defined(body: Callable[..., Number]) -> Callable[..., Number]:
+    """A function of the language that is a row of the table too: a Value records it as one node."""
+    DEFINITIONS[body.__name__] = body
+    return wraps(body)(_function(body.__name__, body))
+
+
+def _auxiliary(body: Callable[..., Number]) -> Callable[..., Number]:
+    """A function of the language that is no row: a Value runs through its formula."""
+    DEFINITIONS[body.__name__] = body
+
+    @wraps(body)
+    def function(x: Number) -> Number:
+        return Symbol(body.__name__, x) if isinstance(x, Symbol) else body(x)
+
+    return function
+
+
+@_defined
+def hypot(x: Number, y: Number) -> Number:
+    """Scaled by the larger leg, so that squares neither overflow nor vanish."""
+    a, b = absolute(x), absolute(y)
+    large, small = where(a >= b, a, b), where(a >= b, b, a)
+    ratio = div(small, large)
+    scaled = large * sqrt(1.0 + ratio * ratio)
+    degenerate = equal(large, 0.0) | equal(a, math.inf) | equal(b, math.inf)
+    return where(degenerate, a + b, scaled)
+
+
+@_defined
+def cbrt(x: Number) -> Number:
+    """A power, then one Newton step to repair its last bits."""
+    a = absolute(x)
+    guess = pow(a, 1.0 / 3.0)
+    better = guess - div(guess - div(div(a, guess), guess), 3.0)
+    return copysign(where(equal(a, 0.0) | equal(a, math.inf), a, better), x)
+
+
+@_defined
+def sigmoid(x: Number) -> Number:
+    """exp never sees a positive number, so it cannot overflow."""
+    e = exp(-absolute(x))
+    return div(where(x < 0.0, e, 1.0), 1.0 + e)
+
+
+# The Stirling series of log Gamma beyond its leading terms: B(2k) / (2k (2k-1) z^(2k-1)), k = 1, 2, …
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
+_SHIFT = 8
+
+
+@_auxiliary
+def lgamma_above_half(x: Number) -> Number:
+    """log Gamma for x ≥ 1/2: shifted up by 8 where the Stirling series would not converge yet."""
+    small = x < float(_SHIFT)
+    product = x
+    for k in range(1, _SHIFT):
+        product = product * (x + float(k))
+    z = where(small, x + float(_SHIFT), x)
+    inverse = div(1.0, z)
+    square = inverse * inverse
+    series: Number = _STIRLING[-1]
+    for coefficient in reversed(_STIRLING[:-1]):
+        series = series * square + coefficient
+    tail = series * inverse + 0.5 * math.log(2.0 * math.pi)
+    stirling = (z - 0.5) * (log(z) - 1.0) + (tail - 0.5)
+    return where(small, stirling - log(where(small, product, 1.0)), stirling)
+
+
+# (-1)^k (zeta(k) - 1) / k for k = 2, 3, …: the series of log Gamma(2 + z) beyond its linear term
+_ZETA = (
+    0.3224670334241132, -0.0673523010531981, 0.020580808427784546, -0.007385551028673986,
+    0.0028905103307415234, -0.001192753911703261, 0.0005096695247430425, -0.00022315475845357939,
+    9.945751278180853e-05, -4.492623673813314e-05, 2.050721277567069e-05, -9.439488275268397e-06,
+    4.374866789907488e-06, -2.039215753801366e-06, 9.55141213040742e-07, -4.492469198764566e-07,
+    2.1207184805554665e-07, -1.0043224823968099e-07, 4.7698101693639804e-08, -2.2711094608943164e-08,
+    1.0838659214896955e-08, -5.183475041970047e-09, 2.4836745438024785e-09, -1.1921401405860912e-09,
+    5.731367241678862e-10, -2.7595228851242334e-10, 1.330476437424449e-10, -6.4229645638381e-11,
+)  # fmt: skip
+
+
+@_auxiliary
+def lgamma_near_two(x: Number) -> Number:
+    """log Gamma for 1/2 ≤ x ≤ 5/2, with all its digits at the zeros 1 and 2."""
+    below = x < 1.5
+    z = x - where(below, 1.0, 2.0)
+    series: Number = _ZETA[-1]
+    for coefficient in reversed(_ZETA[:-1]):
+        series = series * z + coefficient
+    two = z * (series * z + (1.0 - 0.5772156649015329))  # Euler's constant
+    return where(below, two - log1p(z), two)
+
+
+@_defined
+def lgamma(x: Number) -> Number:
+    """log of |Gamma(x)|; below 1/2 by the reflection Gamma(x) Gamma(1-x) = pi / sin(pi x)."""
+    low = x < 0.5
+    y = where(low, 1.0 - x, x)
+    above = where(y < 2.5, lgamma_near_two(where(y < 2.5, y, 2.0)), lgamma_above_half(y))
+    reflected = math.log(math.pi) - log(absolute(sin_pi(x))) - above
+    return where(equal(absolute(x), math.inf), math.inf, where(low, reflected, above))
+
+
+@_auxiliary
+def sin_pi(x: Number) -> Number:
+    """sin(pi x), reduced before the multiplication by pi loses the digits."""
+    r = x - floor(x)
+    return sin(math.pi * where(r > 0.5, 1.0 - r, r))
+
+
+@_auxiliary
+def digamma(x: Number) -> Number:
+    """The derivative of log Gamma, by the same shift, series and reflection."""
+    low = x < 0.5
+    y = where(low, 1.0 - x, x)
+    small = y < float(_SHIFT)
+    steps = div(1.0, y)
+    for k in range(1, _SHIFT):
+        steps = steps + div(1.0, y + float(k))
+    z = where(small, y + float(_SHIFT), y)
+    inverse = div(1.0, z)
+    square = inverse * inverse
+    series: Number = _STIRLING[-1] * (2 * len(_STIRLING) - 1)
+    for k in reversed(range(len(_STIRLING) - 1)):
+        series = series * square + _STIRLING[k] * (2 * k + 1)
+    asymptotic = log(z) - 0.5 * inverse - series * square
+    above = where(small, asymptotic - steps, asymptotic)
+    r = x - floor(x)
+    return where(low, above - div(math.pi, tan(math.pi * where(r > 0.5, r - 1.0, r))), above)
+
+
+# ---------------------------------------------------------------- printing
+
+_COMPARISONS = {"<", "<=", ">", ">=", "and", "or"}
+_PRECEDENCE = {"or": 1, "and": 2, "<": 3, "<=": 3, ">": 3, ">=": 3, "+": 4, "-": 4, "*": 5, "div": 5, "neg": 6}
+_ATOM = 9
+
+
+@dataclass(frozen=True)
+class Target:
+    """How one output language spells numbers, operators and functions."""
+
+    infix: Mapping[str, str]
+    functions: Mapping[str, str]
+    equals: str
+    number: Callable[[float], str]
+    declare: Callable[[str, bool], str]
+
+
+def _literal(infinity: str) -> Callable[[float], str]:
+    return lambda x: repr(x) if math.isfinite(x) else infinity if x > 0.0 else f"-{infinity}"
+
+
+_C_LIKE = {"and": " && ", "or": " || ", "div": " / "} | {o: f" {o} " for o in ("+", "-", "*", "<", "<=", ">", ">=")}
+
+C = Target(
+    infix=_C_LIKE,
+    functions={"abs": "fabs"} | {name: f"formula_{name}" for name in DEFINITIONS},
+    equals="==",
+    number=_literal("INFINITY"),
+    declare=lambda name, is_condition: f"const {'int' if is_condition else 'double'} {name}",
+)
+
+_MATH = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "cos", "cosh", "exp", "expm1",
+         "floor", "log", "log10", "log1p", "log2", "sin", "sinh", "sqrt", "tan", "tanh")  # fmt: skip
+
+JAVASCRIPT = Target(
+    infix=_C_LIKE | {"fmod": " % "},
+    functions={name: f"Math.{name}" for name in _MATH},
+    equals="===",
+    number=_literal("Infinity"),
+    declare=lambda name, is_condition: f"const {name}",
+)
+
+
+def expression(formula: Number, target: Target, names: Mapping[int, str] | None = None) -> str:
+    """The formula as one expression; `names` spells the symbols (by id) that have a name already."""
+
+    def write(part: Number) -> tuple[str, int]:
+        if isinstance(part, bool):
+            return ("1" if part else "0"), _ATOM
+        if not isinstance(part, Symbol):
+            return target.number(float(part)), (_ATOM if part >= 0.0 else _PRECEDENCE["neg"])
+        if names and id(part) in names:
+            return names[id(part)], _ATOM
+        head, arguments = part.head, part.arguments
+        if not arguments:
+            return head, _ATOM
+        if head == "where":
+            condition, a, b = (enclosed(argument, 1) for argument in arguments)
+            return f"({condition} ? {a} : {b})", _ATOM
+        if head == "neg":
+            return "-" + enclosed(arguments[0], _PRECEDENCE["neg"] + 1), _PRECEDENCE["neg"]
+        if head == "and" and _is_equality(part):
+            left, right = arguments[0].arguments  # type: ignore[union-attr]
+            return f"{enclosed(left, 4)} {target.equals} {enclosed(right, 4)}", 3
+        if head in target.infix:
+            level = _PRECEDENCE.get(head, 5)
+            # the right side of every operator is enclosed at its own level: a - (b - c), a / (b * c);
+            # "and" inside "or" is enclosed too, which compilers ask for
+            sides = (3, 3) if head == "or" else (level, level + 1)
+            return enclosed(arguments[0], sides[0]) + target.infix[head] + enclosed(arguments[1], sides[1]), level
+        inside = ", ".join(enclosed(argument, 0) for argument in arguments)
+        return f"{target.functions.get(head, head)}({inside})", _ATOM
+
+    def enclosed(part: Number, level: int) -> str:
+        text, own = write(part)
+        return text if own >= level else f"({text})"
+
+    return enclosed(formula, 0)
+
+
+def statements(formulas: Sequence[Number], target: Target) -> tuple[list[str], list[str]]:
+    """The formulas as declarations of what they share, and one expression each."""
+    uses: Counter[int] = Counter()
+    order: list[Symbol] = []
+
+    def count(part: Number) -> None:
+        if isinstance(part, Symbol) and part.arguments:
+            uses[id(part)] += 1
+            if uses[id(part)] == 1:
+                for argument in part.arguments:
+                    count(argument)
+                order.append(part)
+
+    for formula in formulas:
+        count(formula)
+    names: dict[int, str] = {}
+    lines = []
+    for part in order:
+        if uses[id(part)] > 1:
+            text = expression(part, target, names)
+            names[id(part)] = f"t{len(names)}"
+            lines.append(f"{target.declare(names[id(part)], part.head in _COMPARISONS)} = {text};")
+    return lines, [expression(formula, target, names) for formula in formulas]
+
+
+_LATEX_NUMBERS = {
+    math.inf: r"\infty",
+    math.pi: r"\pi",
+    1.0 / math.log(2.0): r"\tfrac{1}{\ln 2}",
+    1.0 / math.log(10.0): r"\tfrac{1}{\ln 10}",
+    2.0 / math.sqrt(math.pi): r"\tfrac{2}{\sqrt{\pi}}",
+    math.sqrt(0.5): r"\tfrac{1}{\sqrt{2}}",
+    math.sqrt(0.5 / math.pi): r"\tfrac{1}{\sqrt{2\pi}}",
+}
+_LATEX_OPERATORS = {"+": " + ", "-": " - ", "*": r"\,", "<": " < ", "<=": r" \le ", ">": " > ", ">=": r" \ge ",
+                    "and": r" \wedge ", "or": r" \vee "}  # fmt: skip
+_LATEX_FUNCTIONS = {"log": r"\ln", "log2": r"\log_2", "log10": r"\log_{10}", "digamma": r"\psi", "sigmoid": r"\sigma",
+                    "asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan"}  # fmt: skip
+_LATEX_KNOWN = {"exp", "sin", "cos", "tan", "sinh", "cosh", "tanh"}
+_LATEX_AROUND = {
+    "div": r"\frac{%s}{%s}",
+    "pow": "{%s}^{%s}",
+    "sqrt": r"\sqrt{%s}",
+    "cbrt": r"\sqrt[3]{%s}",
+    "abs": r"\left|%s\right|",
+    "floor": r"\lfloor %s \rfloor",
+    "ceil": r"\lceil %s \rceil",
+    "hypot": r"\sqrt{{%s}^2 + {%s}^2}",
+    "fmod": r"%s \bmod %s",
+}
+
+
+def latex(formula: Number) -> str:
+    """The formula as LaTeX mathematics."""
+
+    def write(part: Number) -> tuple[str, int]:
+        if not isinstance(part, Symbol):
+            value = float(part)
+            text = _LATEX_NUMBERS.get(abs(value)) or re.sub(r"^1e-0*(\d+)$", r"10^{-\1}", format(abs(value), "g"))
+            return (text, _ATOM) if value >= 0.0 else ("-" + text, _PRECEDENCE["neg"])
+        head, arguments = part.head, part.arguments
+        if not arguments:
+            return (head if len(head) == 1 else rf"\mathit{{{head}}}"), _ATOM
+        if head == "where":
+            branches = []
+            rest: Number = part
+            while isinstance(rest, Symbol) and rest.head == "where":
+                condition, chosen, rest = rest.arguments
+                branches.append(rf"{enclosed(chosen, 0)} & {enclosed(condition, 0)}")
+            branches.append(rf"{enclosed(rest, 0)} & \text{{otherwise}}")
+            return r"\begin{cases}" + r" \\ ".join(branches) + r"\end{cases}", _ATOM
+        if head == "and" and _is_equality(part):
+            left, right = arguments[0].arguments  # type: ignore[union-attr]
+            return enclosed(left, 4) + " = " + enclosed(right, 4), 3
+        if head == "neg":
+            return "-" + enclosed(arguments[0], 5), _PRECEDENCE["neg"]
+        if head in _LATEX_OPERATORS:
+            level = _PRECEDENCE[head]
+            return enclosed(arguments[0], level) + _LATEX_OPERATORS[head] + enclosed(arguments[1], level + 1), level
+        if head in _LATEX_AROUND:
+            level = _ATOM if head in ("pow", "hypot") else 0
+            first = enclosed(arguments[0], level)
+            own = _PRECEDENCE["*" if head == "fmod" else "neg"]
+            return _LATEX_AROUND[head] % (first, *(enclosed(a, 0) for a in arguments[1:])), own
+        name = _LATEX_FUNCTIONS.get(head) or (f"\\{head}" if head in _LATEX_KNOWN else rf"\operatorname{{{head}}}")
+        return rf"{name}\left({', '.join(enclosed(a, 0) for a in arguments)}\right)", _PRECEDENCE["div"] + 1
+
+    def enclosed(part: Number, level: int) -> str:
+        text, own = write(part)
+        return text if own >= level else rf"\left({text}\right)"
+
+    return enclosed(formula, 0)
+
+
+def _is_equality(part: Symbol) -> bool:
+    sides = [a for a in part.arguments if isinstance(a, Symbol)]
+    return [s.head for s in sides] == ["<=", ">="] and all(
+        x is y for x, y in zip(sides[0].arguments, sides[1].arguments, strict=True)
+    )

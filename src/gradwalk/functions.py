@@ -1,0 +1,12 @@
+"""The table's operations as functions: on a Value they record, on plain numbers they compute.
+
+>>> sqrt(2.25)
+1.5
+"""
+
+from gradwalk.engine import FUNCTIONS
+from gradwalk.ops import OPERATORS
+
+__all__ = sorted(FUNCTIONS.keys() - OPERATORS)
+
+globals().update({name: FUNCTIONS[name] for name in __all__})

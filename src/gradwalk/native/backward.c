@@ -1,0 +1,324 @@
+/* backward(): make the order, walk it in reverse, add local gradient times gradient to every child.
+ *
+ * The order is the reference engine's: left-first, depth-first, each node after its children. Leaves hand nothing
+ * on, so they are left out of it. A bit in the node says that it has been reached; an explicit stack, not the C
+ * stack, remembers the path. */
+
+#include "value.h"
+
+typedef struct {
+    Value **nodes;
+    size_t count, room;
+} Order;
+
+/* Kept between passes, so that a training loop does not ask for the same memory again and again. */
+#define ORDER_KEPT (UINT64_C(1) << 21)
+static Order spare_order;
+static Order path;
+
+static int order_grow(Order *order)
+{
+    size_t room = order->room ? order->room * 2 : 1024;
+    Value **nodes = PyMem_RawRealloc(order->nodes, room * sizeof *nodes);
+    if (nodes == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    order->nodes = nodes;
+    order->room = room;
+    return 0;
+}
+
+static inline int order_push(Order *order, Value *node)
+{
+    if (order->count == order->room && order_grow(order) < 0)
+        return -1;
+    order->nodes[order->count++] = node;
+    return 0;
+}
+
+static Order order_take(void)
+{
+    Order order = spare_order; /* a nested backward() finds none and makes its own */
+    spare_order = (Order){NULL, 0, 0};
+    order.count = 0;
+    return order;
+}
+
+static void order_give(Order order)
+{
+    if (spare_order.nodes == NULL && order.room <= ORDER_KEPT)
+        spare_order = order;
+    else
+        PyMem_RawFree(order.nodes);
+}
+
+static void unmark(const Order *order)
+{
+    for (size_t i = 0; i < order->count; i++)
+        order->nodes[i]->link &= ~MARKED;
+}
+
+/* ---------------------------------------------------------------- the order */
+
+enum order_for {
+    PLAIN_PASS,   /* interior nodes only; gradients that start afresh are set to zero on the way */
+    CAREFUL_PASS, /* leaves as well; nothing is changed */
+    SHOWING,      /* leaves as well, and plain numbers are shown as leaves */
+};
+
+/* Whether to descend into a node: 1 for an interior node reached for the first time. A leaf has nothing below it
+ * and takes its place in the order at once, where leaves are wanted. -1: out of memory. */
+static inline int enter(Value *node, Order *order, enum order_for purpose)
+{
+    enum kind kind = kind_of(node);
+    int leaf = kind == LEAF || (kind == MANY && details_of(node)->count == 0);
+    if (leaf && purpose == PLAIN_PASS) {
+        if (node->link & CONSTANT)
+            node->grad = 0.0;
+        return 0;
+    }
+    if (node->link & MARKED)
+        return 0;
+    if (purpose == SHOWING && value_show_constant(node) < 0)
+        return -1;
+    node->link |= MARKED;
+    if (leaf)
+        return order_push(order, node);
+    if (purpose == PLAIN_PASS)
+        node->grad = 0.0;
+    if (kind == MANY)
+        details_of(node)->cursor = 0;
+    return 1;
+}
+
+/* On the path, a node's lowest bit says that its second child is still to be looked at. */
+#define SECOND_LEFT 1
+#define NODE(entry) ((Value *)((uintptr_t)(entry) & ~(uintptr_t)SECOND_LEFT))
+
+/* Every node in the order is left marked. */
+static inline int make_order(Value *root, Order *order, enum order_for purpose)
+{
+    Value *node = root, *child = root;
+    int entered = enter(root, order, purpose);
+    path.count = 0;
+    if (entered <= 0)
+        return entered;
+descend: /* node was entered just now; its children come before it */
+    switch (kind_of(node)) {
+    case TWO:
+        child = first_of(node);
+        entered = enter(child, order, purpose);
+        if (entered > 0) {
+            if (order_push(&path, (Value *)((uintptr_t)node | SECOND_LEFT)) < 0)
+                goto failed;
+            break;
+        }
+        child = node->second;
+        if (entered == 0)
+            entered = enter(child, order, purpose);
+        if (entered > 0 && order_push(&path, node) < 0)
+            goto failed;
+        break;
+    case MANY:
+        if (order_push(&path, node) < 0)
+            goto failed;
+        goto ascend;
+    default: /* one child */
+        child = first_of(node);
+        entered = enter(child, order, purpose);
+        if (entered > 0 && order_push(&path, node) < 0)
+            goto failed;
+        break;
+    }
+    if (entered > 0) {
+        node = child;
+        goto descend;
+    }
+    if (entered < 0 || order_push(order, node) < 0)
+        goto failed;
+ascend: /* back at the nodes on the path, which may have children left */
+    while (path.count > 0) {
+        Value **top = &path.nodes[path.count - 1];
+        node = NODE(*top);
+        entered = 0;
+        if (*top != node) {
+            *top = node;
+            child = node->second;
+            entered = enter(child, order, purpose);
+        }
+        else if (kind_of(node) == MANY) {
+            Details *details = details_of(node);
+            while (entered == 0 && details->cursor < details->count) {
+                child = details->children[details->cursor++];
+                entered = enter(child, order, purpose);
+            }
+        }
+        if (entered > 0) {
+            node = child;
+            goto descend;
+        }
+        path.count--;
+        if (entered < 0 || order_push(order, node) < 0)
+            goto failed;
+    }
+    return 0;
+failed:
+    node->link &= ~MARKED;
+    child->link &= ~MARKED;
+    unmark(order);
+    for (size_t i = 0; i < path.count; i++)
+        NODE(path.nodes[i])->link &= ~MARKED;
+    return -1;
+}
+
+/* ---------------------------------------------------------------- the walk */
+
+static inline int push(Value *node)
+{
+    double grad = node->grad;
+    switch (kind_of(node)) {
+    case LEAF:
+        break;
+    case ONE:
+    case ONE_NUMBER:
+    case CHILD_CONSTANT:
+        first_of(node)->grad += node->local_grads[0] * grad;
+        break;
+    case CONSTANT_CHILD:
+        first_of(node)->grad += node->local_grads[1] * grad;
+        break;
+    case TWO:
+        first_of(node)->grad += node->local_grads[0] * grad;
+        node->second->grad += node->local_grads[1] * grad;
+        break;
+    case MANY: {
+        Details *details = details_of(node);
+        if (details->local_count < details->count) {
+            Py_XDECREF(errors_call("refuse_backward", (PyObject *)node));
+            return -1;
+        }
+        for (Py_ssize_t i = 0; i < details->count; i++)
+            details->children[i]->grad += details->local_grads[i] * grad;
+        break;
+    }
+    }
+    return 0;
+}
+
+PyObject *backward_push(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    if (push((Value *)self) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Nothing in the graph can fail or run Python code. */
+static int backward_plain(Value *root)
+{
+    Order order = order_take();
+    if (make_order(root, &order, PLAIN_PASS) < 0) {
+        order_give(order);
+        return -1;
+    }
+    root->grad += 1.0;
+    int failed = 0;
+    for (size_t i = order.count; i-- > 0;) {
+        Value *node = order.nodes[i];
+        node->link &= ~MARKED;
+        if (!failed && push(node) < 0)
+            failed = 1;
+    }
+    order_give(order);
+    return failed ? -1 : 0;
+}
+
+static void start_afresh_unless_leaf(Value *node)
+{
+    if (!is_leaf(node) || node->link & CONSTANT)
+        node->grad = 0.0;
+    if (kind_of(node) == MANY && details_of(node)->grad_value != NULL) {
+        careful_nodes--;
+        Py_CLEAR(details_of(node)->grad_value);
+    }
+}
+
+static int push_by_hand(Value *node)
+{
+    if (kind_of(node) != MANY || details_of(node)->hand_written == NULL)
+        return push(node);
+    PyObject *function = details_of(node)->hand_written;
+    Py_INCREF(function); /* it may replace itself */
+    PyObject *result = PyObject_CallNoArgs(function);
+    Py_DECREF(function);
+    Py_XDECREF(result);
+    return result == NULL ? -1 : 0;
+}
+
+/* Some node somewhere has a hand-written _backward, which may raise, or a Value as its gradient: every gradient is
+ * kept before the walk, and put back if it fails. */
+static int backward_careful(Value *root)
+{
+    Order order = order_take();
+    int failed = make_order(root, &order, CAREFUL_PASS) < 0;
+    double *before = failed ? NULL : PyMem_RawMalloc((order.count + 1) * sizeof *before);
+    if (before == NULL) {
+        if (!failed)
+            PyErr_NoMemory();
+        unmark(&order);
+        order_give(order);
+        return -1;
+    }
+    unmark(&order); /* before any Python code runs: it may call backward() on these nodes */
+    for (size_t i = 0; i < order.count; i++)
+        before[i] = order.nodes[i]->grad;
+    for (size_t i = 0; i < order.count; i++)
+        start_afresh_unless_leaf(order.nodes[i]);
+    root->grad += 1.0;
+    for (size_t i = order.count; i-- > 0 && !failed;)
+        failed = push_by_hand(order.nodes[i]) < 0;
+    for (size_t i = 0; failed && i < order.count; i++)
+        order.nodes[i]->grad = before[i];
+    PyMem_RawFree(before);
+    order_give(order);
+    return failed ? -1 : 0;
+}
+
+PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
+{
+    Py_ssize_t named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    if (count + named > 1
+        || (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0), "create_graph") != 0)) {
+        PyErr_SetString(PyExc_TypeError, "backward: expected no argument but create_graph");
+        return NULL;
+    }
+    int create_graph = count + named == 1 ? PyObject_IsTrue(arguments[0]) : 0;
+    if (create_graph < 0)
+        return NULL;
+    if (create_graph)
+        return PyObject_CallMethod(self, "_backward_with_graph", NULL);
+    Value *root = (Value *)self;
+    if ((careful_nodes != 0 ? backward_careful(root) : backward_plain(root)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---------------------------------------------------------------- the order, for Python */
+
+PyObject *backward_topological_order(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    Order order = order_take();
+    PyObject *list = NULL;
+    if (make_order((Value *)self, &order, SHOWING) == 0) {
+        unmark(&order);
+        list = PyList_New((Py_ssize_t)order.count);
+    }
+    for (size_t i = 0; list != NULL && i < order.count; i++) {
+        Py_INCREF(order.nodes[i]);
+        PyList_SET_ITEM(list, (Py_ssize_t)i, (PyObject *)order.nodes[i]);
+    }
+    order_give(order);
+    return list;
+}

@@ -1,0 +1,46 @@
+/* The extension module gradwalk._native. One translation unit: the hot paths of one file inline into the others. */
+
+#include "value.h"
+
+#include "slab.c"
+#include "numbers.c"
+#include "value.c"
+#include "record.c"
+#include "backward.c"
+#include "composites.c"
+
+/* A dict name → function of the operations, for gradwalk.engine. New. */
+static PyObject *functions_by_name(PyMethodDef *functions)
+{
+    PyObject *dict = PyDict_New();
+    for (PyMethodDef *entry = functions; dict != NULL && entry->ml_name != NULL; entry++) {
+        PyObject *function = PyCFunction_New(entry, NULL);
+        if (function == NULL || PyDict_SetItemString(dict, entry->ml_name, function) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(function);
+    }
+    return dict;
+}
+
+static int module_exec(PyObject *module)
+{
+    if (value_type != NULL) {
+        PyErr_SetString(PyExc_ImportError, "gradwalk._native cannot be loaded twice in one process");
+        return -1;
+    }
+    return value_type_ready(module) < 0
+        || PyModule_AddObject(module, "FUNCTIONS", functions_by_name(record_functions)) < 0
+        || PyModule_AddObject(module, "COMPOSITES", functions_by_name(composite_functions)) < 0 ? -1 : 0;
+}
+
+static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
+
+static struct PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT, "gradwalk._native", "The fast engine: Value and its operations in C.", 0, NULL,
+    module_slots, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    return PyModuleDef_Init(&module_definition);
+}

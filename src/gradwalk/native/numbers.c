@@ -1,0 +1,90 @@
+/* From any Python object to a double, and what to say when that fails. The texts are in errors.py. */
+
+#include "value.h"
+
+static PyObject *errors; /* the module gradwalk.errors */
+
+static int errors_ready(void)
+{
+    if (errors == NULL)
+        errors = PyImport_ImportModule("gradwalk.errors");
+    return errors == NULL ? -1 : 0;
+}
+
+PyObject *errors_call(const char *function, PyObject *argument)
+{
+    return errors_ready() < 0 ? NULL : PyObject_CallMethod(errors, function, "O", argument);
+}
+
+/* The long way: NumPy scalars, fractions, integers beyond a double, and everything that is no number. */
+static int number_from_object(PyObject *given, const char *operation, Value *beside, double *number)
+{
+    if (PyFloat_Check(given)) {
+        *number = PyFloat_AS_DOUBLE(given);
+        return 1;
+    }
+    if (errors_ready() < 0)
+        return -1;
+    PyObject *known = PyObject_CallMethod(errors, "number_from", "OsO", given, operation,
+                                          beside ? (PyObject *)beside : Py_None);
+    if (known == NULL)
+        return -1;
+    int is_number = known != Py_NotImplemented;
+    if (is_number)
+        *number = PyFloat_AsDouble(known);
+    Py_DECREF(known);
+    return is_number;
+}
+
+int number_from(PyObject *given, const char *operation, Value *beside, double *number)
+{
+    /* the exact types first: asking for a subclass walks the type's ancestors */
+    if (PyFloat_CheckExact(given)) {
+        *number = PyFloat_AS_DOUBLE(given);
+        return 1;
+    }
+    if (beside != NULL && is_value(given)) {
+        *number = ((Value *)given)->data;
+        return 1;
+    }
+    if (PyLong_Check(given)) {
+        *number = PyLong_AsDouble(given);
+        if (*number != -1.0 || !PyErr_Occurred())
+            return 1;
+        PyErr_Clear();
+    }
+    return number_from_object(given, operation, beside, number);
+}
+
+/* A list of the first `count` numbers. New. */
+static PyObject *list_of(const double *numbers, Py_ssize_t count)
+{
+    PyObject *list = PyList_New(count);
+    for (Py_ssize_t i = 0; list != NULL && i < count; i++) {
+        PyObject *number = PyFloat_FromDouble(numbers[i]);
+        if (number == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, number);
+    }
+    return list;
+}
+
+int number_check(unsigned op, const double *in, double out, PyObject *const *inputs)
+{
+    Py_ssize_t count = op_inputs[op];
+    PyObject *numbers = list_of(in, count + op_parameters[op]);
+    PyObject *nodes = PyList_New(count);
+    if (errors_ready() < 0 || numbers == NULL || nodes == NULL) {
+        Py_XDECREF(numbers);
+        Py_XDECREF(nodes);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_INCREF(inputs[i]);
+        PyList_SET_ITEM(nodes, i, inputs[i]);
+    }
+    PyObject *passed = PyObject_CallMethod(errors, "check_op", "sNdN", op_names[op], numbers, out, nodes);
+    Py_XDECREF(passed);
+    return passed == NULL ? -1 : 0;
+}

@@ -1,0 +1,985 @@
+/* do not edit; made by tools/generate.py from src/gradwalk/ops.py */
+
+#ifndef GRADWALK_OPS_GENERATED_H
+#define GRADWALK_OPS_GENERATED_H
+
+#include <math.h>
+
+enum op {
+    OP_add, OP_sub, OP_mul, OP_div, OP_pow, OP_pow_number, OP_neg, OP_abs, OP_exp, OP_expm1, OP_log, OP_log1p, OP_log2, OP_log10, OP_sqrt, OP_cbrt, OP_sin, OP_cos, OP_tan, OP_asin, OP_acos, OP_atan, OP_atan2, OP_sinh, OP_cosh, OP_tanh, OP_asinh, OP_acosh, OP_atanh, OP_relu, OP_leaky_relu, OP_elu, OP_gelu, OP_silu, OP_sigmoid, OP_softplus, OP_erf, OP_erfc, OP_lgamma, OP_minimum, OP_maximum, OP_hypot, OP_fmod, OP_copysign, OP_floor, OP_ceil, OP_sign, OP_where, OP_clamp,
+    OP_COUNT
+};
+
+#define MOST_INPUTS 3
+#define MOST_NAMES 3
+
+#define FOR_EACH_OP(X) \
+    X(add, "Sum.") X(sub, "Difference.") X(mul, "Product.") X(div, "Quotient.") X(pow, "Power with a Value as the exponent.") X(pow_number, "Power by a plain number.") X(neg, "Negation.") X(abs, "Absolute value.") X(exp, "Exponential.") X(expm1, "exp(x) - 1, exact near 0.") X(log, "Natural logarithm.") X(log1p, "log(1 + x), exact near 0.") X(log2, "Logarithm to base 2.") X(log10, "Logarithm to base 10.") X(sqrt, "Square root.") X(cbrt, "Cube root, also of negative numbers.") X(sin, "Sine.") X(cos, "Cosine.") X(tan, "Tangent.") X(asin, "Inverse sine.") X(acos, "Inverse cosine.") X(atan, "Inverse tangent.") X(atan2, "Angle of the point (x, y).") X(sinh, "Hyperbolic sine.") X(cosh, "Hyperbolic cosine.") X(tanh, "Hyperbolic tangent.") X(asinh, "Inverse hyperbolic sine.") X(acosh, "Inverse hyperbolic cosine.") X(atanh, "Inverse hyperbolic tangent.") X(relu, "Rectified linear unit: the positive part of x.") X(leaky_relu, "x, scaled by `slope` below 0.") X(elu, "Exponential linear unit: x above 0, alpha (exp(x) - 1) below.") X(gelu, "Gaussian error linear unit, exact (not the tanh approximation).") X(silu, "x times its sigmoid; also called swish.") X(sigmoid, "Logistic function 1 / (1 + exp(-x)).") X(softplus, "log(1 + exp(x)), a smooth relu.") X(erf, "Error function.") X(erfc, "1 - erf(x), exact for large x.") X(lgamma, "Logarithm of the absolute value of the gamma function.") X(minimum, "The smaller of two.") X(maximum, "The larger of two.") X(hypot, "Length of the vector (x, y), without overflow on the way.") X(fmod, "Remainder with the sign of x, as C's fmod.") X(copysign, "The size of x with the sign of y.") X(floor, "Round down.") X(ceil, "Round up.") X(sign, "-1, 0 or 1.") X(where, "x where the condition is not 0, else y.") X(clamp, "x, held between two numbers.")
+
+#define FOR_EACH_ALIAS(X) \
+    X(asin, arcsin) X(acos, arccos) X(atan, arctan) X(atan2, arctan2) X(asinh, arcsinh) X(acosh, arccosh) X(atanh, arctanh)
+
+static const char *const op_names[OP_COUNT] = {"add", "sub", "mul", "div", "pow", "pow_number", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "relu", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "clamp"};
+static const char *const op_symbols[OP_COUNT] = {"+", "-", "*", "/", "**", "**n", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "ReLU", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "clamp"};
+static const char *const op_arguments[OP_COUNT] = {"x, y", "x, y", "x, y", "x, y", "x, y", "x, n", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "y, x", "x", "x", "x", "x", "x", "x", "x", "x, slope", "x, alpha", "x", "x", "x", "x", "x", "x", "x", "x, y", "x, y", "x, y", "x, y", "x, y", "x", "x", "x", "condition, x, y", "x, low, high"};
+static const unsigned char op_inputs[OP_COUNT] = {2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 1, 1, 1, 3, 1};
+static const unsigned char op_parameters[OP_COUNT] = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
+static const unsigned char op_overflows[OP_COUNT] = {0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+static const unsigned char op_default_count[OP_COUNT] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+static const double op_defaults[OP_COUNT][MOST_NAMES] = {{0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0.01}, {1.0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}};
+
+/* ---- functions defined by a formula of their own ---- */
+
+static inline double formula_hypot(double x, double y)
+{
+    const double t0 = fabs(x);
+    const double t1 = fabs(y);
+    const double t2 = (t0 >= t1 ? t0 : t1);
+    const double t3 = (t0 >= t1 ? t1 : t0) / t2;
+    return ((t2 == 0.0 || t0 == INFINITY) || t1 == INFINITY ? t0 + t1 : t2 * sqrt(1.0 + t3 * t3));
+}
+
+static inline double formula_cbrt(double x)
+{
+    const double t0 = fabs(x);
+    const double t1 = pow(t0, 0.3333333333333333);
+    return copysign((t0 == 0.0 || t0 == INFINITY ? t0 : t1 - (t1 - t0 / t1 / t1) / 3.0), x);
+}
+
+static inline double formula_sigmoid(double x)
+{
+    const double t0 = exp(-fabs(x));
+    return (x < 0.0 ? t0 : 1.0) / (1.0 + t0);
+}
+
+static inline double formula_lgamma_above_half(double x)
+{
+    const int t0 = x < 8.0;
+    const double t1 = (t0 ? x + 8.0 : x);
+    const double t2 = 1.0 / t1;
+    const double t3 = t2 * t2;
+    const double t4 = (t1 - 0.5) * (log(t1) - 1.0) + ((((((((-0.029550653594771242 * t3 + 0.00641025641025641) * t3 + -0.0019175269175269176) * t3 + 0.0008417508417508417) * t3 + -0.0005952380952380953) * t3 + 0.0007936507936507937) * t3 + -0.002777777777777778) * t3 + 0.08333333333333333) * t2 + 0.9189385332046727 - 0.5);
+    return (t0 ? t4 - log((t0 ? x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0) * (x + 5.0) * (x + 6.0) * (x + 7.0) : 1.0)) : t4);
+}
+
+static inline double formula_lgamma_near_two(double x)
+{
+    const int t0 = x < 1.5;
+    const double t1 = x - (t0 ? 1.0 : 2.0);
+    const double t2 = t1 * ((((((((((((((((((((((((((((-6.4229645638381e-11 * t1 + 1.330476437424449e-10) * t1 + -2.7595228851242334e-10) * t1 + 5.731367241678862e-10) * t1 + -1.1921401405860912e-09) * t1 + 2.4836745438024785e-09) * t1 + -5.183475041970047e-09) * t1 + 1.0838659214896955e-08) * t1 + -2.2711094608943164e-08) * t1 + 4.7698101693639804e-08) * t1 + -1.0043224823968099e-07) * t1 + 2.1207184805554665e-07) * t1 + -4.492469198764566e-07) * t1 + 9.55141213040742e-07) * t1 + -2.039215753801366e-06) * t1 + 4.374866789907488e-06) * t1 + -9.439488275268397e-06) * t1 + 2.050721277567069e-05) * t1 + -4.492623673813314e-05) * t1 + 9.945751278180853e-05) * t1 + -0.00022315475845357939) * t1 + 0.0005096695247430425) * t1 + -0.001192753911703261) * t1 + 0.0028905103307415234) * t1 + -0.007385551028673986) * t1 + 0.020580808427784546) * t1 + -0.0673523010531981) * t1 + 0.3224670334241132) * t1 + 0.42278433509846713);
+    return (t0 ? t2 - log1p(t1) : t2);
+}
+
+static inline double formula_sin_pi(double x)
+{
+    const double t0 = x - floor(x);
+    return sin(3.141592653589793 * (t0 > 0.5 ? 1.0 - t0 : t0));
+}
+
+static inline double formula_digamma(double x)
+{
+    const int t0 = x < 0.5;
+    const double t1 = (t0 ? 1.0 - x : x);
+    const int t2 = t1 < 8.0;
+    const double t3 = (t2 ? t1 + 8.0 : t1);
+    const double t4 = 1.0 / t3;
+    const double t5 = t4 * t4;
+    const double t6 = log(t3) - 0.5 * t4 - (((((((-0.4432598039215686 * t5 + 0.08333333333333333) * t5 + -0.021092796092796094) * t5 + 0.007575757575757575) * t5 + -0.0041666666666666675) * t5 + 0.003968253968253968) * t5 + -0.008333333333333333) * t5 + 0.08333333333333333) * t5;
+    const double t7 = (t2 ? t6 - (1.0 / t1 + 1.0 / (t1 + 1.0) + 1.0 / (t1 + 2.0) + 1.0 / (t1 + 3.0) + 1.0 / (t1 + 4.0) + 1.0 / (t1 + 5.0) + 1.0 / (t1 + 6.0) + 1.0 / (t1 + 7.0)) : t6);
+    const double t8 = x - floor(x);
+    return (t0 ? t7 - 3.141592653589793 / tan(3.141592653589793 * (t8 > 0.5 ? t8 - 1.0 : t8)) : t7);
+}
+
+static inline double formula_lgamma(double x)
+{
+    const double t0 = fabs(x);
+    const int t1 = x < 0.5;
+    const double t2 = (t1 ? 1.0 - x : x);
+    const double t3 = (t2 < 2.5 ? formula_lgamma_near_two((t2 < 2.5 ? t2 : 2.0)) : formula_lgamma_above_half(t2));
+    return (t0 == INFINITY ? INFINITY : (t1 ? 1.1447298858494002 - log(fabs(formula_sin_pi(x))) - t3 : t3));
+}
+
+/* ---- the 49 rows ---- */
+
+static inline double add_forward(double x, double y)
+{
+    return x + y;
+}
+
+static inline void add_local_grads(double x, double y, double out, double *local_grads)
+{
+    (void)x;
+    (void)y;
+    (void)out;
+    local_grads[0] = 1.0;
+    local_grads[1] = 1.0;
+}
+
+static inline double sub_forward(double x, double y)
+{
+    return x - y;
+}
+
+static inline void sub_local_grads(double x, double y, double out, double *local_grads)
+{
+    (void)x;
+    (void)y;
+    (void)out;
+    local_grads[0] = 1.0;
+    local_grads[1] = -1.0;
+}
+
+static inline double mul_forward(double x, double y)
+{
+    return x * y;
+}
+
+static inline void mul_local_grads(double x, double y, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = y;
+    local_grads[1] = x;
+}
+
+static inline int div_domain(double x, double y)
+{
+    (void)x;
+    return y < 0.0 || y > 0.0;
+}
+
+static inline double div_forward(double x, double y)
+{
+    return x / y;
+}
+
+static inline void div_local_grads(double x, double y, double out, double *local_grads)
+{
+    (void)x;
+    local_grads[0] = 1.0 / y;
+    local_grads[1] = -(out / y);
+}
+
+static inline int pow_domain(double x, double y)
+{
+    const double t0 = floor(y);
+    return (x > 0.0 || (x == 0.0 && y >= 0.0)) || (x < 0.0 && y == t0);
+}
+
+static inline double pow_forward(double x, double y)
+{
+    return pow(x, y);
+}
+
+static inline void pow_local_grads(double x, double y, double out, double *local_grads)
+{
+    local_grads[0] = y * (y == 0.0 && fabs(x) < 1e-300 ? 0.0 : pow(x, y - 1.0));
+    local_grads[1] = (x == 0.0 ? 0.0 : out * log(x));
+}
+
+static inline int pow_number_domain(double x, double n)
+{
+    const double t0 = floor(n);
+    return (x > 0.0 || (x == 0.0 && n >= 0.0)) || (x < 0.0 && n == t0);
+}
+
+static inline double pow_number_forward(double x, double n)
+{
+    return pow(x, n);
+}
+
+static inline void pow_number_local_grads(double x, double n, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = (n == 2.0 ? 2.0 * x : (n == 0.0 ? 0.0 : n * pow(x, n - 1.0)));
+}
+
+static inline double neg_forward(double x)
+{
+    return -x;
+}
+
+static inline void neg_local_grads(double x, double out, double *local_grads)
+{
+    (void)x;
+    (void)out;
+    local_grads[0] = -1.0;
+}
+
+static inline double abs_forward(double x)
+{
+    return fabs(x);
+}
+
+static inline void abs_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0));
+}
+
+static inline double exp_forward(double x)
+{
+    return exp(x);
+}
+
+static inline void exp_local_grads(double x, double out, double *local_grads)
+{
+    (void)x;
+    local_grads[0] = out;
+}
+
+static inline double expm1_forward(double x)
+{
+    return expm1(x);
+}
+
+static inline void expm1_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = exp(x);
+}
+
+static inline int log_domain(double x)
+{
+    return x > 0.0;
+}
+
+static inline double log_forward(double x)
+{
+    return log(x);
+}
+
+static inline void log_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = 1.0 / x;
+}
+
+static inline int log1p_domain(double x)
+{
+    return x > -1.0;
+}
+
+static inline double log1p_forward(double x)
+{
+    return log1p(x);
+}
+
+static inline void log1p_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = 1.0 / (1.0 + x);
+}
+
+static inline int log2_domain(double x)
+{
+    return x > 0.0;
+}
+
+static inline double log2_forward(double x)
+{
+    return log2(x);
+}
+
+static inline void log2_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = 1.4426950408889634 / x;
+}
+
+static inline int log10_domain(double x)
+{
+    return x > 0.0;
+}
+
+static inline double log10_forward(double x)
+{
+    return log10(x);
+}
+
+static inline void log10_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = 0.43429448190325176 / x;
+}
+
+static inline int sqrt_domain(double x)
+{
+    return x >= 0.0;
+}
+
+static inline double sqrt_forward(double x)
+{
+    return sqrt(x);
+}
+
+static inline void sqrt_local_grads(double x, double out, double *local_grads)
+{
+    (void)x;
+    local_grads[0] = 0.5 / fabs(out);
+}
+
+static inline double cbrt_forward(double x)
+{
+    return formula_cbrt(x);
+}
+
+static inline void cbrt_local_grads(double x, double out, double *local_grads)
+{
+    (void)x;
+    local_grads[0] = 1.0 / (3.0 * out * out);
+}
+
+static inline int sin_domain(double x)
+{
+    return fabs(x) < INFINITY;
+}
+
+static inline double sin_forward(double x)
+{
+    return sin(x);
+}
+
+static inline void sin_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = cos(x);
+}
+
+static inline int cos_domain(double x)
+{
+    return fabs(x) < INFINITY;
+}
+
+static inline double cos_forward(double x)
+{
+    return cos(x);
+}
+
+static inline void cos_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = -sin(x);
+}
+
+static inline int tan_domain(double x)
+{
+    return fabs(x) < INFINITY;
+}
+
+static inline double tan_forward(double x)
+{
+    return tan(x);
+}
+
+static inline void tan_local_grads(double x, double out, double *local_grads)
+{
+    (void)x;
+    local_grads[0] = 1.0 + out * out;
+}
+
+static inline int asin_domain(double x)
+{
+    return fabs(x) <= 1.0;
+}
+
+static inline double asin_forward(double x)
+{
+    return asin(x);
+}
+
+static inline void asin_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = 1.0 / sqrt((1.0 - x) * (1.0 + x));
+}
+
+static inline int acos_domain(double x)
+{
+    return fabs(x) <= 1.0;
+}
+
+static inline double acos_forward(double x)
+{
+    return acos(x);
+}
+
+static inline void acos_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = -(1.0 / sqrt((1.0 - x) * (1.0 + x)));
+}
+
+static inline double atan_forward(double x)
+{
+    return atan(x);
+}
+
+static inline void atan_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = 1.0 / (1.0 + x * x);
+}
+
+static inline double atan2_forward(double y, double x)
+{
+    return atan2(y, x);
+}
+
+static inline void atan2_local_grads(double y, double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = (x == 0.0 && y == 0.0 ? 0.0 : x / formula_hypot(y, x) / formula_hypot(y, x));
+    local_grads[1] = (x == 0.0 && y == 0.0 ? 0.0 : -(y / formula_hypot(y, x) / formula_hypot(y, x)));
+}
+
+static inline double sinh_forward(double x)
+{
+    return sinh(x);
+}
+
+static inline void sinh_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = cosh(x);
+}
+
+static inline double cosh_forward(double x)
+{
+    return cosh(x);
+}
+
+static inline void cosh_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = sinh(x);
+}
+
+static inline double tanh_forward(double x)
+{
+    return tanh(x);
+}
+
+static inline void tanh_local_grads(double x, double out, double *local_grads)
+{
+    (void)x;
+    local_grads[0] = (1.0 - out) * (1.0 + out);
+}
+
+static inline double asinh_forward(double x)
+{
+    return asinh(x);
+}
+
+static inline void asinh_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = 1.0 / formula_hypot(x, 1.0);
+}
+
+static inline int acosh_domain(double x)
+{
+    return x >= 1.0;
+}
+
+static inline double acosh_forward(double x)
+{
+    return acosh(x);
+}
+
+static inline void acosh_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = 1.0 / (sqrt(x - 1.0) * sqrt(x + 1.0));
+}
+
+static inline int atanh_domain(double x)
+{
+    return fabs(x) < 1.0;
+}
+
+static inline double atanh_forward(double x)
+{
+    return atanh(x);
+}
+
+static inline void atanh_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = 1.0 / ((1.0 - x) * (1.0 + x));
+}
+
+static inline double relu_forward(double x)
+{
+    return (x < 0.0 ? 0.0 : x);
+}
+
+static inline void relu_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = (x > 0.0 ? 1.0 : 0.0);
+}
+
+static inline double leaky_relu_forward(double x, double slope)
+{
+    return (x < 0.0 ? slope * x : x);
+}
+
+static inline void leaky_relu_local_grads(double x, double slope, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = (x > 0.0 ? 1.0 : slope);
+}
+
+static inline double elu_forward(double x, double alpha)
+{
+    return (x < 0.0 ? alpha * expm1(x) : x);
+}
+
+static inline void elu_local_grads(double x, double alpha, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = (x > 0.0 ? 1.0 : alpha * exp(x));
+}
+
+static inline double gelu_forward(double x)
+{
+    return 0.5 * x * erfc(-x * 0.7071067811865476);
+}
+
+static inline void gelu_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = 0.5 * erfc(-x * 0.7071067811865476) + x * 0.3989422804014327 * exp(-0.5 * x * x);
+}
+
+static inline double silu_forward(double x)
+{
+    return x * formula_sigmoid(x);
+}
+
+static inline void silu_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = formula_sigmoid(x) * (1.0 + x * formula_sigmoid(-x));
+}
+
+static inline double sigmoid_forward(double x)
+{
+    return formula_sigmoid(x);
+}
+
+static inline void sigmoid_local_grads(double x, double out, double *local_grads)
+{
+    local_grads[0] = out * formula_sigmoid(-x);
+}
+
+static inline double softplus_forward(double x)
+{
+    return (x < 0.0 ? 0.0 : x) + log1p(exp(-fabs(x)));
+}
+
+static inline void softplus_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = formula_sigmoid(x);
+}
+
+static inline double erf_forward(double x)
+{
+    return erf(x);
+}
+
+static inline void erf_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = 1.1283791670955126 * exp(-(x * x));
+}
+
+static inline double erfc_forward(double x)
+{
+    return erfc(x);
+}
+
+static inline void erfc_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = -1.1283791670955126 * exp(-(x * x));
+}
+
+static inline int lgamma_domain(double x)
+{
+    return x > 0.0 || x > floor(x);
+}
+
+static inline double lgamma_forward(double x)
+{
+    return formula_lgamma(x);
+}
+
+static inline void lgamma_local_grads(double x, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = formula_digamma(x);
+}
+
+static inline double minimum_forward(double x, double y)
+{
+    return (x <= y ? x : (y < x ? y : x + y));
+}
+
+static inline void minimum_local_grads(double x, double y, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = (x <= y ? 1.0 : 0.0);
+    local_grads[1] = (x <= y ? 0.0 : 1.0);
+}
+
+static inline double maximum_forward(double x, double y)
+{
+    return (x >= y ? x : (y > x ? y : x + y));
+}
+
+static inline void maximum_local_grads(double x, double y, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = (x >= y ? 1.0 : 0.0);
+    local_grads[1] = (x >= y ? 0.0 : 1.0);
+}
+
+static inline double hypot_forward(double x, double y)
+{
+    return formula_hypot(x, y);
+}
+
+static inline void hypot_local_grads(double x, double y, double out, double *local_grads)
+{
+    local_grads[0] = (out == 0.0 ? 0.0 : x / out);
+    local_grads[1] = (out == 0.0 ? 0.0 : y / out);
+}
+
+static inline int fmod_domain(double x, double y)
+{
+    return fabs(x) < INFINITY && (y < 0.0 || y > 0.0);
+}
+
+static inline double fmod_forward(double x, double y)
+{
+    return fmod(x, y);
+}
+
+static inline void fmod_local_grads(double x, double y, double out, double *local_grads)
+{
+    local_grads[0] = 1.0;
+    local_grads[1] = floor((out - x) / y + 0.5);
+}
+
+static inline double copysign_forward(double x, double y)
+{
+    return copysign(x, y);
+}
+
+static inline void copysign_local_grads(double x, double y, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0)) * copysign(1.0, y);
+    local_grads[1] = 0.0;
+}
+
+static inline double floor_forward(double x)
+{
+    return floor(x);
+}
+
+static inline void floor_local_grads(double x, double out, double *local_grads)
+{
+    (void)x;
+    (void)out;
+    local_grads[0] = 0.0;
+}
+
+static inline double ceil_forward(double x)
+{
+    return ceil(x);
+}
+
+static inline void ceil_local_grads(double x, double out, double *local_grads)
+{
+    (void)x;
+    (void)out;
+    local_grads[0] = 0.0;
+}
+
+static inline double sign_forward(double x)
+{
+    return (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : x));
+}
+
+static inline void sign_local_grads(double x, double out, double *local_grads)
+{
+    (void)x;
+    (void)out;
+    local_grads[0] = 0.0;
+}
+
+static inline double where_forward(double condition, double x, double y)
+{
+    return (condition < 0.0 || condition > 0.0 ? x : y);
+}
+
+static inline void where_local_grads(double condition, double x, double y, double out, double *local_grads)
+{
+    (void)x;
+    (void)y;
+    (void)out;
+    local_grads[0] = 0.0;
+    local_grads[1] = (condition < 0.0 || condition > 0.0 ? 1.0 : 0.0);
+    local_grads[2] = (condition < 0.0 || condition > 0.0 ? 0.0 : 1.0);
+}
+
+static inline int clamp_domain(double x, double low, double high)
+{
+    (void)x;
+    return low <= high;
+}
+
+static inline double clamp_forward(double x, double low, double high)
+{
+    return (x < low ? low : (x > high ? high : x));
+}
+
+static inline void clamp_local_grads(double x, double low, double high, double out, double *local_grads)
+{
+    (void)out;
+    local_grads[0] = (x < low || x > high ? 0.0 : 1.0);
+}
+
+static inline int op_in_domain(enum op op, const double *in)
+{
+    switch (op) {
+    case OP_div: return div_domain(in[0], in[1]);
+    case OP_pow: return pow_domain(in[0], in[1]);
+    case OP_pow_number: return pow_number_domain(in[0], in[1]);
+    case OP_log: return log_domain(in[0]);
+    case OP_log1p: return log1p_domain(in[0]);
+    case OP_log2: return log2_domain(in[0]);
+    case OP_log10: return log10_domain(in[0]);
+    case OP_sqrt: return sqrt_domain(in[0]);
+    case OP_sin: return sin_domain(in[0]);
+    case OP_cos: return cos_domain(in[0]);
+    case OP_tan: return tan_domain(in[0]);
+    case OP_asin: return asin_domain(in[0]);
+    case OP_acos: return acos_domain(in[0]);
+    case OP_acosh: return acosh_domain(in[0]);
+    case OP_atanh: return atanh_domain(in[0]);
+    case OP_lgamma: return lgamma_domain(in[0]);
+    case OP_fmod: return fmod_domain(in[0], in[1]);
+    case OP_clamp: return clamp_domain(in[0], in[1], in[2]);
+    default: return 1;
+    }
+}
+
+static inline void op_evaluate(enum op op, const double *in, double *out, double *local_grads)
+{
+    switch (op) {
+    case OP_add:
+        *out = add_forward(in[0], in[1]);
+        add_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_sub:
+        *out = sub_forward(in[0], in[1]);
+        sub_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_mul:
+        *out = mul_forward(in[0], in[1]);
+        mul_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_div:
+        *out = div_forward(in[0], in[1]);
+        div_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_pow:
+        *out = pow_forward(in[0], in[1]);
+        pow_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_pow_number:
+        *out = pow_number_forward(in[0], in[1]);
+        pow_number_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_neg:
+        *out = neg_forward(in[0]);
+        neg_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_abs:
+        *out = abs_forward(in[0]);
+        abs_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_exp:
+        *out = exp_forward(in[0]);
+        exp_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_expm1:
+        *out = expm1_forward(in[0]);
+        expm1_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_log:
+        *out = log_forward(in[0]);
+        log_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_log1p:
+        *out = log1p_forward(in[0]);
+        log1p_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_log2:
+        *out = log2_forward(in[0]);
+        log2_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_log10:
+        *out = log10_forward(in[0]);
+        log10_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_sqrt:
+        *out = sqrt_forward(in[0]);
+        sqrt_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_cbrt:
+        *out = cbrt_forward(in[0]);
+        cbrt_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_sin:
+        *out = sin_forward(in[0]);
+        sin_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_cos:
+        *out = cos_forward(in[0]);
+        cos_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_tan:
+        *out = tan_forward(in[0]);
+        tan_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_asin:
+        *out = asin_forward(in[0]);
+        asin_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_acos:
+        *out = acos_forward(in[0]);
+        acos_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_atan:
+        *out = atan_forward(in[0]);
+        atan_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_atan2:
+        *out = atan2_forward(in[0], in[1]);
+        atan2_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_sinh:
+        *out = sinh_forward(in[0]);
+        sinh_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_cosh:
+        *out = cosh_forward(in[0]);
+        cosh_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_tanh:
+        *out = tanh_forward(in[0]);
+        tanh_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_asinh:
+        *out = asinh_forward(in[0]);
+        asinh_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_acosh:
+        *out = acosh_forward(in[0]);
+        acosh_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_atanh:
+        *out = atanh_forward(in[0]);
+        atanh_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_relu:
+        *out = relu_forward(in[0]);
+        relu_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_leaky_relu:
+        *out = leaky_relu_forward(in[0], in[1]);
+        leaky_relu_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_elu:
+        *out = elu_forward(in[0], in[1]);
+        elu_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_gelu:
+        *out = gelu_forward(in[0]);
+        gelu_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_silu:
+        *out = silu_forward(in[0]);
+        silu_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_sigmoid:
+        *out = sigmoid_forward(in[0]);
+        sigmoid_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_softplus:
+        *out = softplus_forward(in[0]);
+        softplus_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_erf:
+        *out = erf_forward(in[0]);
+        erf_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_erfc:
+        *out = erfc_forward(in[0]);
+        erfc_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_lgamma:
+        *out = lgamma_forward(in[0]);
+        lgamma_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_minimum:
+        *out = minimum_forward(in[0], in[1]);
+        minimum_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_maximum:
+        *out = maximum_forward(in[0], in[1]);
+        maximum_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_hypot:
+        *out = hypot_forward(in[0], in[1]);
+        hypot_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_fmod:
+        *out = fmod_forward(in[0], in[1]);
+        fmod_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_copysign:
+        *out = copysign_forward(in[0], in[1]);
+        copysign_local_grads(in[0], in[1], *out, local_grads);
+        break;
+    case OP_floor:
+        *out = floor_forward(in[0]);
+        floor_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_ceil:
+        *out = ceil_forward(in[0]);
+        ceil_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_sign:
+        *out = sign_forward(in[0]);
+        sign_local_grads(in[0], *out, local_grads);
+        break;
+    case OP_where:
+        *out = where_forward(in[0], in[1], in[2]);
+        where_local_grads(in[0], in[1], in[2], *out, local_grads);
+        break;
+    case OP_clamp:
+        *out = clamp_forward(in[0], in[1], in[2]);
+        clamp_local_grads(in[0], in[1], in[2], *out, local_grads);
+        break;
+    case OP_COUNT:
+        break;
+    }
+}
+
+#endif

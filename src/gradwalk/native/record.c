@@ -1,0 +1,302 @@
+/* Operations: compute, keep the local gradients, and record a node. */
+
+#include "value.h"
+
+/* ---------------------------------------------------------------- nodes; each returns a new reference */
+
+static inline Value *record_one(unsigned op, Value *child, double data, double local_grad)
+{
+    Value *out = value_blank();
+    if (out == NULL)
+        return NULL;
+    Py_INCREF(child);
+    out->data = data;
+    out->link = make_link(child, op, ONE);
+    out->local_grads[0] = local_grad;
+    return out;
+}
+
+static inline Value *record_two(unsigned op, Value *first, Value *second, double data, double local0, double local1)
+{
+    Value *out = value_blank();
+    if (out == NULL)
+        return NULL;
+    Py_INCREF(first);
+    Py_INCREF(second);
+    out->data = data;
+    out->link = make_link(first, op, TWO);
+    out->second = second;
+    out->local_grads[0] = local0;
+    out->local_grads[1] = local1;
+    return out;
+}
+
+/* A child beside a plain number: a constant operand, or the operation's parameter. */
+static inline Value *record_number(unsigned op, enum kind kind, Value *child, double number, double data,
+                                   double local0, double local1)
+{
+    Value *out = value_blank();
+    if (out == NULL)
+        return NULL;
+    Py_INCREF(child);
+    out->data = data;
+    out->link = make_link(child, op, kind);
+    out->number = number;
+    out->local_grads[0] = local0;
+    out->local_grads[1] = local1;
+    return out;
+}
+
+/* Three inputs, or more parameters than a node has room for. */
+static Value *record_details(unsigned op, PyObject *const *arguments, const double *in, double data,
+                             const double *local_grads)
+{
+    Py_ssize_t count = op_inputs[op];
+    Value *out = value_many(op, data, count);
+    if (out == NULL)
+        return NULL;
+    Details *details = details_of(out);
+    details->count = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Value *child = (Value *)arguments[i];
+        if (is_value(arguments[i]))
+            Py_INCREF(child);
+        else if ((child = value_constant(in[i])) == NULL) {
+            Py_DECREF(out);
+            return NULL;
+        }
+        details->children[i] = child;
+        details->count = i + 1;
+        details->local_grads[i] = local_grads[i];
+    }
+    for (Py_ssize_t i = 0; i < op_parameters[op]; i++)
+        details->parameters[i] = in[count + i];
+    return out;
+}
+
+/* ---------------------------------------------------------------- any row of the table */
+
+static inline int evaluate(unsigned op, const double *in, double *out, double *local_grads, PyObject *const *inputs)
+{
+    int inside = op_in_domain(op, in);
+    op_evaluate(op, in, out, local_grads);
+    if (inside && !(op_overflows[op] && isinf(*out)))
+        return 0;
+    return number_check(op, in, *out, inputs);
+}
+
+PyObject *record(unsigned op, PyObject *const *arguments, Py_ssize_t count)
+{
+    Py_ssize_t inputs = op_inputs[op], all = inputs + op_parameters[op];
+    double in[MOST_NAMES] = {0.0}, out, local_grads[MOST_INPUTS];
+    int values = 0; /* bit i: input i is a Value */
+    if (count < all - op_default_count[op] || count > all) {
+        PyErr_Format(PyExc_TypeError, "%s: expected %s, got %zd arguments", op_names[op], op_arguments[op], count);
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < all; i++) {
+        if (i >= count) {
+            in[i] = op_defaults[op][i - inputs];
+        }
+        else if (i < inputs && is_value(arguments[i])) {
+            in[i] = ((Value *)arguments[i])->data;
+            values |= 1 << i;
+        }
+        else if (number_from(arguments[i], op_names[op], NULL, &in[i]) < 0) {
+            return NULL;
+        }
+    }
+    if (op == OP_pow && values == 1) {
+        op = OP_pow_number; /* a power by a plain number is a row of its own */
+        inputs = 1;
+    }
+    if (evaluate(op, in, &out, local_grads, arguments) < 0)
+        return NULL;
+    Value *const *children = (Value *const *)arguments;
+    if (values == 0)
+        return PyFloat_FromDouble(out);
+    if (all - inputs > 1 || inputs > 2)
+        return (PyObject *)record_details(op, arguments, in, out, local_grads);
+    if (inputs == 1 && all == 1)
+        return (PyObject *)record_one(op, children[0], out, local_grads[0]);
+    if (inputs == 1)
+        return (PyObject *)record_number(op, ONE_NUMBER, children[0], in[1], out, local_grads[0], 0.0);
+    if (values == 3)
+        return (PyObject *)record_two(op, children[0], children[1], out, local_grads[0], local_grads[1]);
+    int right = values == 1;
+    return (PyObject *)record_number(op, right ? CHILD_CONSTANT : CONSTANT_CHILD, children[!right], in[right], out,
+                                     local_grads[0], local_grads[1]);
+}
+
+static PyObject *record_unary(unsigned op, PyObject *self)
+{
+    Value *x = (Value *)self;
+    double out, local_grad;
+    if (evaluate(op, &x->data, &out, &local_grad, &self) < 0)
+        return NULL;
+    return (PyObject *)record_one(op, x, out, local_grad);
+}
+
+PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self;
+    const char *name = count > 0 ? PyUnicode_AsUTF8(arguments[0]) : "";
+    if (name == NULL)
+        return NULL;
+    for (unsigned op = 0; op < OP_COUNT; op++) {
+        if (strcmp(op_names[op], name) == 0)
+            return record(op, arguments + 1, count - 1);
+    }
+    return PyErr_Format(PyExc_KeyError, "%s", name);
+}
+
+/* ---------------------------------------------------------------- operators */
+
+/* The operator for two Values, a Value and a number, or a number and a Value. `in` and `local_grads` are named for
+ * use in COMPUTE, which sets out and local_grads and may jump to `failed`. */
+#define OPERATOR(name, COMPUTE) \
+    static PyObject *operator_##name(PyObject *left, PyObject *right) \
+    { \
+        double x, y, out, local_grads[2]; \
+        PyObject *const operands[2] = {left, right}; \
+        if (Py_TYPE(left) == value_type && Py_TYPE(right) == value_type) { \
+            x = ((Value *)left)->data; \
+            y = ((Value *)right)->data; \
+            COMPUTE(name) \
+            return (PyObject *)record_two(OP_##name, (Value *)left, (Value *)right, out, local_grads[0], \
+                                          local_grads[1]); \
+        } \
+        if (is_value(left)) { \
+            x = ((Value *)left)->data; \
+            int known = number_from(right, op_names[OP_##name], (Value *)left, &y); \
+            if (known <= 0) \
+                return not_known(known); \
+            COMPUTE(name) \
+            if (is_value(right)) \
+                return (PyObject *)record_two(OP_##name, (Value *)left, (Value *)right, out, local_grads[0], \
+                                              local_grads[1]); \
+            return (PyObject *)record_number(OP_##name, CHILD_CONSTANT, (Value *)left, y, out, local_grads[0], \
+                                             local_grads[1]); \
+        } \
+        y = ((Value *)right)->data; \
+        int known = number_from(left, op_names[OP_##name], (Value *)right, &x); \
+        if (known <= 0) \
+            return not_known(known); \
+        COMPUTE(name) \
+        return (PyObject *)record_number(OP_##name, CONSTANT_CHILD, (Value *)right, x, out, local_grads[0], \
+                                         local_grads[1]); \
+    }
+
+#define COMPUTE_EVERYWHERE(name) \
+    (void)operands; \
+    out = name##_forward(x, y); \
+    name##_local_grads(x, y, out, local_grads);
+
+#define COMPUTE_CHECKED(name) \
+    if (evaluate(OP_##name, (const double[]){x, y}, &out, local_grads, operands) < 0) \
+        return NULL;
+
+static PyObject *not_known(int known)
+{
+    if (known < 0)
+        return NULL;
+    Py_RETURN_NOTIMPLEMENTED;
+}
+
+OPERATOR(add, COMPUTE_EVERYWHERE)
+OPERATOR(sub, COMPUTE_EVERYWHERE)
+OPERATOR(mul, COMPUTE_EVERYWHERE)
+OPERATOR(div, COMPUTE_CHECKED)
+OPERATOR(pow, COMPUTE_CHECKED)
+
+static PyObject *operator_power(PyObject *base, PyObject *exponent, PyObject *modulus)
+{
+    if (modulus != Py_None) {
+        PyErr_SetString(PyExc_TypeError, "pow: expected no modulus, it has no derivative");
+        return NULL;
+    }
+    if (is_value(base) && !is_value(exponent)) {
+        double in[2] = {((Value *)base)->data, 0.0}, out, local_grad;
+        int known = number_from(exponent, "pow", (Value *)base, &in[1]);
+        if (known <= 0)
+            return not_known(known);
+        if (evaluate(OP_pow_number, in, &out, &local_grad, &base) < 0)
+            return NULL;
+        return (PyObject *)record_number(OP_pow_number, ONE_NUMBER, (Value *)base, in[1], out, local_grad, 0.0);
+    }
+    return operator_pow(base, exponent);
+}
+
+static PyObject *operator_neg(PyObject *self) { return record_unary(OP_neg, self); }
+static PyObject *operator_abs(PyObject *self) { return record_unary(OP_abs, self); }
+
+static PyObject *operator_pos(PyObject *self)
+{
+    Py_INCREF(self);
+    return self;
+}
+
+PyType_Slot record_slots[] = {
+    {Py_nb_add, operator_add},
+    {Py_nb_subtract, operator_sub},
+    {Py_nb_multiply, operator_mul},
+    {Py_nb_true_divide, operator_div},
+    {Py_nb_power, operator_power},
+    {Py_nb_negative, operator_neg},
+    {Py_nb_positive, operator_pos},
+    {Py_nb_absolute, operator_abs},
+    {0, NULL},
+};
+
+/* ---------------------------------------------------------------- functions and methods, one pair per row */
+
+#define FUNCTION(name, doc) \
+    static PyObject *function_##name(PyObject *module, PyObject *const *arguments, Py_ssize_t count) \
+    { \
+        (void)module; \
+        if (op_inputs[OP_##name] == 1 && count == 1 && op_parameters[OP_##name] == 0 && is_value(arguments[0])) \
+            return record_unary(OP_##name, arguments[0]); \
+        return record(OP_##name, arguments, count); \
+    } \
+    static PyObject *method_##name(PyObject *self, PyObject *const *arguments, Py_ssize_t count) \
+    { \
+        PyObject *all[MOST_NAMES + 1] = {self}; \
+        if (op_inputs[OP_##name] == 1 && count == 0 && op_parameters[OP_##name] == 0) \
+            return record_unary(OP_##name, self); \
+        for (Py_ssize_t i = 0; i < count && i < MOST_NAMES; i++) \
+            all[i + 1] = arguments[i]; \
+        return record(OP_##name, all, count + 1); \
+    }
+FOR_EACH_OP(FUNCTION)
+#undef FUNCTION
+
+PyMethodDef record_functions[] = {
+#define ENTRY(name, doc) {#name, (PyCFunction)(void (*)(void))function_##name, METH_FASTCALL, doc},
+    FOR_EACH_OP(ENTRY)
+#undef ENTRY
+    {NULL, NULL, 0, NULL},
+};
+
+static PyObject *method_floor_without_arguments(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return record_unary(OP_floor, self);
+}
+
+static PyObject *method_ceil_without_arguments(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return record_unary(OP_ceil, self);
+}
+
+PyMethodDef record_methods[] = {
+#define ENTRY(name, doc) {#name, (PyCFunction)(void (*)(void))method_##name, METH_FASTCALL, doc},
+    FOR_EACH_OP(ENTRY)
+#undef ENTRY
+#define ENTRY(name, alias) {#alias, (PyCFunction)(void (*)(void))method_##name, METH_FASTCALL, "The same as " #name "."},
+    FOR_EACH_ALIAS(ENTRY)
+#undef ENTRY
+    {"__floor__", method_floor_without_arguments, METH_NOARGS, "math.floor(v)"},
+    {"__ceil__", method_ceil_without_arguments, METH_NOARGS, "math.ceil(v)"},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,158 @@
+/* The native engine's Value: one cache line a node. Shared by all files of this folder.
+ *
+ * Up to two children live in the node itself, and a plain number beside a child is kept as a number until somebody
+ * asks to see it as a node. Everything rarer (a label, three children or more, a hand-written _backward) lives in a
+ * Details block that such a node points to. All of it relies on the GIL. */
+
+#ifndef GRADWALK_VALUE_H
+#define GRADWALK_VALUE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+
+#include "ops_generated.h"
+
+/* Composites follow the table's operations in the numbering of ops. */
+#define FOR_EACH_COMPOSITE(X) \
+    X(sum) X(mean) X(dot) X(norm) X(logsumexp) X(softmax) X(log_softmax) X(cross_entropy) X(rmsnorm) X(layernorm) \
+    X(largest) X(smallest) X(take)
+
+enum composite {
+    COMPOSITE_BASE = OP_COUNT - 1,
+#define ENTRY(name) COMPOSITE_##name,
+    FOR_EACH_COMPOSITE(ENTRY)
+#undef ENTRY
+    NO_OP /* leaves and nodes made by hand */
+};
+_Static_assert(NO_OP < 256, "an op fits one byte");
+
+enum kind {
+    LEAF,
+    ONE,            /* one child */
+    ONE_NUMBER,     /* one child and the parameter in `number` */
+    TWO,            /* two children */
+    CHILD_CONSTANT, /* a child, then a plain number */
+    CONSTANT_CHILD, /* a plain number, then a child */
+    MANY,           /* a Details block */
+};
+
+typedef struct Value Value;
+
+struct Value {
+    PyObject_HEAD
+    union {
+        double data;
+        Value *next; /* in the list of dying nodes, when nobody will read data again */
+    };
+    double grad;
+    uint64_t link; /* 48 bits: first child or Details; above them: op (8), kind (3), flags */
+    union {
+        Value *second;
+        double number;
+    };
+    double local_grads[2];
+};
+
+typedef struct {
+    PyObject *label;        /* str, or NULL for "" */
+    PyObject *op;           /* str given by the user, or NULL: the op's own symbol */
+    PyObject *hand_written; /* the assigned _backward, or NULL */
+    PyObject *grad_value;   /* the gradient as a Value (create_graph), or NULL */
+    double parameters[2];
+    Py_ssize_t cursor; /* next child to visit while an order is being made */
+    Py_ssize_t local_count; /* == count, or 0 for a node made by hand without local gradients */
+    Py_ssize_t count;
+    Value **children;
+    double *local_grads;
+} Details;
+
+#define POINTER_MASK ((UINT64_C(1) << 48) - 1)
+#define OP_SHIFT 48
+#define KIND_SHIFT 56
+#define MARKED (UINT64_C(1) << 59)    /* reached by the order being made */
+#define COLLECTED (UINT64_C(1) << 60) /* allocated with a collector header, not in a slab */
+#define CONSTANT (UINT64_C(1) << 61)  /* a plain number that was asked to show itself as a node */
+
+static inline enum kind kind_of(const Value *v) { return (enum kind)((v->link >> KIND_SHIFT) & 7); }
+static inline unsigned op_of(const Value *v) { return (unsigned)((v->link >> OP_SHIFT) & 255); }
+static inline Value *first_of(const Value *v) { return (Value *)(uintptr_t)(v->link & POINTER_MASK); }
+static inline Details *details_of(const Value *v) { return (Details *)(uintptr_t)(v->link & POINTER_MASK); }
+
+static inline uint64_t make_link(const void *pointer, unsigned op, enum kind kind)
+{
+    return (uint64_t)(uintptr_t)pointer | (uint64_t)op << OP_SHIFT | (uint64_t)kind << KIND_SHIFT;
+}
+
+static inline int is_leaf(const Value *v)
+{
+    enum kind kind = kind_of(v);
+    return kind == LEAF || (kind == MANY && details_of(v)->count == 0);
+}
+
+/* ---- slab.c: memory for nodes ---- */
+
+static inline Value *slab_take(void); /* uninitialised memory, or NULL with MemoryError set */
+static inline void slab_give(Value *node);
+
+/* ---- value.c: the type ---- */
+
+extern PyTypeObject *value_type;
+extern PyObject value_header; /* what a fresh node's PyObject header holds */
+extern Py_ssize_t careful_nodes;   /* live nodes with a hand-written _backward or a Value as gradient */
+
+static inline int is_value(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    /* numbers are asked often, and walking their ancestors takes longer than the arithmetic */
+    return type == value_type || (type != &PyFloat_Type && type != &PyLong_Type && PyType_IsSubtype(type, value_type));
+}
+
+Value *value_leaf(double data);                                                   /* new */
+Value *value_constant(double data);                                               /* new: a number as a child */
+Value *value_many(unsigned op, double data, Py_ssize_t count);                    /* new; the caller fills the children */
+Details *value_details(Value *v);                                                 /* moves the node to kind MANY */
+int value_show_constant(Value *v);                                                /* turns a kept number into a child */
+Py_ssize_t value_child_count(const Value *v);
+Value *value_child(const Value *v, Py_ssize_t i, double *local_grad);             /* borrowed; constants shown before */
+PyObject *value_label(Value *v);                                                  /* new */
+PyObject *value_children(PyObject *self, void *closure);                          /* new */
+const char *value_op_name(const Value *v);
+
+static inline Value *value_blank(void)
+{
+    Value *v = slab_take();
+    if (v == NULL)
+        return NULL;
+    v->ob_base = value_header;
+    v->grad = 0.0;
+    return v;
+}
+
+/* ---- numbers.c: from any Python object to a double ---- */
+
+/* 1: *number is set; 0: not ours (NotImplemented); -1: an exception is set. `beside` may be NULL. */
+int number_from(PyObject *given, const char *operation, Value *beside, double *number);
+int number_check(unsigned op, const double *in, double out, PyObject *const *inputs); /* raises what is out of domain */
+PyObject *errors_call(const char *function, PyObject *argument);              /* new; for functions that only raise */
+
+/* ---- record.c: operations ---- */
+
+PyObject *record(unsigned op, PyObject *const *arguments, Py_ssize_t count); /* new: a Value, or a float */
+extern PyType_Slot record_slots[];
+extern PyMethodDef record_methods[];
+extern PyMethodDef record_functions[];
+PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t count); /* new */
+
+/* ---- backward.c ---- */
+
+PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords); /* None */
+PyObject *backward_push(PyObject *self, PyObject *unused);                                          /* None */
+PyObject *backward_topological_order(PyObject *self, PyObject *unused);                             /* new */
+
+/* ---- composites.c ---- */
+
+extern const char *const composite_names[];
+extern PyMethodDef composite_functions[];
+
+#endif

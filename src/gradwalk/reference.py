@@ -1,0 +1,224 @@
+"""The readable engine: Value and backward() in plain Python. Read it top to bottom.
+
+What an operation computes is not here but in `ops.py`, and what goes wrong is worded in `errors.py`. The native
+engine does the same thing, to the bit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from gradwalk.errors import check_domain, check_range, number_from, refuse_backward, refuse_conversion
+from gradwalk.ops import OPS, Op
+
+_one_pass_at_a_time = threading.RLock()  # re-entrant: a hand-written _backward may call backward()
+
+
+class Value:
+    """A number that remembers how it was made, so that backward() can tell how it depends on its inputs."""
+
+    __slots__ = ("_children", "_constant", "_data", "_grad", "_hand_written", "_local_grads", "_name", "_op",
+                 "_parameters", "label")  # fmt: skip
+    _backward_with_graph: ClassVar[Callable[[Value], None]]  # higher_order.py gives it to both engines
+
+    def __init__(
+        self, data: Any, _children: Sequence[Any] = (), _op: Any = "", label: str = "", *,
+        children: Sequence[Any] = (), local_grads: Sequence[float] = (),
+    ) -> None:  # fmt: skip
+        if not isinstance(_op, str):  # the microgpt family passes local gradients where micrograd passes the op
+            _op, local_grads = "", _op
+        self._children = tuple(lift(child, "Value") for child in (children or _children))
+        self._local_grads = tuple(number_from(local_grad, "Value") for local_grad in local_grads)
+        if self._local_grads and len(self._local_grads) != len(self._children):
+            counts = f"{len(self._local_grads)} for {len(self._children)}"
+            raise ValueError(f"Value: expected one local gradient per child, got {counts}")
+        self.data = data
+        self.grad = 0.0
+        self.label = label
+        self._op, self._name, self._parameters = _op, "", ()
+        self._hand_written: Callable[[], None] | None = None
+        self._constant = False
+
+    # ---------------------------------------------------------------- backward: the one rule
+
+    def backward(self, create_graph: bool = False) -> None:
+        """Add to the grad of every leaf the derivative of this Value with respect to it."""
+        if create_graph:
+            return self._backward_with_graph()
+        with _one_pass_at_a_time:
+            order = self._topological_order()
+            before = [node.grad for node in order]
+            for node in order:
+                # leaves accumulate over passes; what was computed on the way starts afresh
+                node.grad = 0.0 if node._children or node._constant else number_of(node.grad)
+            self.grad += 1.0
+            try:
+                for node in reversed(order):
+                    node._backward()
+            except BaseException:
+                for node, grad in zip(order, before, strict=True):
+                    node.grad = grad
+                raise
+
+    def _topological_order(self) -> list[Value]:
+        """Every node reachable from here, each after all of its children: left-first, depth-first, no recursion."""
+        order, seen, path = [], {self}, [(self, iter(self._children))]
+        while path:
+            node, children = path[-1]
+            for child in children:
+                if child not in seen:
+                    seen.add(child)
+                    path.append((child, iter(child._children)))
+                    break
+            else:
+                order.append(node)
+                path.pop()
+        return order
+
+    def _push(self) -> None:
+        """Hand this node's gradient on to its children: the only place where gradients move."""
+        if len(self._local_grads) < len(self._children):
+            refuse_backward(self)
+        for child, local_grad in zip(self._children, self._local_grads, strict=True):
+            child.grad += local_grad * self.grad
+
+    @property
+    def _backward(self) -> Callable[[], None]:
+        return self._hand_written or self._push
+
+    @_backward.setter
+    def _backward(self, function: Callable[[], None]) -> None:
+        if not callable(function):
+            raise TypeError(f"_backward: expected a function without arguments, got {function!r}")
+        self._hand_written = function
+
+    # ---------------------------------------------------------------- what a Value shows
+
+    @property
+    def data(self) -> float:
+        return self._data
+
+    @data.setter
+    def data(self, number: Any) -> None:
+        self._data: float = number_from(number, "data")
+
+    @property
+    def grad(self) -> Any:
+        return self._grad
+
+    @grad.setter
+    def grad(self, number: Any) -> None:
+        self._grad = number if isinstance(number, Value) else number_from(number, "grad")
+
+    @property
+    def _prev(self) -> set[Value]:
+        return set(self._children)
+
+    def __repr__(self) -> str:
+        label = f", label={self.label!r}" if self.label else ""
+        return f"Value(data={self.data!r}, grad={self.grad!r}{label})"
+
+    # ---------------------------------------------------------------- operators; == and hash stay identity
+    # fmt: off
+
+    def __add__(self, other: Any) -> Any: return binary("add", self, other)
+    def __radd__(self, other: Any) -> Any: return binary("add", other, self)
+    def __sub__(self, other: Any) -> Any: return binary("sub", self, other)
+    def __rsub__(self, other: Any) -> Any: return binary("sub", other, self)
+    def __mul__(self, other: Any) -> Any: return binary("mul", self, other)
+    def __rmul__(self, other: Any) -> Any: return binary("mul", other, self)
+    def __truediv__(self, other: Any) -> Any: return binary("div", self, other)
+    def __rtruediv__(self, other: Any) -> Any: return binary("div", other, self)
+    def __pow__(self, other: Any) -> Any: return binary("pow", self, other)
+    def __rpow__(self, other: Any) -> Any: return binary("pow", other, self)
+    def __neg__(self) -> Value: return apply("neg", self)
+    def __pos__(self) -> Value: return self
+    def __abs__(self) -> Value: return apply("abs", self)
+    def __floor__(self) -> Value: return apply("floor", self)
+    def __ceil__(self) -> Value: return apply("ceil", self)
+    def __lt__(self, other: Any) -> Any: return compare(self, other, float.__lt__)
+    def __le__(self, other: Any) -> Any: return compare(self, other, float.__le__)
+    def __gt__(self, other: Any) -> Any: return compare(self, other, float.__gt__)
+    def __ge__(self, other: Any) -> Any: return compare(self, other, float.__ge__)
+    def __float__(self) -> float: refuse_conversion(self)
+    def __int__(self) -> int: refuse_conversion(self)
+    def _apply(self, name: str, *arguments: Any) -> Value: return apply(name, *arguments)
+
+    # fmt: on
+
+
+# ---------------------------------------------------------------- recording an operation
+
+
+def apply(name: str, *arguments: Any) -> Value:
+    """Run one row of the table on Values and numbers, and record it."""
+    op = OPS[name]
+    inputs = [lift(argument, name) for argument in arguments[: len(op.inputs)]]
+    parameters = tuple(number_from(argument, name) for argument in arguments[len(op.inputs) :])
+    numbers = [*(value.data for value in inputs), *parameters]
+    check_domain(op, numbers, inputs)
+    data = op.forward(*numbers)
+    check_range(op, numbers, data, inputs)
+    return node(data, inputs, op.local_grads(*numbers, data), op.spelled(parameters), name, parameters)
+
+
+def lift(given: Any, operation: str) -> Value:
+    """A Value as it is; a plain number as a constant leaf."""
+    if isinstance(given, Value):
+        return given
+    constant = Value(number_from(given, operation))
+    constant._constant = True
+    return constant
+
+
+def node(data: float, children: Sequence[Value], local_grads: Sequence[float], op: str, name: str, parameters: Any) -> Value:  # noqa: E501  # fmt: skip
+    """A recorded node; `name` says which row of the table (or which composite) made it."""
+    out = Value(data, children, op, local_grads=local_grads)
+    out._name, out._parameters = name, parameters
+    return out
+
+
+def binary(name: str, left: Any, right: Any) -> Any:
+    if isinstance(left, Value) and isinstance(right, Value):
+        return apply(name, left, right)
+    value, other = (left, right) if isinstance(left, Value) else (right, left)
+    number = number_from(other, name, beside=value)
+    if number is NotImplemented:
+        return NotImplemented
+    if name == "pow" and value is left:
+        return apply("pow_number", value, number)
+    return apply(name, value, number) if value is left else apply(name, number, value)
+
+
+def compare(left: Value, right: Any, comparison: Callable[[float, float], bool]) -> Any:
+    number = right.data if isinstance(right, Value) else number_from(right, "compare", beside=left)
+    return NotImplemented if number is NotImplemented else comparison(left.data, number)
+
+
+def number_of(grad: Any) -> float:
+    return grad.data if isinstance(grad, Value) else grad
+
+
+def function(op: Op) -> Callable[..., Any]:
+    """The operation as a function: on a Value it records, on plain numbers it computes."""
+
+    def call(*arguments: Any) -> Any:
+        arguments += op.defaults[len(arguments) - len(op.inputs) :]
+        if len(arguments) != len(op.names):
+            raise TypeError(f"{op.name}: expected {', '.join(op.names)}, got {len(arguments)} arguments")
+        if op.name == "pow" and isinstance(arguments[0], Value):
+            return arguments[0] ** arguments[1]
+        recorded = apply(op.name, *arguments)
+        return recorded if any(isinstance(argument, Value) for argument in arguments) else recorded.data
+
+    call.__name__ = call.__qualname__ = op.name
+    call.__doc__ = op.doc
+    return call
+
+
+FUNCTIONS = {op.name: function(op) for op in OPS.values()}
+for _op in OPS.values():
+    for _name in (_op.name, *_op.aliases):
+        setattr(Value, _name, FUNCTIONS[_op.name])

@@ -1,0 +1,112 @@
+"""`gradwalk doctor`: what it reports, to people and to programs."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+from gradwalk import cli, doctor, engine
+from gradwalk._version import __version__
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.main, ["doctor", *arguments])
+
+
+def test_report_is_json():
+    """--json prints one object, with the versions in it."""
+    found = json.loads(run("--json").output)
+    assert (__version__, platform.python_version()) == (found["gradwalk"], found["python"]["version"])
+
+
+def test_exit_status_is_zero():
+    """The doctor reports; what it finds is not a failure."""
+    assert run().exit_code == 0
+
+
+def test_active_engine_and_its_reason():
+    """The engine is named together with why it is the one."""
+    assert f"engine: {engine.NAME}: {engine.REASON}\n" in run().output
+
+
+def test_native_extension_is_named_by_its_file():
+    """Where the native engine is there, the file that it comes from is shown."""
+    try:
+        file = engine.load("native").__file__
+    except ImportError:
+        pytest.skip("the native engine is not built here")
+    assert {"available": True, "file": file, "error": None} == doctor.native_extension()
+
+
+def test_missing_native_extension_is_said(monkeypatch):
+    """Without the native engine the report has the import's own words."""
+
+    def fail(_name):
+        raise ImportError("no such file")
+
+    monkeypatch.setattr(engine, "load", fail)
+    assert "native engine: not built (no such file)\n" in run().output
+
+
+def test_missing_compiler_comes_with_advice(monkeypatch):
+    """Without a C compiler the report says how to get one and how to build again."""
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    line = next(line for line in run().output.splitlines() if line.startswith("C compiler: "))
+    assert line.startswith("C compiler: none; ")
+    assert line.endswith("pip install --force-reinstall --no-cache-dir gradwalk")
+
+
+def test_compiler_that_does_not_start(monkeypatch):
+    """A compiler that cannot be asked for its version is still named."""
+    monkeypatch.setattr(shutil, "which", lambda _name: "/no/such/compiler")
+    assert doctor.compiler() == {"file": "/no/such/compiler", "version": None, "advice": None}
+
+
+def test_missing_extra_comes_with_its_command(monkeypatch):
+    """An extra that is not installed is shown with the command that installs it, brackets and all."""
+    monkeypatch.setitem(doctor.PACKAGES, "draw", ("no-such-package",))
+    assert "no-such-package [draw]: not installed; pip install 'gradwalk[draw]'\n" in run().output
+
+
+def test_installed_package_is_shown_with_its_version():
+    """A package that is there is shown with its version, and nothing to do."""
+    click = next(package for package in doctor.packages() if package["name"] == "click")
+    assert click["version"] is not None
+    assert click["install"] is None
+
+
+def test_self_test_runs_on_the_active_engine():
+    """relu(a*b + d) at 2, -3, 10 and two of its gradients, computed and judged."""
+    assert "self-test: relu(a*b + d) = 4, its gradients -> a -3, b 2: ok\n" in run().output
+
+
+def test_failing_self_test_is_said(monkeypatch):
+    """An engine that computes something else is found out."""
+    monkeypatch.setattr(doctor, "self_test", lambda: {"passed": False, "expected": [4, -3, 2], "got": [4, 0, 2]})
+    assert "a 0, b 2: WRONG" in run().output
+
+
+@pytest.mark.parametrize("no_color", [False, True])
+def test_colour_on_a_terminal_only_without_no_color(monkeypatch, capsys, no_color):
+    """On a terminal the marks are coloured, unless NO_COLOR is set."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    doctor.show()
+    assert no_color is ("\x1b[32m" not in capsys.readouterr().out)
+
+
+def test_terminal_keeps_the_brackets_of_an_extra(monkeypatch, capsys):
+    """The table on a terminal shows 'gradwalk[draw]' whole, not read as markup."""
+    monkeypatch.setitem(doctor.PACKAGES, "draw", ("no-such-package",))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    doctor.show()
+    assert "pip install 'gradwalk[draw]'" in capsys.readouterr().out

@@ -1,0 +1,495 @@
+"""`gradwalk run SCRIPT` against `python SCRIPT`: what may differ is the Value, and one line on stderr."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+import zipfile
+
+import pytest
+
+import gradwalk
+
+COMMAND_LINE = "import sys; from gradwalk.cli import main; sys.exit(main())"
+
+MICROGPT_CLASS = """\
+class Value:
+    __slots__ = ('data', 'grad', '_children', '_local_grads')
+
+    def __init__(self, data, children=(), local_grads=()):
+        self.data = data
+        self.grad = 0
+        self._children = children
+        self._local_grads = local_grads
+
+    def __add__(self, other):
+        other = other if isinstance(other, Value) else Value(other)
+        return Value(self.data + other.data, (self, other), (1, 1))
+
+    def __mul__(self, other):
+        other = other if isinstance(other, Value) else Value(other)
+        return Value(self.data * other.data, (self, other), (other.data, self.data))
+
+    def backward(self):
+        topo = []
+        visited = set()
+        def build_topo(v):
+            if v not in visited:
+                visited.add(v)
+                for child in v._children:
+                    build_topo(child)
+                topo.append(v)
+        build_topo(self)
+        self.grad = 1
+        for v in reversed(topo):
+            for child, local_grad in zip(v._children, v._local_grads):
+                child.grad += local_grad * v.grad
+"""
+
+LONG_CHAIN = """\
+x = Value(2.0)
+y = x * x
+for _ in range(5000):
+    y = y + 1.0
+y.backward()
+print(y.data, x.grad)
+"""
+
+LECTURE_CLASS = """\
+import math
+
+class Value:
+    def __init__(self, data, _children=(), _op='', label=''):
+        self.data = data
+        self.grad = 0.0
+        self._backward = lambda: None
+        self._prev = set(_children)
+        self._op = _op
+        self.label = label
+
+    def __repr__(self):
+        return f"Value(data={self.data})"
+
+    def __add__(self, other):
+        other = other if isinstance(other, Value) else Value(other)
+        out = Value(self.data + other.data, (self, other), '+')
+        def _backward():
+            self.grad += 1.0 * out.grad
+            other.grad += 1.0 * out.grad
+        out._backward = _backward
+        return out
+
+    def __mul__(self, other):
+        other = other if isinstance(other, Value) else Value(other)
+        out = Value(self.data * other.data, (self, other), '*')
+        def _backward():
+            self.grad += other.data * out.grad
+            other.grad += self.data * out.grad
+        out._backward = _backward
+        return out
+
+    def tanh(self):
+        out = Value(math.tanh(self.data), (self,), 'tanh')
+        def _backward():
+            self.grad += (1 - out.data**2) * out.grad
+        out._backward = _backward
+        return out
+
+    def bent(self):
+        out = Value(self.data / (1 + abs(self.data)), (self,), 'bent')
+        def _backward():
+            self.grad += out.grad / (1 + abs(self.data))**2
+        out._backward = _backward
+        return out
+
+    def backward(self):
+        topo, visited = [], set()
+        def build_topo(v):
+            if v not in visited:
+                visited.add(v)
+                for child in v._prev:
+                    build_topo(child)
+                topo.append(v)
+        build_topo(self)
+        self.grad = 1.0
+        for node in reversed(topo):
+            node._backward()
+"""
+
+TELL_CLASS = "print(Value.__module__.partition('.')[0])\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path, source):
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(textwrap.dedent(source), encoding="utf-8")
+
+
+def started(command, stdin=""):
+    source = os.path.dirname(os.path.dirname(gradwalk.__file__))
+    environment = {**os.environ, "PYTHONPATH": source, "PYTHONIOENCODING": "utf-8"}
+    return subprocess.run(
+        command,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        env=environment,
+        check=False,
+    )
+
+
+def with_python(*arguments, stdin=""):
+    return started([sys.executable, *arguments], stdin)
+
+
+def with_gradwalk(*arguments, stdin=""):
+    return started([sys.executable, "-c", COMMAND_LINE, "run", *arguments], stdin)
+
+
+def outcome(process):
+    return process.stdout, process.stderr, process.returncode
+
+
+def assert_same(*arguments, stdin=""):
+    assert outcome(with_python(*arguments, stdin=stdin)) == outcome(with_gradwalk(*arguments, stdin=stdin))
+
+
+# ---------------------------------------------------------------- micrograd's names
+
+
+def test_micrograd_is_gradwalk():
+    """Every way of importing micrograd's modules gives gradwalk's."""
+    write("s.py", """\
+        import sys
+        sys.path = [entry for entry in sys.path if 'site-packages' not in entry]
+        import micrograd, micrograd.engine, gradwalk.engine, gradwalk.nn
+        from micrograd.engine import Value
+        from micrograd import nn
+        print(micrograd.engine is gradwalk.engine, nn is gradwalk.nn, Value is gradwalk.engine.Value)
+        """)  # fmt: skip
+    assert outcome(with_gradwalk("s.py")) == ("True True True\n", "", 0)
+
+
+def test_micrograd_script_trains():
+    """A script written for micrograd gets its gradients."""
+    write("s.py", """\
+        from micrograd.engine import Value
+        a, b, d = Value(2.0), Value(-3.0), Value(10.0)
+        out = (a * b + d).relu()
+        out.backward()
+        print(out.data, a.grad, b.grad)
+        """)  # fmt: skip
+    assert outcome(with_gradwalk("s.py")) == ("4.0 -3.0 2.0\n", "", 0)
+
+
+def test_local_micrograd_folder_is_not_used(folder):
+    """A folder micrograd beside the script gives way, and a line says so."""
+    write("micrograd/__init__.py", "")
+    write("micrograd/engine.py", "Value = 'the local one'")
+    write("s.py", "from micrograd.engine import Value\n" + TELL_CLASS)
+    process = with_gradwalk("s.py")
+    assert process.stdout == "gradwalk\n"
+    assert f"gradwalk: {folder / 'micrograd'} is not used" in process.stderr
+
+
+def test_other_modules_of_a_local_micrograd_folder_are_found():
+    """Only engine and nn are gradwalk's: micrograd.drawing still comes from the folder."""
+    write("micrograd/__init__.py", "")
+    write("micrograd/engine.py", "")
+    write("micrograd/drawing.py", "from micrograd.engine import Value\n" + TELL_CLASS)
+    write("s.py", "import micrograd.drawing")
+    assert with_gradwalk("s.py").stdout == "gradwalk\n"
+
+
+def test_keep_class_uses_a_local_micrograd_folder():
+    """--keep-class leaves a micrograd of the user's own."""
+    write("micrograd/__init__.py", "")
+    write("micrograd/engine.py", "Value = 'the local one'")
+    write("s.py", "from micrograd.engine import Value\nprint(Value)")
+    assert outcome(with_gradwalk("--keep-class", "s.py")) == ("the local one\n", "", 0)
+
+
+# ---------------------------------------------------------------- the script's own class
+
+
+def test_long_chain_completes():
+    """A microgpt-style class whose recursion fails on 5,000 nodes is replaced by one that does not recurse."""
+    write("s.py", MICROGPT_CLASS + LONG_CHAIN)
+    assert "RecursionError" in with_python("s.py").stderr
+    process = with_gradwalk("s.py")
+    assert (process.stdout, process.returncode) == ("5004.0 4.0\n", 0)
+
+
+def test_replacement_is_said_in_one_line():
+    """stderr has one line: where the class was, and how to keep it."""
+    write("s.py", MICROGPT_CLASS)
+    said = "gradwalk: s.py:1: class Value is replaced by gradwalk's (--keep-class leaves it)\n"
+    assert said == with_gradwalk("s.py").stderr
+
+
+def test_keep_class_leaves_the_script_as_it_is():
+    """With --keep-class even the RecursionError is the script's own, to the byte."""
+    write("s.py", MICROGPT_CLASS + LONG_CHAIN)
+    assert outcome(with_python("s.py")) == outcome(with_gradwalk("--keep-class", "s.py"))
+
+
+def test_lecture_script_prints_the_same():
+    """The lecture's class, with labels, closures, its own repr and an op of its own, prints what it printed."""
+    use = """\
+a = Value(2.0, label='a'); b = Value(-3.0, label='b')
+out = (a * b + 6.8).tanh().bent(); out.label = 'out'
+out.backward()
+print(out, out.label, out._op, sorted(v.data for v in out._prev))
+print(f"{a.grad:.12f} {b.grad:.12f}")
+"""
+    write("s.py", LECTURE_CLASS + use)
+    assert with_python("s.py").stdout == with_gradwalk("s.py").stdout
+
+
+def test_methods_of_its_own_are_named():
+    """The line on stderr names the methods that gradwalk's Value was given."""
+    write("s.py", LECTURE_CLASS)
+    assert "with the script's own __repr__, bent (" in with_gradwalk("s.py").stderr
+
+
+def test_class_in_a_local_module_is_replaced():
+    """A module of the user's own that defines Value counts as the script."""
+    write("engine_of_mine.py", MICROGPT_CLASS)
+    write("s.py", "from engine_of_mine import Value\n" + TELL_CLASS)
+    process = with_gradwalk("s.py")
+    assert process.stdout == "gradwalk\n"
+    assert "gradwalk: engine_of_mine.py:1: class Value is replaced" in process.stderr
+
+
+def test_replacement_leaves_no_bytecode():
+    """Plain python afterwards finds the module's own class, not what gradwalk made of it."""
+    write("engine_of_mine.py", MICROGPT_CLASS)
+    write("s.py", "from engine_of_mine import Value\nprint(Value.__module__)")
+    with_gradwalk("s.py")
+    assert with_python("s.py").stdout == "engine_of_mine\n"
+
+
+def test_class_in_an_installed_module_is_left():
+    """A Value from site-packages belongs to somebody else."""
+    write("site-packages/installed.py", MICROGPT_CLASS)
+    write("s.py", "import sys; sys.path.append('site-packages')\nfrom installed import Value\nprint(Value.__module__)")
+    assert_same("s.py")
+
+
+def test_class_without_backward_is_left():
+    """A class that only happens to be called Value is none of gradwalk's business."""
+    write("s.py", "class Value:\n    pass\nprint(Value.__module__)")
+    assert_same("s.py")
+
+
+def test_subclass_of_gradwalks_value_is_left():
+    """A script that derives its Value from micrograd's has said what it wants."""
+    write("s.py", """\
+        from micrograd import engine
+        class Value(engine.Value):
+            def backward(self):
+                print('its own')
+        Value(4.0).backward()
+        """)  # fmt: skip
+    assert outcome(with_gradwalk("s.py")) == ("its own\n", "", 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "changed", "reason"),
+    [
+        ("data, children=(), local_grads=()):", "data, shape, children=()):", "its constructor takes shape"),
+        ("data, children=(), local_grads=()):", "data=0.0):", "its constructor does not require data"),
+        ("data, children=(), local_grads=()):", "*data):", "its constructor takes *data"),
+        ("        self.grad = 0\n", "        self.grad = self.momentum = 0\n", "__init__ assigns self.momentum"),
+        ("    def backward", "    def __eq__(self, other): return True\n    def backward", "it defines __eq__"),
+        ("    def backward", "    def cut(self): self._children = ()\n    def backward", "cut assigns self._children"),
+        ("    def backward", "    def log(self, eps=0): pass\n    def backward", "its log takes (self, eps)"),
+        ("class Value:", "class Base: pass\nclass Value(Base):", "it derives from another class"),
+    ],
+)
+def test_class_that_gradwalk_cannot_stand_in_for_is_kept(line, changed, reason):
+    """A class with a constructor, an attribute or a method that gradwalk's lacks is kept, and one line says why."""
+    source = MICROGPT_CLASS.replace("    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", "")
+    assert line in source
+    write("s.py", source.replace(line, changed) + "print(Value.__module__)")
+    process = with_gradwalk("s.py")
+    assert process.stdout == "__main__\n"
+    assert f"class Value is kept, not replaced by gradwalk's: {reason}" in process.stderr
+    assert process.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_workers_get_the_same_class(method):
+    """Whichever way multiprocessing starts its workers, they have the class that the script has."""
+    if sys.platform == "win32" and method != "spawn":
+        pytest.skip("Windows has spawn only")
+    write("s.py", MICROGPT_CLASS + textwrap.dedent(f"""\
+        import multiprocessing
+        def gradient(number):
+            x = Value(number)
+            (x * x).backward()
+            return Value.__module__.partition('.')[0], x.grad
+        if __name__ == '__main__':
+            with multiprocessing.get_context({method!r}).Pool(1) as pool:
+                print(pool.map(gradient, [1.5, 2.5]))
+        """))  # fmt: skip
+    process = with_gradwalk("s.py")
+    assert process.stdout == "[('gradwalk', 3.0), ('gradwalk', 5.0)]\n"
+    assert process.stderr.count("\n") == 1
+
+
+# ---------------------------------------------------------------- all else is as with python
+
+SURROUNDINGS = """\
+import os, sys
+print(__name__, __file__, __spec__, type(__loader__), __builtins__, sorted(globals()))
+print(sys.argv, sys.orig_argv, sys.path[0], os.getcwd())
+"""
+
+
+@pytest.mark.parametrize("script", ["s.py", "./s.py", "below/../s.py"])
+def test_surroundings(script):
+    """Names, arguments and paths that a script can see are those that python gives it."""
+    write("below/empty.txt", "")
+    write("s.py", SURROUNDINGS)
+    assert_same(script, "one", "--two=2", "-x")
+
+
+def test_linked_script():
+    """Beside a symbolic link, modules are looked for where the file really is."""
+    write("real/s.py", SURROUNDINGS)
+    try:
+        os.symlink("real/s.py", "link.py")
+    except OSError:
+        pytest.skip("no symbolic links here")
+    assert_same("link.py")
+
+
+def test_options_after_the_script_are_its_own():
+    """--help and --keep-class after SCRIPT go to the script."""
+    write("s.py", "import sys; print(sys.argv)")
+    assert_same("s.py", "--help", "--keep-class", "--", "-h")
+
+
+def test_standard_input_is_the_scripts():
+    """A script reads its standard input."""
+    write("s.py", "print(input(), input())")
+    assert_same("s.py", stdin="a line\nanother\n")
+
+
+def test_script_from_standard_input():
+    """A dash reads the script from standard input."""
+    assert_same("-", "argument", stdin=SURROUNDINGS)
+
+
+def test_class_from_standard_input_is_replaced():
+    """A script on standard input has its class replaced, too."""
+    assert with_gradwalk("-", stdin=MICROGPT_CLASS + TELL_CLASS).stdout == "gradwalk\n"
+
+
+def test_folder_as_script():
+    """A folder with a __main__.py runs, with its own modules."""
+    write("program/__main__.py", "import sys, part; print(sys.argv, sys.path[0], __file__, __package__)")
+    write("program/part.py", "print(__name__, __file__)")
+    assert_same("program", "argument")
+
+
+def test_zip_file_as_script():
+    """A zip file with a __main__.py runs, and the class Value in it is replaced."""
+    with zipfile.ZipFile("program.zip", "w") as archive:
+        archive.writestr("__main__.py", "from part import Value\n" + TELL_CLASS)
+        archive.writestr("part.py", MICROGPT_CLASS)
+    assert with_gradwalk("program.zip").stdout == "gradwalk\n"
+
+
+def test_folder_without_main():
+    """A folder without a __main__.py fails as with python."""
+    write("program/other.py", "")
+    assert_same("program")
+
+
+def test_missing_script():
+    """A missing script gives python's line and python's status."""
+    process = with_gradwalk("missing.py")
+    assert outcome(with_python("missing.py")) == outcome(process)
+    assert process.returncode == 2
+
+
+def test_source_encoding():
+    """The encoding that a script declares is honoured."""
+    pathlib.Path("s.py").write_bytes("# coding: latin-1\nprint('é')\n".encode("latin-1"))
+    assert_same("s.py")
+
+
+def test_own_classes_can_be_pickled():
+    """The script's module is __main__, where pickle looks for its classes."""
+    write("s.py", """\
+        import pickle
+        class Point:
+            x = 1
+        print(type(pickle.loads(pickle.dumps(Point()))) is Point)
+        """)  # fmt: skip
+    assert_same("s.py")
+
+
+FAILURES = {
+    "an exception": "def divide(x):\n    return 1 / x\ndivide(0)\n",
+    "a cause": "try:\n    {}['a']\nexcept KeyError as error:\n    raise ValueError('é') from error\n",
+    "a context": "try:\n    {}['a']\nexcept KeyError:\n    1 / 0\n",
+    "recursion": "def again():\n    again()\nagain()\n",
+    "a syntax error": "def f(:\n    pass\n",
+    "a late syntax error": "x = 1\nreturn x\n",
+    "an undeclared encoding": "print('\udce9')\n",
+    "a syntax error beside a class Value": "class Value:\n    def backward(self): pass\nreturn 1\n",
+    "a class body": "class Value:\n    ratio = 1 / 0\n    def backward(self): pass\n",
+    "a missing module": "import no_such_module\n",
+    "a failing module": "import failing\n",
+    "a module with a syntax error": "import unreadable\n",
+    "a hook": "import sys\nsys.excepthook = lambda *given: print(given[1], given[2].tb_lineno)\n1 / 0\n",
+    "a thread": "import threading\nthreading.Thread(target=lambda: 1 / 0, name='t').start()\n",
+    "at exit": "import atexit\natexit.register(print, 'bye')\n1 / 0\n",
+    "exit with a number": "import sys\nsys.exit(7)\n",
+    "exit with a text": "import sys\nsys.exit('what to do')\n",
+    "exit with nothing": "raise SystemExit\n",
+    "exit at once": "import os\nos._exit(3)\n",
+    "an interrupt": "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n",
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_failures_look_the_same(failure):
+    """Output, traceback and exit status of a script that ends badly are python's, to the byte."""
+    if failure == "an interrupt" and sys.platform == "win32":
+        pytest.skip("Windows has no SIGINT to die of")
+    pathlib.Path("s.py").write_bytes(FAILURES[failure].encode("utf-8", "surrogateescape"))
+    write("failing.py", "class Value:\n    ratio = 1 / 0\n    def backward(self): pass\n")
+    write("unreadable.py", "class Value:\n    def backward(self) pass\n")
+    with_python("s.py")  # the second run of each finds the same bytecode caches
+    assert_same("s.py")
+
+
+def test_traceback_after_the_replacement():
+    """Where the class was replaced, lines and carets of a traceback are still the file's."""
+    write("s.py", MICROGPT_CLASS + "def use(x):\n    return x.data + {}['a']\nuse(Value(1.0))\n")
+    said, _, traceback = with_gradwalk("s.py").stderr.partition("\n")
+    assert said.startswith("gradwalk: s.py:1: class Value is replaced")
+    assert with_python("s.py").stderr == traceback
+
+
+@pytest.mark.parametrize("arguments", [[], ["--no-such-option", "s.py"]])
+def test_mistake_on_the_command_line(arguments):
+    """A mistake in the command itself is one line and status 2."""
+    process = with_gradwalk(*arguments)
+    assert (process.returncode, process.stderr.count("\n")) == (2, 1)

@@ -1,0 +1,93 @@
+"""What tools/generate.py makes of the table is what the repository holds, and its LaTeX is well formed."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from gradwalk.formula import latex, variable
+from gradwalk.ops import OPS, Op
+
+ROOT = Path(__file__).resolve().parents[2]
+GENERATED = ("src/gradwalk/native/ops_generated.h", "src/gradwalk/show/page/ops.js", "src/gradwalk/_native.pyi",
+             "docs/ops.md")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "tools" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def section(op: Op) -> str:
+    """The part of docs/ops.md about one operation."""
+    text = (ROOT / "docs" / "ops.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## `(\w+)`\n(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL))
+    return sections[op.name]
+
+
+def delimiters(text: str) -> list[str]:
+    """Braces, \\left, \\right and environments in their order; \\{ and \\} are characters, not delimiters."""
+    return re.findall(r"\\left(?![a-z])|\\right(?![a-z])|\\begin\{\w+\}|\\end\{\w+\}|(?<!\\)[{}]", text)
+
+
+def unclosed(text: str) -> list[str]:
+    """What is open at the end, or the first delimiter that closes something else."""
+    opened: list[str] = []
+    for delimiter in delimiters(text):
+        if delimiter in ("{", r"\left") or delimiter.startswith(r"\begin"):
+            opened.append(delimiter)
+            continue
+        expected = {"}": "{", r"\right": r"\left"}.get(delimiter, delimiter.replace(r"\end", r"\begin"))
+        if not opened or opened.pop() != expected:
+            return [delimiter]
+    return opened
+
+
+def test_every_output_is_listed(generate: ModuleType) -> None:
+    """The files compared below are the files the generator writes."""
+    assert sorted(GENERATED) == sorted(path.relative_to(ROOT).as_posix() for path in generate.outputs())
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_committed_file_is_current(generate: ModuleType, name: str) -> None:
+    """A generated file holds, to the byte, what the table says now."""
+    expected = generate.outputs()[ROOT / name].encode()
+    # the two texts are long: the message, not a diff, is the help
+    current = expected == (ROOT / name).read_bytes()
+    assert current, f"{name} is not what the table says: run `make generate` and commit the result"
+
+
+def test_generating_twice_gives_the_same(generate: ModuleType) -> None:
+    """The generator has no hidden state: no set order, no counters that go on."""
+    assert generate.outputs() == generate.outputs()
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+def test_documentation_has_every_operation(op: Op) -> None:
+    """docs/ops.md says of each operation what it is and gives one local gradient per input."""
+    text = section(op)
+    assert op.doc in text
+    assert [latex(variable(name)) for name in op.inputs] == re.findall(r"\{\\partial ([^=]*)\} = ", text)
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+def test_documentation_is_balanced(op: Op) -> None:
+    """Braces, \\left and \\right, and environments close in the order they opened, in each formula."""
+    formulas = re.findall(r"\$\$(.*?)\$\$", section(op), flags=re.DOTALL)
+    assert len(formulas) == 1 + len(op.inputs)
+    assert [[] for _ in formulas] == [unclosed(formula) for formula in formulas]
+
+
+@pytest.mark.parametrize("wrong", ["{", "}", r"\left(", r"\right)", r"{\left(}\right)", r"\begin{cases}{\end{cases}}"])
+def test_the_check_itself_sees_what_is_wrong(wrong: str) -> None:
+    """Unbalanced and crossed delimiters are found."""
+    assert unclosed(wrong) != []

@@ -1,0 +1,123 @@
+"""Imports point one way, from the table to the command line; and `import gradwalk` stays light."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gradwalk
+
+PACKAGE = Path(gradwalk.__file__).resolve().parent
+
+# a room may import from its own line and from the lines above it
+ORDER = (
+    ("_version",),
+    ("formula",),
+    ("ops",),
+    ("errors",),
+    ("reference", "_native"),
+    ("engine",),
+    ("composites",),
+    ("graph", "walk", "check", "functional", "higher_order", "copies", "functions", "compiler"),
+    ("nn", "optim", "training", "show"),
+    ("run", "doctor"),
+    ("cli", "__main__"),
+)
+RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def module_name(path: Path) -> str:
+    parts = ["gradwalk", *path.relative_to(PACKAGE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room(name: str) -> str:
+    """The room of a module: `compiler` for gradwalk.compiler.trace; `gradwalk` for the package itself."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+def is_for_type_checkers(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
+def executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node below, functions' bodies included, but not what is under `if TYPE_CHECKING:`."""
+    children = node.orelse if isinstance(node, ast.If) and is_for_type_checkers(node) else ast.iter_child_nodes(node)
+    for child in children:
+        yield child
+        yield from executed(child)
+
+
+def imported(source: str, name: str, is_package: bool) -> Iterator[str]:
+    """The modules of gradwalk that a module imports, wherever in it the import stands."""
+    for node in executed(ast.parse(source)):
+        found: list[str] = []
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = name.split(".")
+            above = base[: len(base) - node.level + is_package] if node.level else []
+            source_name = ".".join([*above, *([node.module] if node.module else [])])
+            # `from gradwalk import graph` is an import of the room, `from gradwalk import Value` of the package
+            found = [f"gradwalk.{alias.name}" if alias.name in RANK else source_name for alias in node.names]
+            found = found if source_name == "gradwalk" else [source_name]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "import_module":
+            found = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+        yield from (module for module in found if module.split(".")[0] == "gradwalk")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_imports_point_one_way(path: Path) -> None:
+    """No module imports from a later room, at its top or inside a function, nor from the package itself."""
+    name = module_name(path)
+    found = set(imported(path.read_text(encoding="utf-8"), name, path.name == "__init__.py"))
+    last = len(ORDER)  # the package itself comes after all of its rooms
+    later = sorted(module for module in found if RANK.get(room(module), last) > RANK.get(room(name), last))
+    assert later == []
+
+
+def test_every_module_has_a_room() -> None:
+    """A new module is given its place in the order above."""
+    homeless = [module_name(path) for path in MODULES if room(module_name(path)) not in RANK]
+    assert homeless == []
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import gradwalk.cli", ["gradwalk.cli"]),
+        ("from gradwalk.ops import OPS", ["gradwalk.ops"]),
+        ("from gradwalk import graph, Value", ["gradwalk.graph", "gradwalk"]),
+        ("from .ops import OPS", ["gradwalk.ops"]),
+        ("from . import walk", ["gradwalk.walk"]),
+        ("def f():\n    from gradwalk.nn import MLP", ["gradwalk.nn"]),
+        ("import importlib\nimportlib.import_module('gradwalk.show')", ["gradwalk.show"]),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from gradwalk.cli import main", []),
+        ("if TYPE_CHECKING:\n    pass\nelse:\n    import gradwalk.cli", ["gradwalk.cli"]),
+        ("import gradwalker, math", []),
+    ],
+)
+def test_the_check_itself_sees_imports(source: str, expected: list[str]) -> None:
+    """Absolute, relative, nested and dynamic imports are found; those for type checkers are not."""
+    assert expected == list(imported(source, "gradwalk.example", is_package=False))
+
+
+def test_import_is_light() -> None:
+    """`import gradwalk` in a fresh process loads neither NumPy nor rich nor click nor ctypes."""
+    program = (
+        "import json, sys; before = set(sys.modules); import gradwalk;"
+        " print(json.dumps(sorted({name.split('.')[0] for name in set(sys.modules) - before})))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = json.loads(run.stdout)
+    assert "gradwalk" in loaded
+    heavy = [name for name in ("numpy", "rich", "click", "ctypes", "safetensors") if name in loaded]
+    assert heavy == []

@@ -1,0 +1,290 @@
+"""Writes what follows from the table: ops.py → C header, docs/ops.md, the page's ops.js, the type stub.
+
+Run it with `make generate` after changing a row. A test runs it again and compares every byte.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gradwalk.formula import DEFINITIONS, JAVASCRIPT, C, Target, latex, statements, variable
+from gradwalk.ops import OPERATORS, OPS, Op, everywhere
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTICE = "do not edit; made by tools/generate.py from src/gradwalk/ops.py"
+
+
+def symbols(op: Op) -> list[object]:
+    return [variable(name) for name in op.names]
+
+
+def body(formulas: list[object], target: Target, indent: str) -> tuple[str, list[str]]:
+    lines, results = statements(formulas, target)
+    return "".join(f"{indent}{line}\n" for line in lines), results
+
+
+# ---------------------------------------------------------------- C
+
+
+def c_definition(name: str) -> str:
+    function = DEFINITIONS[name]
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    lines, (result,) = body([function(*map(variable, names))], C, "    ")
+    arguments = ", ".join(f"double {argument}" for argument in names)
+    return f"static inline double formula_{name}({arguments})\n{{\n{lines}    return {result};\n}}\n"
+
+
+def c_row(op: Op) -> str:
+    arguments = ", ".join(f"double {name}" for name in op.names)
+    names = symbols(op)
+    parts = []
+    if op.domain is not everywhere:
+        lines, (result,) = body([op.domain(*names)], C, "    ")
+        ignored = "".join(f"    (void){n};\n" for n in op.names if not mentions(lines + result, n))
+        parts.append(f"static inline int {op.name}_domain({arguments})\n{{\n{ignored}{lines}    return {result};\n}}\n")
+    lines, (result,) = body([op.forward(*names)], C, "    ")
+    parts.append(f"static inline double {op.name}_forward({arguments})\n{{\n{lines}    return {result};\n}}\n")
+    lines, results = body(list(op.local_grads(*names, variable("out"))), C, "    ")
+    stores = "".join(f"    local_grads[{i}] = {result};\n" for i, result in enumerate(results))
+    ignored = "".join(f"    (void){n};\n" for n in (*op.names, "out") if not mentions(lines + stores, n))
+    parts.append(
+        f"static inline void {op.name}_local_grads({arguments}, double out, double *local_grads)\n"
+        f"{{\n{ignored}{lines}{stores}}}\n"
+    )
+    return "\n".join(parts)
+
+
+def mentions(text: str, name: str) -> bool:
+    padded = "".join(c if c.isalnum() or c == "_" else " " for c in text)
+    return name in padded.split()
+
+
+def definitions_in_order() -> list[str]:
+    """Each defined function after those it uses."""
+    done: list[str] = []
+    while len(done) < len(DEFINITIONS):
+        for name in DEFINITIONS:
+            text = c_definition(name)
+            uses = [other for other in DEFINITIONS if other != name and mentions(text, f"formula_{other}")]
+            if name not in done and all(other in done for other in uses):
+                done.append(name)
+    return done
+
+
+def c_header() -> str:
+    in_order = "".join(c_definition(name) + "\n" for name in definitions_in_order())
+    rows = "\n".join(c_row(op) for op in OPS.values())
+    count = len(OPS)
+
+    def array(kind: str, name: str, entries: list[str]) -> str:
+        return f"static {kind}{name}[OP_COUNT] = {{{', '.join(entries)}}};\n"
+
+    def inputs(op: Op) -> str:
+        return ", ".join(f"in[{i}]" for i in range(len(op.names)))
+
+    domains = "".join(
+        f"    case OP_{op.name}: return {op.name}_domain({inputs(op)});\n"
+        for op in OPS.values()
+        if op.domain is not everywhere
+    )
+    evaluations = "".join(
+        f"    case OP_{op.name}:\n"
+        f"        *out = {op.name}_forward({inputs(op)});\n"
+        f"        {op.name}_local_grads({inputs(op)}, *out, local_grads);\n"
+        f"        break;\n"
+        for op in OPS.values()
+    )
+    defaults = [
+        ("{" + ", ".join(C.number(default) for default in op.defaults) + "}") if op.defaults else "{0}"
+        for op in OPS.values()
+    ]
+    return f"""/* {NOTICE} */
+
+#ifndef GRADWALK_OPS_GENERATED_H
+#define GRADWALK_OPS_GENERATED_H
+
+#include <math.h>
+
+enum op {{
+    {", ".join(f"OP_{name}" for name in OPS)},
+    OP_COUNT
+}};
+
+#define MOST_INPUTS {max(len(op.inputs) for op in OPS.values())}
+#define MOST_NAMES {max(len(op.names) for op in OPS.values())}
+
+#define FOR_EACH_OP(X) \\
+    {" ".join(f'X({op.name}, "{op.doc}")' for op in OPS.values())}
+
+#define FOR_EACH_ALIAS(X) \\
+    {" ".join(f"X({op.name}, {alias})" for op in OPS.values() for alias in op.aliases)}
+
+{array("const char *const ", "op_names", [f'"{name}"' for name in OPS])}\
+{array("const char *const ", "op_symbols", [f'"{op.symbol or op.name}"' for op in OPS.values()])}\
+{array("const char *const ", "op_arguments", [f'"{", ".join(op.names)}"' for op in OPS.values()])}\
+{array("const unsigned char ", "op_inputs", [str(len(op.inputs)) for op in OPS.values()])}\
+{array("const unsigned char ", "op_parameters", [str(len(op.parameters)) for op in OPS.values()])}\
+{array("const unsigned char ", "op_overflows", [str(int(op.overflows)) for op in OPS.values()])}\
+{array("const unsigned char ", "op_default_count", [str(len(op.defaults)) for op in OPS.values()])}\
+static const double op_defaults[OP_COUNT][MOST_NAMES] = {{{", ".join(defaults)}}};
+
+/* ---- functions defined by a formula of their own ---- */
+
+{in_order}/* ---- the {count} rows ---- */
+
+{rows}
+static inline int op_in_domain(enum op op, const double *in)
+{{
+    switch (op) {{
+{domains}    default: return 1;
+    }}
+}}
+
+static inline void op_evaluate(enum op op, const double *in, double *out, double *local_grads)
+{{
+    switch (op) {{
+{evaluations}    case OP_COUNT:
+        break;
+    }}
+}}
+
+#endif
+"""
+
+
+# ---------------------------------------------------------------- JavaScript
+
+
+def javascript_functions(op: Op) -> str:
+    names = ", ".join(op.names)
+    symbols_ = symbols(op)
+    lines, (result,) = body([op.forward(*symbols_)], JAVASCRIPT, "      ")
+    local_lines, locals_ = body(list(op.local_grads(*symbols_, variable("out"))), JAVASCRIPT, "      ")
+    domain_lines, (domain,) = body([op.domain(*symbols_)], JAVASCRIPT, "      ")
+    domain = "true" if op.domain is everywhere else domain
+    return f"""  {op.name}: {{
+    symbol: {js_string(op.symbol or op.name)},
+    inputs: {js_list(op.inputs)},
+    parameters: {js_list(op.parameters)},
+    defaults: [{", ".join(JAVASCRIPT.number(d) for d in op.defaults)}],
+    doc: {js_string(op.doc)},
+    expected: {js_string(op.expected)},
+    overflows: {str(op.overflows).lower()},
+    latex: {js_string(forward_latex(op))},
+    localGradsLatex: {js_list(local_grads_latex(op))},
+    domain({names}) {{
+{domain_lines}      return {domain};
+    }},
+    forward({names}) {{
+{lines}      return {result};
+    }},
+    localGrads({names}, out) {{
+{local_lines}      return [{", ".join(locals_)}];
+    }},
+  }},
+"""
+
+
+def js_string(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def js_list(texts: tuple[str, ...] | list[str]) -> str:
+    return "[" + ", ".join(js_string(text) for text in texts) + "]"
+
+
+def js_definition(name: str) -> str:
+    function = DEFINITIONS[name]
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    lines, (result,) = body([function(*map(variable, names))], JAVASCRIPT, "  ")
+    return f"function {name}({', '.join(names)}) {{\n{lines}  return {result};\n}}\n"
+
+
+def javascript() -> str:
+    definitions = "\n".join(js_definition(name) for name in definitions_in_order())
+    rows = "".join(javascript_functions(op) for op in OPS.values())
+    return f"""// {NOTICE}
+
+import {{ copysign, erf, erfc, pow }} from "./special.js";
+
+{definitions}
+export const OPS = {{
+{rows}}};
+"""
+
+
+# ---------------------------------------------------------------- documentation
+
+
+def forward_latex(op: Op) -> str:
+    return latex(op.forward(*symbols(op)))
+
+
+def local_grads_latex(op: Op) -> list[str]:
+    return [latex(local) for local in op.local_grads(*symbols(op), variable("out"))]
+
+
+def documentation() -> str:
+    rows = []
+    for op in OPS.values():
+        where = op.expected or "every number"
+        locals_ = "".join(
+            f"$$\\frac{{\\partial\\,\\mathit{{out}}}}{{\\partial {latex(variable(name))}}} = {local}$$\n\n"
+            for name, local in zip(op.inputs, local_grads_latex(op), strict=True)
+        )
+        defaults = ", ".join(f"{name} = {default}" for name, default in zip(op.parameters, op.defaults, strict=False))
+        rows.append(
+            f"## `{op.name}`\n\n{op.doc}\n\n$$\\mathit{{out}} = {forward_latex(op)}$$\n\n{locals_}"
+            f"Defined for {where}.{f' Default: {defaults}.' if defaults else ''}\n"
+        )
+    return (
+        f"<!-- {NOTICE} -->\n\n# The table of operations\n\n"
+        "Every operation with its forward formula and its local gradients, as both engines compute them.\n"
+        "The source, with the reasons beside each row, is `src/gradwalk/ops.py`.\n\n" + "\n".join(rows)
+    )
+
+
+# ---------------------------------------------------------------- type stub
+
+
+def signature(op: Op) -> list[str]:
+    defaults = [f" = {default}" for default in op.defaults] or [""] * len(op.parameters)
+    parameters = [f"{name}: float{default}" for name, default in zip(op.parameters, defaults, strict=True)]
+    return [f"{name}: Number" for name in op.inputs] + parameters
+
+
+def functions_stub() -> str:
+    functions = [
+        f'def {op.name}({", ".join(signature(op))}, /) -> Any:\n    """{op.doc}"""\n\n'
+        for op in OPS.values()
+        if op.name not in OPERATORS
+    ]
+    return f"# {NOTICE}\n\nfrom typing import Any\n\nfrom gradwalk._native import Number\n\n" + "".join(functions)
+
+
+def stub() -> str:
+    methods = [
+        f"    def {name}({', '.join(['self', *signature(op)[1:]])}, /) -> Value: ...\n"
+        for op in OPS.values()
+        for name in (op.name, *op.aliases)
+        if op.name not in OPERATORS
+    ]
+    template = (ROOT / "tools" / "native_stub.txt").read_text()
+    return f"# {NOTICE} and tools/native_stub.txt\n\n" + template.replace("    METHODS\n", "".join(methods))
+
+
+def outputs() -> dict[Path, str]:
+    """Every generated file and what it should contain."""
+    return {
+        ROOT / "src/gradwalk/native/ops_generated.h": c_header(),
+        ROOT / "src/gradwalk/show/page/ops.js": javascript(),
+        ROOT / "src/gradwalk/_native.pyi": stub(),
+        ROOT / "src/gradwalk/functions.pyi": functions_stub(),
+        ROOT / "docs/ops.md": documentation(),
+    }
+
+
+if __name__ == "__main__":
+    for path, text in outputs().items():
+        path.write_text(text)
+        print(f"wrote {path.relative_to(ROOT)}")
