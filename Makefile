@@ -44,6 +44,7 @@ clean:  ## remove environments and everything built
 .venv-sanitize/installed: pyproject.toml setup.py $(NATIVE)
 	$(PYTHON) -m venv .venv-sanitize
 	GRADWALK_SANITIZE=1 .venv-sanitize/bin/pip install --quiet '.[test]'
+	grep -q __asan_init .venv-sanitize/lib/*/site-packages/gradwalk/_native*.so
 	@touch $@
 
 .venv-bench/installed: pyproject.toml setup.py benchmarks/requirements.txt $(NATIVE)

@@ -11,10 +11,12 @@ flags = ["/O2", "/std:c11", "/fp:precise"] if sys.platform == "win32" else [
     "-std=c11", "-O3", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden",
 ]  # fmt: skip
 link_flags = []
+options = {}
 if os.environ.get("GRADWALK_SANITIZE"):
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
     flags += ["-g", "-O1", *sanitizers]
     link_flags += sanitizers
+    options["build"] = {"build_base": "build/sanitize"}  # or what was built without them would be taken again
 
 native = Extension(
     "gradwalk._native",
@@ -26,4 +28,4 @@ native = Extension(
     optional=True,
 )
 
-setup(ext_modules=[native])
+setup(ext_modules=[native], options=options)

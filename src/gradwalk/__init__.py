@@ -22,3 +22,4 @@ from gradwalk.composites import (
 from gradwalk.engine import Value
 from gradwalk.errors import DivisionByZeroError, DomainError, RangeError, ieee
 from gradwalk.functions import *
+from gradwalk.scopes import scope

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gradwalk import engine, reference
+from gradwalk.errors import number_from
 from gradwalk.formula import Number, absolute, div, equal, exp, log, pow, sqrt, where
 
 Numbers = Sequence[Number]
@@ -178,59 +179,68 @@ COMPOSITES: dict[str, Composite] = {row.name: row for row in _ROWS}
 # ---------------------------------------------------------------- the functions, on the reference engine
 
 
-def _record(name: str, given: Sequence[Any], *parameters: Any) -> Any:
+class _Inputs(list[reference.Value]):
+    """The numbers of a list as nodes; a plain number becomes one constant, however many outputs it has a part in."""
+
+    def __init__(self, name: str, xs: Iterable[Any]) -> None:
+        given = list(xs)
+        if not given:
+            raise ValueError(f"{name}: expected at least one number, got an empty list")
+        super().__init__(reference.lift(x, name) for x in given)
+        self.has_value = any(isinstance(x, reference.Value) for x in given)
+
+
+def _record(name: str, inputs: _Inputs, *parameters: Any) -> Any:
     """One node on the reference engine; a float if there is no Value among the inputs."""
     row = COMPOSITES[name]
-    children = [reference.lift(x, name) for x in given]
-    xs = [child.data for child in children]
+    xs = [child._data for child in inputs]
     out = row.forward(xs, *parameters)
-    if not any(isinstance(x, reference.Value) for x in given):
+    if not inputs.has_value:
         return out
-    return reference.node(out, children, row.local_grads(xs, *parameters, out), name, name, parameters)
+    return reference.node(out, inputs, row.local_grads(xs, *parameters, out), name, name, parameters)
 
 
-def _listed(name: str, xs: Iterable[Any]) -> list[Any]:
-    listed = list(xs)
-    if not listed:
-        raise ValueError(f"{name}: expected at least one number, got an empty list")
-    return listed
-
-
-def _one_node(name: str) -> Callable[[Iterable[Any]], Any]:
-    return lambda xs: _record(name, _listed(name, xs))
+def _one_node(name: str, called: str = "") -> Callable[[Iterable[Any]], Any]:
+    return lambda xs: _record(name, _Inputs(called or name, xs))
 
 
 def _one_per_output(name: str) -> Callable[[Iterable[Any]], list[Any]]:
     def function(xs: Iterable[Any]) -> list[Any]:
-        listed = _listed(name, xs)
-        return [_record(name, listed, i) for i in range(len(listed))]
+        inputs = _Inputs(name, xs)
+        return [_record(name, inputs, i) for i in range(len(inputs))]
 
     return function
 
 
 def _normalised(name: str) -> Callable[..., list[Any]]:
     def function(xs: Iterable[Any], eps: float = 1e-5) -> list[Any]:
-        listed = _listed(name, xs)
-        return [_record(name, listed, i, float(eps)) for i in range(len(listed))]
+        number = number_from(eps, name)
+        inputs = _Inputs(name, xs)
+        return [_record(name, inputs, i, number) for i in range(len(inputs))]
 
     return function
 
 
 def _dot(xs: Iterable[Any], ys: Iterable[Any]) -> Any:
-    left, right = _listed("dot", xs), _listed("dot", ys)
+    return _dot_of(_Inputs("dot", xs), _Inputs("dot", ys))
+
+
+def _dot_of(left: _Inputs, right: _Inputs) -> Any:
     if len(left) != len(right):
         raise ValueError(f"dot: expected two lists of the same length, got {len(left)} and {len(right)}")
-    return _record("dot", left + right)
+    both = _Inputs("dot", left + right)
+    both.has_value = left.has_value or right.has_value
+    return _record("dot", both)
 
 
 def _matvec(rows: Iterable[Iterable[Any]], x: Iterable[Any]) -> list[Any]:
-    column = list(x)
-    return [_dot(row, column) for row in rows]
+    column = _Inputs("dot", x)
+    return [_dot_of(_Inputs("dot", row), column) for row in rows]
 
 
 def _cross_entropy(logits: Iterable[Any], target: int) -> Any:
-    listed = _listed("cross_entropy", logits)
-    return _record("cross_entropy", listed, _checked_index("cross_entropy", target, len(listed)))
+    inputs = _Inputs("cross_entropy", logits)
+    return _record("cross_entropy", inputs, _checked_index("cross_entropy", target, len(inputs)))
 
 
 def _checked_index(name: str, given: int, count: int) -> int:
@@ -240,15 +250,15 @@ def _checked_index(name: str, given: int, count: int) -> int:
     return position
 
 
-def _take(rows: Sequence[Any], index: int) -> Any:
-    listed = _listed("take", rows)
+def _take(rows: Iterable[Any], index: int) -> Any:
+    listed = list(rows)
+    if not listed:
+        raise ValueError("take: expected at least one number, got an empty list")
     position = _checked_index("take", index, len(listed))
     row = listed[position]
-    return (
-        [_record("take", [x], position) for x in row]
-        if isinstance(row, list | tuple)
-        else _record("take", [row], position)
-    )
+    if isinstance(row, list | tuple):
+        return [_record("take", _Inputs("take", [x]), position) for x in row]
+    return _record("take", _Inputs("take", [row]), position)
 
 
 _REFERENCE: dict[str, Callable[..., Any]] = {
@@ -263,8 +273,8 @@ _REFERENCE: dict[str, Callable[..., Any]] = {
     "cross_entropy": _cross_entropy,
     "rmsnorm": _normalised("rmsnorm"),
     "layernorm": _normalised("layernorm"),
-    "largest": _one_node("largest"),
-    "smallest": _one_node("smallest"),
+    "largest": _one_node("largest", called="maximum"),
+    "smallest": _one_node("smallest", called="minimum"),
     "take": _take,
 }
 
@@ -329,8 +339,8 @@ def matvec(rows: Iterable[Iterable[Number]], x: Iterable[Number]) -> list[Any]:
 def norm(xs: Iterable[Number]) -> Any:
     """The Euclidean length as one node, without overflow on the way.
 
-    >>> norm([3e200, 4e200])
-    5e+200
+    >>> norm([3.0, 4.0])
+    5.0
     """
     return _active.norm(xs)
 

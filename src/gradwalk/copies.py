@@ -12,10 +12,21 @@ from typing import Any
 from gradwalk import engine
 
 
-def _restored_leaf(cls: Any, data: float, grad: float, label: str) -> Any:
-    leaf = cls(data, label=label)
+def _restored_leaf(cls: Any, data: float, grad: float, label: str, attributes: dict[str, Any]) -> Any:
+    if cls.__module__.startswith("gradwalk"):
+        leaf = cls(data, label=label)
+    else:  # a subclass, which may have a constructor of its own
+        leaf = cls.__new__(cls)
+        next(base for base in cls.__mro__ if base.__module__.startswith("gradwalk")).__init__(leaf, data, label=label)
     leaf.grad = grad
-    return leaf
+    return _with_attributes(leaf, attributes)
+
+
+def _with_attributes(value: Any, attributes: dict[str, Any]) -> Any:
+    """Instances of a subclass may have some; Value itself has not."""
+    if attributes:
+        value.__dict__.update(attributes)
+    return value
 
 
 def _number(grad: Any) -> float:
@@ -27,15 +38,19 @@ def _reduce(value: Any) -> Any:
         raise TypeError(
             f"pickle: expected a leaf, got the result of {value._op!r}; pickle its .data, or the leaves it came from"
         )
-    return _restored_leaf, (type(value), value.data, _number(value.grad), value.label)
+    return _restored_leaf, (type(value), value.data, _number(value.grad), value.label, _attributes(value))
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    return dict(getattr(value, "__dict__", {}))
 
 
 def _remade(value: Any, children: tuple[Any, ...]) -> Any:
     if not children:
-        return _restored_leaf(type(value), value.data, _number(value.grad), value.label)
+        return _restored_leaf(type(value), value.data, _number(value.grad), value.label, _attributes(value))
     copied = type(value)(value.data, children, value._op, value.label, local_grads=value._local_grads)
     copied.grad = value.grad
-    return copied
+    return _with_attributes(copied, _attributes(value))
 
 
 def _copy(value: Any) -> Any:

@@ -25,6 +25,8 @@ PACKAGES = {
     "notebook": ("anywidget",),
     "science": ("scipy",),
 }
+PURPOSES = {"draw": "pictures of graphs", "notebook": "notebooks", "science": "SciPy"}
+REINSTALL = "pip install --force-reinstall --no-cache-dir gradwalk"
 CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "asimd", "sve")
 
 
@@ -64,7 +66,7 @@ def compiler() -> dict[str, Any]:
     configured = os.environ.get("CC") or sysconfig.get_config_var("CC") or ""
     candidates = [*configured.split()[:1], "cc", "gcc", "clang", *(["cl"] if os.name == "nt" else [])]
     file = next((found for found in map(shutil.which, candidates) if found), None)
-    advice = None if file else f"{how_to_get_a_compiler()}, then: pip install --force-reinstall --no-cache-dir gradwalk"
+    advice = None if file else f"{how_to_get_a_compiler()}, then: {REINSTALL}"
     return {"file": file, "version": version_line(file) if file else None, "advice": advice}
 
 
@@ -129,26 +131,38 @@ def as_json() -> str:
     return json.dumps(report(), indent=2)
 
 
-def lines(found: dict[str, Any]) -> list[tuple[str, str, bool]]:
-    """The report as rows to read: what, the finding, and whether it is as it should be."""
+def lines(found: dict[str, Any]) -> list[tuple[str, str, bool | None]]:
+    """The report as rows to read: what, the finding, and whether it is as it should be; None for what is optional."""
     python, native, cc, test = found["python"], found["native"], found["compiler"], found["self_test"]
     features = " ".join(found["cpu"]["features"])
-    out, da, db = (f"{number:g}" for number in test["got"])
-    rows = [
+    advice = f"run: {REINSTALL}" if cc["file"] else "it needs a C compiler"
+    rows: list[tuple[str, str, bool | None]] = [
         ("gradwalk", found["gradwalk"], True),
         ("python", f"{python['version']} ({python['implementation']}), {python['executable']}", True),
         ("engine", f"{found['engine']['name']}: {found['engine']['reason']}", True),
-        ("native engine", native["file"] or f"not built ({native['error']})", native["available"]),
-        ("C compiler", f"{cc['file']}: {cc['version']}" if cc["file"] else f"none; {cc['advice']}", bool(cc["file"])),
+        ("native engine", native["file"] or f"not built ({native['error']}); {advice}", native["available"]),
+        # once the native engine is there, nothing needs the compiler
+        ("C compiler", compiler_line(cc), bool(cc["file"]) or (None if native["available"] else False)),
         ("processor", f"{found['cpu']['machine']} {features}".rstrip(), True),
     ]
     for package in found["packages"]:
-        extra = "" if package["extra"] == "core" else f" [{package['extra']}]"
-        finding = package["version"] or f"not installed; {package['install']}"
-        rows.append((package["name"] + extra, finding, bool(package["version"])))
+        name, extra, version = package["name"], package["extra"], package["version"]
+        if extra == "core":
+            rows.append((name, version or f"not installed; run: {package['install']}", bool(version)))
+        else:
+            rows.append(
+                (name, version or f"optional, for {PURPOSES[extra]}: {package['install']}", bool(version) or None)
+            )
+    out, da, db = (f"{number:g}" for number in test["got"])
     verdict = "ok" if test["passed"] else "WRONG: expected 4, -3 and 2; please report this"
     rows.append(("self-test", f"relu(a*b + d) = {out}, its gradients -> a {da}, b {db}: {verdict}", test["passed"]))
+    wrong = [what for what, _, state in rows if state is False]
+    rows.append(("verdict", f"look at: {', '.join(wrong)}" if wrong else "all is well", not wrong))
     return rows
+
+
+def compiler_line(cc: dict[str, Any]) -> str:
+    return f"{cc['file']}: {cc['version'] or 'version unknown'}" if cc["file"] else f"none; {cc['advice']}"
 
 
 def show() -> None:
@@ -161,9 +175,11 @@ def show() -> None:
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+    good, bad, optional = "✓✗·" if console.encoding.startswith("utf") else "+x."
+    marks = {True: (good, "green"), False: (bad, "bold red"), None: (optional, "dim")}
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for what, finding, as_it_should_be in rows:
-        mark = Text("✓", "green") if as_it_should_be else Text("✗", "yellow")
+    for what, finding, state in rows:
         # Text, not markup: 'gradwalk[draw]' would lose its extra; folded, so that a command is never cut off
-        table.add_row(mark, Text(what, "bold"), Text(finding, overflow="fold"))
-    Console().print(table)
+        table.add_row(Text(*marks[state]), Text(what, "bold"), Text(finding, overflow="fold"))
+    console.print(table)

@@ -22,7 +22,16 @@ def _chosen() -> tuple[str, str]:
     wanted = os.environ.get("GRADWALK_ENGINE", "")
     if wanted:
         if wanted not in ENGINES:
-            raise ImportError(f"GRADWALK_ENGINE: expected one of {', '.join(ENGINES)}, got {wanted!r}")
+            message = f"GRADWALK_ENGINE: expected one of {', '.join(ENGINES)}, got {wanted!r}"
+            raise ImportError(message, name="gradwalk")
+        try:
+            load(wanted)
+        except ImportError as error:
+            raise ImportError(
+                f"GRADWALK_ENGINE={wanted} is set, but that engine could not be imported ({error}); install a C "
+                "compiler and reinstall gradwalk, or unset it",
+                name="gradwalk",
+            ) from error
         return wanted, f"GRADWALK_ENGINE={wanted} is set"
     try:
         load("native")

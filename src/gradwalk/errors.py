@@ -89,18 +89,24 @@ def number_from(given: Any, operation: str, beside: Any = None) -> Any:
             return float(given)
         except OverflowError:
             raise RangeError(
-                f"{operation}: expected a number that fits a float, got an integer of {given.bit_length()} bits; "  # type: ignore[attr-defined]
-                "scale it down first"
+                f"{operation}: expected a number that fits a float, got a larger {type(given).__name__}; scale it down"
             ) from None
     if beside is not None and not isinstance(given, str | bytes | complex | list | tuple | dict | set | None):
         return NotImplemented
+    is_value = hasattr(given, "_local_grads")
     label = getattr(beside, "label", "")
-    where = f" beside node {label!r}" if label else ""
-    advice = "take its .real and .imag" if isinstance(given, complex) else "convert it to a float first"
-    shown = repr(given) if given is None or isinstance(given, str | bytes | complex) else "it"
-    kind = type(given).__name__
-    got = f"{shown} ({kind})" if shown not in ("it", "None") else shown if given is None else f"a {kind}"
-    raise TypeError(f"{operation}: expected a number or a Value, got {got}{where}; {advice}")
+    raise TypeError(
+        f"{operation}: expected {'a number' if is_value else 'a number or a Value'}, got {_shown(given)}"
+        + (f" beside node {label!r}" if label else "")
+        + ("; take its .data" if is_value else "; take its .real and .imag" if isinstance(given, complex)
+           else "; convert it to a float first")
+    )  # fmt: skip
+
+
+def _shown(given: Any) -> str:
+    if given is None or isinstance(given, str | bytes | complex):
+        return f"{given!r} ({type(given).__name__})" if given is not None else "None"
+    return f"a {type(given).__name__}"
 
 
 def refuse_conversion(value: Any) -> NoReturn:
@@ -120,3 +126,7 @@ def refuse_backward(value: Any) -> NoReturn:
         f"backward: expected local_grads or an assigned _backward on the node made by hand as {value._op!r}{label}, "
         "got neither; its children would get no gradient"
     )
+
+
+def refuse_label(given: Any) -> NoReturn:
+    raise TypeError(f"label: expected a string, got {given!r}")

@@ -134,7 +134,7 @@ def _pow(x: float, y: float) -> float:
     try:
         return math.pow(x, y)
     except (ValueError, OverflowError):
-        odd = math.fmod(y, 2.0) in (1.0, -1.0)
+        odd = math.isfinite(y) and math.fmod(y, 2.0) in (1.0, -1.0)
         if x == 0.0 or y == math.floor(y):
             return math.copysign(math.inf, x) if odd else math.inf
         return math.inf if x > 0.0 else math.nan

@@ -130,6 +130,9 @@ def sign(x: Number, /) -> Any:
 def where(condition: Number, x: Number, y: Number, /) -> Any:
     """x where the condition is not 0, else y."""
 
+def stop_gradient(x: Number, /) -> Any:
+    """x itself, but no gradient flows back through it."""
+
 def clamp(x: Number, low: float, high: float, /) -> Any:
     """x, held between two numbers."""
 

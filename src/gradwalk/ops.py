@@ -98,6 +98,11 @@ class Op:
         return f"**{parameters[0]:.17g}" if self.name == "pow_number" else self.symbol or self.name
 
 
+def _signed(y: Number) -> Number:
+    """y, but 1 for a nan, whose sign bit is anybody's guess."""
+    return where((y <= 0.0) | (y >= 0.0), y, 1.0)
+
+
 _XY = ("x", "y")
 _EVERYWHERE = (-20.0, -0.5, -0.0, 0.5, 20.0)
 _PAIRS = ((2.0, 3.0), (-1.5, 0.25), (0.5, -4.0))
@@ -492,8 +497,8 @@ _ROWS = (
     Op(
         "copysign",
         inputs=_XY,
-        forward=lambda x, y: copysign(x, y),
-        local_grads=lambda x, y, out: (_sign(x) * copysign(1.0, y), 0.0),  # at x = 0: 0
+        forward=lambda x, y: copysign(x, _signed(y)),
+        local_grads=lambda x, y, out: (_sign(x) * copysign(1.0, _signed(y)), 0.0),  # at x = 0: 0
         samples=_PAIRS,
         doc="The size of x with the sign of y.",
     ),
@@ -517,6 +522,13 @@ _ROWS = (
         ),
         samples=((1.0, 2.0, 3.0), (0.0, 2.0, 3.0)),
         doc="x where the condition is not 0, else y.",
+    ),
+    Op(
+        "stop_gradient",
+        forward=lambda x: x,
+        local_grads=lambda x, out: (0.0,),  # on purpose: the derivative of x is 1
+        samples=(0.5,),
+        doc="x itself, but no gradient flows back through it.",
     ),
     Op(
         "clamp",

@@ -10,26 +10,33 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from gradwalk.errors import check_domain, check_range, number_from, refuse_backward, refuse_conversion
+from gradwalk.errors import check_domain, check_range, number_from, refuse_backward, refuse_conversion, refuse_label
 from gradwalk.ops import OPS, Op
 
+
+class _Current(threading.local):
+    scope = 0
+    modes: tuple[bool, Any, Any, Any] = (False, None, None, None)
+
+
+_current = _Current()
 _one_pass_at_a_time = threading.RLock()  # re-entrant: a hand-written _backward may call backward()
 
 
 class Value:
     """A number that remembers how it was made, so that backward() can tell how it depends on its inputs."""
 
-    __slots__ = ("_children", "_constant", "_data", "_grad", "_hand_written", "_local_grads", "_name", "_op",
-                 "_parameters", "label")  # fmt: skip
+    __slots__ = ("_children", "_constant", "_data", "_grad", "_hand_written", "_label", "_local_grads", "_name",
+                 "_op", "_parameters", "_scope")  # fmt: skip
     _backward_with_graph: ClassVar[Callable[[Value], None]]  # higher_order.py gives it to both engines
 
     def __init__(
         self, data: Any, _children: Sequence[Any] = (), _op: Any = "", label: str = "", *,
-        children: Sequence[Any] = (), local_grads: Sequence[float] = (),
+        children: Sequence[Any] | None = None, local_grads: Sequence[float] = (),
     ) -> None:  # fmt: skip
         if not isinstance(_op, str):  # the microgpt family passes local gradients where micrograd passes the op
             _op, local_grads = "", _op
-        self._children = tuple(lift(child, "Value") for child in (children or _children))
+        self._children = tuple(lift(child, "Value") for child in (_children if children is None else children))
         self._local_grads = tuple(number_from(local_grad, "Value") for local_grad in local_grads)
         if self._local_grads and len(self._local_grads) != len(self._children):
             counts = f"{len(self._local_grads)} for {len(self._children)}"
@@ -40,6 +47,7 @@ class Value:
         self._op, self._name, self._parameters = _op, "", ()
         self._hand_written: Callable[[], None] | None = None
         self._constant = False
+        self._scope = _current.scope
 
     # ---------------------------------------------------------------- backward: the one rule
 
@@ -98,6 +106,8 @@ class Value:
 
     @property
     def data(self) -> float:
+        if _current.modes[3]:
+            _current.modes[3](self)
         return self._data
 
     @data.setter
@@ -111,6 +121,16 @@ class Value:
     @grad.setter
     def grad(self, number: Any) -> None:
         self._grad = number if isinstance(number, Value) else number_from(number, "grad")
+
+    @property
+    def label(self) -> str:
+        return self._label
+
+    @label.setter
+    def label(self, text: str) -> None:
+        if not isinstance(text, str):
+            refuse_label(text)
+        self._label = text
 
     @property
     def _prev(self) -> set[Value]:
@@ -138,10 +158,10 @@ class Value:
     def __abs__(self) -> Value: return apply("abs", self)
     def __floor__(self) -> Value: return apply("floor", self)
     def __ceil__(self) -> Value: return apply("ceil", self)
-    def __lt__(self, other: Any) -> Any: return compare(self, other, float.__lt__)
-    def __le__(self, other: Any) -> Any: return compare(self, other, float.__le__)
-    def __gt__(self, other: Any) -> Any: return compare(self, other, float.__gt__)
-    def __ge__(self, other: Any) -> Any: return compare(self, other, float.__ge__)
+    def __lt__(self, other: Any) -> Any: return compare(self, other, "<", float.__lt__)
+    def __le__(self, other: Any) -> Any: return compare(self, other, "<=", float.__le__)
+    def __gt__(self, other: Any) -> Any: return compare(self, other, ">", float.__gt__)
+    def __ge__(self, other: Any) -> Any: return compare(self, other, ">=", float.__ge__)
     def __float__(self) -> float: refuse_conversion(self)
     def __int__(self) -> int: refuse_conversion(self)
     def _apply(self, name: str, *arguments: Any) -> Value: return apply(name, *arguments)
@@ -157,7 +177,7 @@ def apply(name: str, *arguments: Any) -> Value:
     op = OPS[name]
     inputs = [lift(argument, name) for argument in arguments[: len(op.inputs)]]
     parameters = tuple(number_from(argument, name) for argument in arguments[len(op.inputs) :])
-    numbers = [*(value.data for value in inputs), *parameters]
+    numbers = [*(value._data for value in inputs), *parameters]
     check_domain(op, numbers, inputs)
     data = op.forward(*numbers)
     check_range(op, numbers, data, inputs)
@@ -177,7 +197,10 @@ def node(data: float, children: Sequence[Value], local_grads: Sequence[float], o
     """A recorded node; `name` says which row of the table (or which composite) made it."""
     out = Value(data, children, op, local_grads=local_grads)
     out._name, out._parameters = name, parameters
-    return out
+    no_grad, on_record, _, _ = _current.modes
+    if on_record:
+        on_record(out)
+    return Value(data) if no_grad else out
 
 
 def binary(name: str, left: Any, right: Any) -> Any:
@@ -192,22 +215,40 @@ def binary(name: str, left: Any, right: Any) -> Any:
     return apply(name, value, number) if value is left else apply(name, number, value)
 
 
-def compare(left: Value, right: Any, comparison: Callable[[float, float], bool]) -> Any:
-    number = right.data if isinstance(right, Value) else number_from(right, "compare", beside=left)
-    return NotImplemented if number is NotImplemented else comparison(left.data, number)
+def compare(left: Value, right: Any, sign: str, comparison: Callable[[float, float], bool]) -> Any:
+    number = right._data if isinstance(right, Value) else number_from(right, "compare", beside=left)
+    if number is NotImplemented:
+        return NotImplemented
+    outcome = comparison(left._data, number)
+    if _current.modes[2]:
+        _current.modes[2](left, right, sign, outcome)
+    return outcome
 
 
 def number_of(grad: Any) -> float:
     return grad.data if isinstance(grad, Value) else grad
 
 
+def set_modes(no_grad: bool, on_record: Any, on_compare: Any, on_read: Any) -> tuple[bool, Any, Any, Any]:
+    """What is different from now on in this thread (see control.py); returns what was before."""
+    before, _current.modes = _current.modes, (no_grad, on_record, on_compare, on_read)
+    return before
+
+
+def set_scope(number: int) -> int:
+    """Nodes made from now on in this thread belong to that scope; returns the one before."""
+    before, _current.scope = _current.scope, number
+    return before
+
+
 def function(op: Op) -> Callable[..., Any]:
     """The operation as a function: on a Value it records, on plain numbers it computes."""
 
     def call(*arguments: Any) -> Any:
-        arguments += op.defaults[len(arguments) - len(op.inputs) :]
-        if len(arguments) != len(op.names):
+        given = len(arguments) - len(op.inputs)
+        if not len(op.parameters) - len(op.defaults) <= given <= len(op.parameters):
             raise TypeError(f"{op.name}: expected {', '.join(op.names)}, got {len(arguments)} arguments")
+        arguments += op.defaults[given:]
         if op.name == "pow" and isinstance(arguments[0], Value):
             return arguments[0] ** arguments[1]
         recorded = apply(op.name, *arguments)

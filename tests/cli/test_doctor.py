@@ -49,7 +49,7 @@ def test_missing_native_extension_is_said(monkeypatch):
         raise ImportError("no such file")
 
     monkeypatch.setattr(engine, "load", fail)
-    assert "native engine: not built (no such file)\n" in run().output
+    assert "native engine: not built (no such file); " in run().output
 
 
 def test_missing_compiler_comes_with_advice(monkeypatch):
@@ -69,7 +69,21 @@ def test_compiler_that_does_not_start(monkeypatch):
 def test_missing_extra_comes_with_its_command(monkeypatch):
     """An extra that is not installed is shown with the command that installs it, brackets and all."""
     monkeypatch.setitem(doctor.PACKAGES, "draw", ("no-such-package",))
-    assert "no-such-package [draw]: not installed; pip install 'gradwalk[draw]'\n" in run().output
+    assert "no-such-package: optional, for pictures of graphs: pip install 'gradwalk[draw]'\n" in run().output
+
+
+def test_missing_extra_is_no_fault(monkeypatch):
+    """What is optional does not change the verdict."""
+    monkeypatch.setattr(doctor, "native_extension", lambda: {"available": True, "file": "native.so", "error": None})
+    monkeypatch.setitem(doctor.PACKAGES, "draw", ("no-such-package",))
+    assert run().output.endswith("verdict: all is well\n")
+
+
+def test_verdict_names_what_is_wrong(monkeypatch):
+    """The last line says where to look."""
+    monkeypatch.setattr(doctor, "native_extension", lambda: {"available": True, "file": "native.so", "error": None})
+    monkeypatch.setitem(doctor.PACKAGES, "core", ("click", "no-such-package"))
+    assert run().output.endswith("verdict: look at: no-such-package\n")
 
 
 def test_installed_package_is_shown_with_its_version():

@@ -7,13 +7,10 @@ import pathlib
 import subprocess
 import sys
 import textwrap
-import zipfile
 
 import pytest
 
 import gradwalk
-
-COMMAND_LINE = "import sys; from gradwalk.cli import main; sys.exit(main())"
 
 MICROGPT_CLASS = """\
 class Value:
@@ -155,7 +152,7 @@ def with_python(*arguments, stdin=""):
 
 
 def with_gradwalk(*arguments, stdin=""):
-    return started([sys.executable, "-c", COMMAND_LINE, "run", *arguments], stdin)
+    return started([sys.executable, "-m", "gradwalk", "run", *arguments], stdin)
 
 
 def outcome(process):
@@ -201,7 +198,7 @@ def test_local_micrograd_folder_is_not_used(folder):
     write("s.py", "from micrograd.engine import Value\n" + TELL_CLASS)
     process = with_gradwalk("s.py")
     assert process.stdout == "gradwalk\n"
-    assert f"gradwalk: {folder / 'micrograd'} is not used" in process.stderr
+    assert f"gradwalk: {folder / 'micrograd'}: its engine and nn are not used" in process.stderr
 
 
 def test_other_modules_of_a_local_micrograd_folder_are_found():
@@ -264,6 +261,15 @@ def test_methods_of_its_own_are_named():
     assert "with the script's own __repr__, bent (" in with_gradwalk("s.py").stderr
 
 
+def test_class_in_a_function_is_replaced():
+    """A class that is local to a function is the script's own, too."""
+    inside = textwrap.indent(MICROGPT_CLASS + TELL_CLASS, "    ")
+    write("s.py", f"def main():\n{inside}\nmain()\nmain()\n")
+    process = with_gradwalk("s.py")
+    assert process.stdout == "gradwalk\ngradwalk\n"
+    assert process.stderr.count("\n") == 1
+
+
 def test_class_in_a_local_module_is_replaced():
     """A module of the user's own that defines Value counts as the script."""
     write("engine_of_mine.py", MICROGPT_CLASS)
@@ -312,10 +318,11 @@ def test_subclass_of_gradwalks_value_is_left():
         ("data, children=(), local_grads=()):", "data, shape, children=()):", "its constructor takes shape"),
         ("data, children=(), local_grads=()):", "data=0.0):", "its constructor does not require data"),
         ("data, children=(), local_grads=()):", "*data):", "its constructor takes *data"),
-        ("        self.grad = 0\n", "        self.grad = self.momentum = 0\n", "__init__ assigns self.momentum"),
+        ("        self.grad = 0\n", "        self.grad = self.momentum = 0\n", "its __init__ assigns momentum"),
         ("    def backward", "    def __eq__(self, other): return True\n    def backward", "it defines __eq__"),
-        ("    def backward", "    def cut(self): self._children = ()\n    def backward", "cut assigns self._children"),
-        ("    def backward", "    def log(self, eps=0): pass\n    def backward", "its log takes (self, eps)"),
+        ("    def backward", "    def cut(self): self._children = ()\n    def backward", "its cut assigns _children"),
+        ("    def __add__", "    def seen(self): Value.count = 1\n    def __add__", "its seen assigns count"),
+        ("def backward(self)", "def backward(self, grad=1.0)", "its backward takes (self, grad=1.0)"),
         ("class Value:", "class Base: pass\nclass Value(Base):", "it derives from another class"),
     ],
 )
@@ -330,24 +337,149 @@ def test_class_that_gradwalk_cannot_stand_in_for_is_kept(line, changed, reason):
     assert process.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
-def test_workers_get_the_same_class(method):
-    """Whichever way multiprocessing starts its workers, they have the class that the script has."""
-    if sys.platform == "win32" and method != "spawn":
-        pytest.skip("Windows has spawn only")
-    write("s.py", MICROGPT_CLASS + textwrap.dedent(f"""\
-        import multiprocessing
-        def gradient(number):
+# ---------------------------------------------------------------- operations that gradwalk has, too
+
+METHODS = {
+    "a leaky relu": ("relu", "x if x > 0 else 0.1 * x", "1.0 if x > 0 else 0.1"),
+    "a relu with slope 1 at 0": ("relu", "max(0.0, x)", "1.0 if x >= 0 else 0.0"),
+    "a log of a bit more": ("log", "math.log(x + 1e-12)", "1 / (x + 1e-12)"),
+    "a clamped log": ("log", "math.log(max(x, 1e-6))", "1 / max(x, 1e-6)"),
+    "a clipped exp": ("exp", "math.exp(min(x, 50))", "math.exp(min(x, 50))"),
+    "a steep sigmoid": ("sigmoid", "1 / (1 + math.exp(-4 * x))", "4 * math.exp(-4 * x) / (1 + math.exp(-4 * x))**2"),
+    "a rough gradient": ("tanh", "math.tanh(x)", "1.0 - abs(math.tanh(x))"),
+}
+SAME = {
+    "relu": ("relu", "0 if x < 0 else x", "float(x > 0)"),
+    "the lecture's tanh": (
+        "tanh",
+        "(math.exp(2 * x) - 1) / (math.exp(2 * x) + 1)",
+        "1 - ((math.exp(2 * x) - 1) / (math.exp(2 * x) + 1))**2",
+    ),
+    "a plain sigmoid": ("sigmoid", "1 / (1 + math.exp(-x))", "math.exp(-x) / (1 + math.exp(-x))**2"),
+    "log": ("log", "math.log(x)", "1 / x"),
+    "sqrt": ("sqrt", "x ** 0.5", "0.5 * x ** -0.5"),
+}
+
+
+def with_method(source, name, data, slope):
+    """A class and one method more, in the style of its family."""
+    if "local_grads" in source:
+        body = f"return Value({data}, (self,), ({slope},))"
+    else:
+        body = f"""out = Value({data}, (self,), '{name}')
+        def _backward():
+            self.grad += ({slope}) * out.grad
+        out._backward = _backward
+        return out"""
+    method = f"    def {name}(self):\n        print('called')\n        x = self.data\n        {body}\n\n"
+    return "import math\n" + source.replace("    def backward", method + "    def backward")
+
+
+def using(name):
+    return textwrap.dedent(f"""
+        for number in (0.4, -0.7, 0.0):
             x = Value(number)
-            (x * x).backward()
-            return Value.__module__.partition('.')[0], x.grad
-        if __name__ == '__main__':
-            with multiprocessing.get_context({method!r}).Pool(1) as pool:
-                print(pool.map(gradient, [1.5, 2.5]))
-        """))  # fmt: skip
+            try:
+                y = x.{name}() * 3.0
+                y.backward()
+                print(y.data, x.grad)
+            except (ValueError, ZeroDivisionError):
+                print('out of its domain')
+        """)
+
+
+@pytest.mark.parametrize("family", [MICROGPT_CLASS, LECTURE_CLASS.replace("def tanh", "def th")])
+@pytest.mark.parametrize("method", METHODS)
+def test_method_that_computes_something_else_stays(method, family):
+    """Numbers are the script's, the line names the method, and nothing is printed by the comparison."""
+    name = METHODS[method][0]
+    write("s.py", with_method(family, *METHODS[method]) + using(name))
     process = with_gradwalk("s.py")
-    assert process.stdout == "[('gradwalk', 3.0), ('gradwalk', 5.0)]\n"
+    assert with_python("s.py").stdout == process.stdout
+    assert "class Value is replaced by gradwalk's, with " in process.stderr
+    assert f"its {name}, different from gradwalk's (" in process.stderr
     assert process.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("method", SAME)
+def test_method_that_computes_the_same_is_gradwalks(method):
+    """Another way to write the same function, less accurate or overflowing earlier, is no difference."""
+    write("s.py", with_method(MICROGPT_CLASS, *SAME[method]) + using(SAME[method][0]))
+    process = with_gradwalk("s.py")
+    assert "called" not in process.stdout
+    assert "different" not in process.stderr
+
+
+def test_method_with_an_optional_argument_stays():
+    """gradwalk's method would not know the argument's name."""
+    source = MICROGPT_CLASS + "    def log(self, eps=0.5): return Value(self.data + eps, (self,), (1.0,))\n"
+    write("s.py", source + "print(Value(1.0).log(eps=0.25).data)")
+    process = with_gradwalk("s.py")
+    assert process.stdout == "1.25\n"
+    assert "with its log, different from gradwalk's" in process.stderr
+
+
+OTHER_OPERATORS = {
+    "__mul__": ("self.data * other.data,", "self.data * other.data * 1.001,"),
+    "__add__": ("(1, 1)", "(1, 0.5)"),
+    "__radd__": ("    def __mul__", "    def __radd__(self, other): return self * other\n\n    def __mul__"),
+    "__lt__": ("    def __mul__", "    def __lt__(self, other): return True\n\n    def __mul__"),
+    "__truediv__": (
+        "    def __mul__",
+        "    def __truediv__(self, y): return Value(self.data / (y + 1e-12), (self,), (1 / (y + 1e-12),))\n"
+        "    def __mul__",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_OPERATORS)
+def test_class_with_an_operator_that_computes_something_else_is_kept(name):
+    """Such a class computes what it computed, and one line names the operator."""
+    line, changed = OTHER_OPERATORS[name]
+    assert line in MICROGPT_CLASS
+    write("s.py", MICROGPT_CLASS.replace(line, changed) + "print(Value.__module__, (Value(2.0) * 3.0 + 1.0).data)")
+    process = with_gradwalk("s.py")
+    assert with_python("s.py").stdout == process.stdout
+    said = f"gradwalk: s.py:1: class Value is kept, not replaced by gradwalk's: its {name} computes something else\n"
+    assert said == process.stderr
+
+
+def test_lost_contribution_is_the_scripts_own():
+    """The classic mistake, `grad =` for `grad +=`, is shown as the script has it: the class is kept."""
+    source = LECTURE_CLASS.replace("grad += 1.0 * out.grad", "grad = 1.0 * out.grad")
+    write("s.py", source + "a = Value(3.0)\nb = a + a\nb.backward()\nprint(a.grad)")
+    process = with_gradwalk("s.py")
+    assert process.stdout == "1.0\n"
+    assert "its __add__ computes something else" in process.stderr
+
+
+def test_operands_that_the_script_does_not_take_are_no_difference():
+    """micrograd's power takes numbers only; gradwalk's, which takes more, stands in for it."""
+    power = """
+    def __pow__(self, other):
+        assert isinstance(other, (int, float)), 'only numbers'
+        return Value(self.data**other, (self,), (other * self.data**(other - 1),))
+"""
+    write("s.py", MICROGPT_CLASS + power + TELL_CLASS)
+    assert with_gradwalk("s.py").stdout == "gradwalk\n"
+
+
+def test_class_defined_again_has_its_new_methods():
+    """As in a lecture's notebook: the later class's method is the one that counts."""
+    first = with_method(MICROGPT_CLASS, "relu", "1.0", "0.0") + "    def name(self): return 'first'\n"
+    second = with_method(MICROGPT_CLASS, "relu", "2.0", "0.0") + "    def name(self): return 'second'\n"
+    write("s.py", f"{first}\n{second}\nx = Value(5.0)\nprint(x.relu().data, x.name())\n" + TELL_CLASS)
+    assert with_gradwalk("s.py").stdout == "called\n2.0 second\ngradwalk\n"
+
+
+def test_methods_of_two_modules_do_not_mix():
+    """Where a second module's class needs another relu than the first's, it is kept."""
+    write("first.py", with_method(MICROGPT_CLASS, "relu", "1.0", "0.0"))
+    write("second.py", with_method(MICROGPT_CLASS, *SAME["relu"]))
+    write("s.py", "import first, second\nprint(first.Value(5.0).relu().data, second.Value(5.0).relu().data)")
+    process = with_gradwalk("s.py")
+    assert with_python("s.py").stdout == process.stdout
+    assert "gradwalk's already has the relu of a class Value in first" in process.stderr
 
 
 # ---------------------------------------------------------------- all else is as with python
@@ -387,37 +519,6 @@ def test_standard_input_is_the_scripts():
     """A script reads its standard input."""
     write("s.py", "print(input(), input())")
     assert_same("s.py", stdin="a line\nanother\n")
-
-
-def test_script_from_standard_input():
-    """A dash reads the script from standard input."""
-    assert_same("-", "argument", stdin=SURROUNDINGS)
-
-
-def test_class_from_standard_input_is_replaced():
-    """A script on standard input has its class replaced, too."""
-    assert with_gradwalk("-", stdin=MICROGPT_CLASS + TELL_CLASS).stdout == "gradwalk\n"
-
-
-def test_folder_as_script():
-    """A folder with a __main__.py runs, with its own modules."""
-    write("program/__main__.py", "import sys, part; print(sys.argv, sys.path[0], __file__, __package__)")
-    write("program/part.py", "print(__name__, __file__)")
-    assert_same("program", "argument")
-
-
-def test_zip_file_as_script():
-    """A zip file with a __main__.py runs, and the class Value in it is replaced."""
-    with zipfile.ZipFile("program.zip", "w") as archive:
-        archive.writestr("__main__.py", "from part import Value\n" + TELL_CLASS)
-        archive.writestr("part.py", MICROGPT_CLASS)
-    assert with_gradwalk("program.zip").stdout == "gradwalk\n"
-
-
-def test_folder_without_main():
-    """A folder without a __main__.py fails as with python."""
-    write("program/other.py", "")
-    assert_same("program")
 
 
 def test_missing_script():

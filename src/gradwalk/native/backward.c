@@ -12,27 +12,29 @@ typedef struct {
 } Order;
 
 /* Kept between passes, so that a training loop does not ask for the same memory again and again. */
-#define ORDER_KEPT (UINT64_C(1) << 21)
+#define ORDER_KEPT (UINT64_C(1) << 20)
 static Order spare_order;
-static Order path;
+static Order spare_path;
 
-static int order_grow(Order *order)
+/* By value, so that a caller's Order can live in registers. nodes is NULL if there is no memory. */
+static Order order_grown(Order order)
 {
-    size_t room = order->room ? order->room * 2 : 1024;
-    Value **nodes = PyMem_RawRealloc(order->nodes, room * sizeof *nodes);
-    if (nodes == NULL) {
+    order.room = order.room ? order.room * 2 : 1024;
+    Value **nodes = PyMem_RawRealloc(order.nodes, order.room * sizeof *nodes);
+    if (nodes == NULL)
         PyErr_NoMemory();
-        return -1;
-    }
-    order->nodes = nodes;
-    order->room = room;
-    return 0;
+    order.nodes = nodes;
+    return order;
 }
 
 static inline int order_push(Order *order, Value *node)
 {
-    if (order->count == order->room && order_grow(order) < 0)
-        return -1;
+    if (order->count == order->room) {
+        Order grown = order_grown(*order);
+        if (grown.nodes == NULL)
+            return -1;
+        *order = grown;
+    }
     order->nodes[order->count++] = node;
     return 0;
 }
@@ -51,6 +53,10 @@ static void order_give(Order order)
         spare_order = order;
     else
         PyMem_RawFree(order.nodes);
+    if (spare_path.room > ORDER_KEPT) {
+        PyMem_RawFree(spare_path.nodes);
+        spare_path = (Order){NULL, 0, 0};
+    }
 }
 
 static void unmark(const Order *order)
@@ -97,37 +103,41 @@ static inline int enter(Value *node, Order *order, enum order_for purpose)
 #define NODE(entry) ((Value *)((uintptr_t)(entry) & ~(uintptr_t)SECOND_LEFT))
 
 /* Every node in the order is left marked. */
-static inline int make_order(Value *root, Order *order, enum order_for purpose)
+static inline int make_order(Value *root, Order *result, enum order_for purpose)
 {
+    Order made = *result, way = spare_path; /* copies, which live in registers */
+    Order *order = &made, *path = &way;
     Value *node = root, *child = root;
     int entered = enter(root, order, purpose);
-    path.count = 0;
-    if (entered <= 0)
+    path->count = 0;
+    if (entered <= 0) {
+        *result = made;
         return entered;
+    }
 descend: /* node was entered just now; its children come before it */
     switch (kind_of(node)) {
     case TWO:
         child = first_of(node);
         entered = enter(child, order, purpose);
         if (entered > 0) {
-            if (order_push(&path, (Value *)((uintptr_t)node | SECOND_LEFT)) < 0)
+            if (order_push(path, (Value *)((uintptr_t)node | SECOND_LEFT)) < 0)
                 goto failed;
             break;
         }
         child = node->second;
         if (entered == 0)
             entered = enter(child, order, purpose);
-        if (entered > 0 && order_push(&path, node) < 0)
+        if (entered > 0 && order_push(path, node) < 0)
             goto failed;
         break;
     case MANY:
-        if (order_push(&path, node) < 0)
+        if (order_push(path, node) < 0)
             goto failed;
         goto ascend;
     default: /* one child */
         child = first_of(node);
         entered = enter(child, order, purpose);
-        if (entered > 0 && order_push(&path, node) < 0)
+        if (entered > 0 && order_push(path, node) < 0)
             goto failed;
         break;
     }
@@ -138,8 +148,8 @@ descend: /* node was entered just now; its children come before it */
     if (entered < 0 || order_push(order, node) < 0)
         goto failed;
 ascend: /* back at the nodes on the path, which may have children left */
-    while (path.count > 0) {
-        Value **top = &path.nodes[path.count - 1];
+    while (path->count > 0) {
+        Value **top = &path->nodes[path->count - 1];
         node = NODE(*top);
         entered = 0;
         if (*top != node) {
@@ -158,23 +168,27 @@ ascend: /* back at the nodes on the path, which may have children left */
             node = child;
             goto descend;
         }
-        path.count--;
+        path->count--;
         if (entered < 0 || order_push(order, node) < 0)
             goto failed;
     }
+    *result = made;
+    spare_path = way;
     return 0;
 failed:
+    *result = made;
+    spare_path = way;
     node->link &= ~MARKED;
     child->link &= ~MARKED;
     unmark(order);
-    for (size_t i = 0; i < path.count; i++)
-        NODE(path.nodes[i])->link &= ~MARKED;
+    for (size_t i = 0; i < path->count; i++)
+        NODE(path->nodes[i])->link &= ~MARKED;
     return -1;
 }
 
 /* ---------------------------------------------------------------- the walk */
 
-static inline int push(Value *node)
+static inline void push(Value *node)
 {
     double grad = node->grad;
     switch (kind_of(node)) {
@@ -194,14 +208,45 @@ static inline int push(Value *node)
         break;
     case MANY: {
         Details *details = details_of(node);
-        if (details->local_count < details->count) {
-            Py_XDECREF(errors_call("refuse_backward", (PyObject *)node));
-            return -1;
-        }
         for (Py_ssize_t i = 0; i < details->count; i++)
             details->children[i]->grad += details->local_grads[i] * grad;
         break;
     }
+    }
+}
+
+/* Adds to a gradient that may be a Value by now: hand-written code can have made it one. */
+static int add_to_grad(Value *v, double contribution)
+{
+    if (kind_of(v) != MANY || details_of(v)->grad_value == NULL) {
+        v->grad += contribution;
+        return 0;
+    }
+    PyObject *number = PyFloat_FromDouble(contribution);
+    PyObject *sum = number ? PyNumber_Add(details_of(v)->grad_value, number) : NULL;
+    int failed = sum == NULL || attributes_set_grad(v, sum) < 0;
+    Py_XDECREF(number);
+    Py_XDECREF(sum);
+    return failed ? -1 : 0;
+}
+
+/* push, where gradients may be Values and local gradients may be missing. */
+static int push_carefully(Value *node)
+{
+    if (kind_of(node) == MANY && details_of(node)->local_count < details_of(node)->count) {
+        Py_XDECREF(errors_call("refuse_backward", (PyObject *)node));
+        return -1;
+    }
+    enum kind kind = kind_of(node);
+    double grad = node->grad, local_grad;
+    if (kind == CHILD_CONSTANT || kind == CONSTANT_CHILD) {
+        node->link |= PUSHED;
+        return add_to_grad(first_of(node), node->local_grads[kind == CONSTANT_CHILD] * grad);
+    }
+    for (Py_ssize_t i = 0; i < value_child_count(node); i++) {
+        Value *child = value_child(node, i, &local_grad);
+        if (add_to_grad(child, local_grad * grad) < 0)
+            return -1;
     }
     return 0;
 }
@@ -209,7 +254,7 @@ static inline int push(Value *node)
 PyObject *backward_push(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (push((Value *)self) < 0)
+    if (value_show_constant((Value *)self) < 0 || push_carefully((Value *)self) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -223,31 +268,26 @@ static int backward_plain(Value *root)
         return -1;
     }
     root->grad += 1.0;
-    int failed = 0;
     for (size_t i = order.count; i-- > 0;) {
         Value *node = order.nodes[i];
-        node->link &= ~MARKED;
-        if (!failed && push(node) < 0)
-            failed = 1;
+        node->link = (node->link & ~MARKED) | PUSHED;
+        push(node);
     }
     order_give(order);
-    return failed ? -1 : 0;
+    return 0;
 }
 
 static void start_afresh_unless_leaf(Value *node)
 {
     if (!is_leaf(node) || node->link & CONSTANT)
         node->grad = 0.0;
-    if (kind_of(node) == MANY && details_of(node)->grad_value != NULL) {
-        careful_nodes--;
-        Py_CLEAR(details_of(node)->grad_value);
-    }
+    grad_value_set(node, NULL);
 }
 
 static int push_by_hand(Value *node)
 {
     if (kind_of(node) != MANY || details_of(node)->hand_written == NULL)
-        return push(node);
+        return push_carefully(node);
     PyObject *function = details_of(node)->hand_written;
     Py_INCREF(function); /* it may replace itself */
     PyObject *result = PyObject_CallNoArgs(function);
@@ -256,32 +296,72 @@ static int push_by_hand(Value *node)
     return result == NULL ? -1 : 0;
 }
 
+typedef struct {
+    double grad;
+    PyObject *grad_value; /* owned, or NULL */
+} Kept;
+
 /* Some node somewhere has a hand-written _backward, which may raise, or a Value as its gradient: every gradient is
  * kept before the walk, and put back if it fails. */
-static int backward_careful(Value *root)
+static int walk_carefully(Value *root)
 {
     Order order = order_take();
     int failed = make_order(root, &order, CAREFUL_PASS) < 0;
-    double *before = failed ? NULL : PyMem_RawMalloc((order.count + 1) * sizeof *before);
-    if (before == NULL) {
+    unmark(&order); /* before any Python code runs: it may call backward() on these nodes */
+    Kept *kept = failed ? NULL : PyMem_RawMalloc((order.count + 1) * sizeof *kept);
+    if (kept == NULL) {
         if (!failed)
             PyErr_NoMemory();
-        unmark(&order);
         order_give(order);
         return -1;
     }
-    unmark(&order); /* before any Python code runs: it may call backward() on these nodes */
-    for (size_t i = 0; i < order.count; i++)
-        before[i] = order.nodes[i]->grad;
+    for (size_t i = 0; i < order.count; i++) {
+        Value *node = order.nodes[i];
+        Py_INCREF(node); /* hand-written code may call __init__ on a node, and drop its children */
+        kept[i].grad = node->grad;
+        kept[i].grad_value = kind_of(node) == MANY ? details_of(node)->grad_value : NULL;
+        Py_XINCREF(kept[i].grad_value);
+    }
     for (size_t i = 0; i < order.count; i++)
         start_afresh_unless_leaf(order.nodes[i]);
     root->grad += 1.0;
     for (size_t i = order.count; i-- > 0 && !failed;)
         failed = push_by_hand(order.nodes[i]) < 0;
-    for (size_t i = 0; failed && i < order.count; i++)
-        order.nodes[i]->grad = before[i];
-    PyMem_RawFree(before);
+    for (size_t i = 0; i < order.count; i++) {
+        if (failed) {
+            grad_value_set(order.nodes[i], kept[i].grad_value);
+            order.nodes[i]->grad = kept[i].grad;
+        }
+        Py_XDECREF(kept[i].grad_value);
+        Py_DECREF(order.nodes[i]);
+    }
+    PyMem_RawFree(kept);
     order_give(order);
+    return failed ? -1 : 0;
+}
+
+/* Hand-written code may let another thread run in the middle of the walk; the lock keeps its walk for later. It is
+ * re-entrant, because that code may call backward() itself. */
+static int backward_careful(Value *root)
+{
+    static PyObject *one_pass_at_a_time;
+    if (one_pass_at_a_time == NULL) {
+        PyObject *threading = PyImport_ImportModule("threading");
+        one_pass_at_a_time = threading ? PyObject_CallMethod(threading, "RLock", NULL) : NULL;
+        Py_XDECREF(threading);
+        if (one_pass_at_a_time == NULL)
+            return -1;
+    }
+    PyObject *acquired = PyObject_CallMethod(one_pass_at_a_time, "acquire", NULL);
+    if (acquired == NULL)
+        return -1;
+    Py_DECREF(acquired);
+    int failed = walk_carefully(root) < 0;
+    PyObject *kind, *error, *traceback; /* the walk's, if it failed: releasing must not see it */
+    PyErr_Fetch(&kind, &error, &traceback);
+    PyObject *released = PyObject_CallMethod(one_pass_at_a_time, "release", NULL);
+    Py_XDECREF(released);
+    PyErr_Restore(kind, error, traceback);
     return failed ? -1 : 0;
 }
 

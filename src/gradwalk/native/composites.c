@@ -17,7 +17,7 @@ typedef struct {
     Py_ssize_t count;
     int has_value; /* without a Value among them, the result is a plain float */
     double *data;
-    Value **nodes; /* owned */
+    Value **nodes; /* owned; NULL for a plain number until inputs_lift */
     double small_data[SMALL];
     Value *small_nodes[SMALL];
 } Inputs;
@@ -25,11 +25,31 @@ typedef struct {
 static void inputs_release(Inputs *inputs)
 {
     for (Py_ssize_t i = 0; i < inputs->count; i++)
-        Py_DECREF(inputs->nodes[i]);
+        Py_XDECREF(inputs->nodes[i]);
     if (inputs->data != inputs->small_data) {
         PyMem_Free(inputs->data);
         PyMem_Free(inputs->nodes);
     }
+}
+
+/* A list or tuple as it is, anything else that can be iterated over as a list. New. */
+static PyObject *list_from(PyObject *given)
+{
+    if (PyList_CheckExact(given) || PyTuple_CheckExact(given)) {
+        Py_INCREF(given);
+        return given;
+    }
+    return PySequence_List(given);
+}
+
+/* Item i; a list may have changed meanwhile, because turning an object into a number can run Python code. New. */
+static PyObject *item_of(PyObject *list, Py_ssize_t i)
+{
+    if (i >= PySequence_Fast_GET_SIZE(list)) {
+        PyErr_SetString(PyExc_RuntimeError, "expected a list that stays as it is, got one that changed while being read");
+        return NULL;
+    }
+    return Py_NewRef(PySequence_Fast_GET_ITEM(list, i));
 }
 
 static int inputs_gather(Inputs *inputs, PyObject *given, const char *name)
@@ -38,7 +58,7 @@ static int inputs_gather(Inputs *inputs, PyObject *given, const char *name)
     inputs->has_value = 0;
     inputs->data = inputs->small_data;
     inputs->nodes = inputs->small_nodes;
-    PyObject *list = PySequence_Fast(given, "expected a list of numbers");
+    PyObject *list = list_from(given);
     if (list == NULL)
         return -1;
     Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
@@ -55,16 +75,20 @@ static int inputs_gather(Inputs *inputs, PyObject *given, const char *name)
         }
     }
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(list, i);
+        PyObject *item = item_of(list, i);
+        if (item == NULL)
+            goto failed;
         if (is_value(item)) {
-            Py_INCREF(item);
             inputs->nodes[i] = (Value *)item;
             inputs->data[i] = ((Value *)item)->data;
             inputs->has_value = 1;
         }
-        else if (number_from(item, name, NULL, &inputs->data[i]) < 0
-                 || (inputs->nodes[i] = value_constant(inputs->data[i])) == NULL) {
-            goto failed;
+        else {
+            inputs->nodes[i] = NULL;
+            int known = number_from(item, name, NULL, &inputs->data[i]);
+            Py_DECREF(item);
+            if (known < 0)
+                goto failed;
         }
         inputs->count = i + 1;
     }
@@ -76,12 +100,22 @@ failed:
     return -1;
 }
 
+/* Plain numbers become constants, one each, once it is known that a node will be recorded over them. */
+static int inputs_lift(Inputs *inputs)
+{
+    for (Py_ssize_t i = 0; i < inputs->count; i++) {
+        if (inputs->nodes[i] == NULL && (inputs->nodes[i] = value_constant(inputs->data[i])) == NULL)
+            return -1;
+    }
+    return 0;
+}
+
 /* ---------------------------------------------------------------- outputs; each returns a new reference */
 
 /* A node over all inputs; the caller fills its local gradients. */
-static Value *node_over(unsigned op, const Inputs *inputs, double data)
+static Value *node_over(unsigned op, Inputs *inputs, double data)
 {
-    Value *out = value_many(op, data, inputs->count);
+    Value *out = inputs_lift(inputs) < 0 ? NULL : value_many(op, data, inputs->count);
     if (out == NULL)
         return NULL;
     Details *details = details_of(out);
@@ -96,7 +130,7 @@ static Value *node_over(unsigned op, const Inputs *inputs, double data)
 typedef double (*Row)(const double *x, Py_ssize_t count, Py_ssize_t i, const double *facts, double *local_grads);
 
 /* Output i: a node, or a float if no input is a Value. `scratch` has room for `count` local gradients. */
-static PyObject *output(unsigned op, const Inputs *inputs, Row row, Py_ssize_t i, double eps, const double *facts,
+static PyObject *output(unsigned op, Inputs *inputs, Row row, Py_ssize_t i, double eps, const double *facts,
                         double *scratch)
 {
     double data = row(inputs->data, inputs->count, i, facts, scratch);
@@ -109,7 +143,7 @@ static PyObject *output(unsigned op, const Inputs *inputs, Row row, Py_ssize_t i
     memcpy(details->local_grads, scratch, (size_t)inputs->count * sizeof(double));
     details->parameters[0] = (double)i;
     details->parameters[1] = eps;
-    return (PyObject *)out;
+    return (PyObject *)recorded(out);
 }
 
 /* ---------------------------------------------------------------- parts the rows share */
@@ -293,7 +327,10 @@ static double *scratch_for(Py_ssize_t count)
 static PyObject *one_output(unsigned op, Row row, PyObject *given)
 {
     Inputs inputs;
-    if (inputs_gather(&inputs, given, composite_names[op - OP_COUNT]) < 0)
+    const char *name = op == COMPOSITE_largest    ? "maximum"
+                     : op == COMPOSITE_smallest ? "minimum"
+                                                : composite_names[op - OP_COUNT];
+    if (inputs_gather(&inputs, given, name) < 0)
         return NULL;
     double *scratch = scratch_for(inputs.count);
     PyObject *out = NULL;
@@ -361,9 +398,10 @@ ALL_OUTPUTS(log_softmax)
     { \
         UNUSED(module); \
         static char *names[] = {"xs", "eps", NULL}; \
-        PyObject *given; \
+        PyObject *given, *given_eps = NULL; \
         double eps = 1e-5; \
-        if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|d:" #name, names, &given, &eps)) \
+        if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O:" #name, names, &given, &given_eps) \
+            || (given_eps != NULL && number_from(given_eps, #name, NULL, &eps) < 0)) \
             return NULL; \
         return all_outputs(COMPOSITE_##name, name##_row, given, eps); \
     }
@@ -373,13 +411,17 @@ NORMALISED(layernorm)
 /* A checked index from 0 to count - 1; -1 with an exception set. */
 static Py_ssize_t index_from(PyObject *given, const char *name, Py_ssize_t count)
 {
-    Py_ssize_t index = PyNumber_AsSsize_t(given, PyExc_IndexError);
-    if (index == -1 && PyErr_Occurred())
+    PyObject *number = PyNumber_Index(given);
+    if (number == NULL)
         return -1;
+    Py_ssize_t index = PyLong_AsSsize_t(number);
+    if (index == -1)
+        PyErr_Clear(); /* too large for any list */
     if (index < 0 || index >= count) {
-        PyErr_Format(PyExc_IndexError, "%s: expected an index from 0 to %zd, got %zd", name, count - 1, index);
-        return -1;
+        PyErr_Format(PyExc_IndexError, "%s: expected an index from 0 to %zd, got %S", name, count - 1, number);
+        index = -1;
     }
+    Py_DECREF(number);
     return index;
 }
 
@@ -405,7 +447,7 @@ static PyObject *composite_cross_entropy(PyObject *module, PyObject *args, PyObj
 }
 
 /* One dot node (or float). The children are xs, then ys; the local gradients are ys, then xs. */
-static PyObject *dot_of(const Inputs *xs, const Inputs *ys)
+static PyObject *dot_of(Inputs *xs, Inputs *ys)
 {
     Py_ssize_t count = xs->count;
     if (count != ys->count) {
@@ -418,7 +460,7 @@ static PyObject *dot_of(const Inputs *xs, const Inputs *ys)
         sum = sum + xs->data[i] * ys->data[i];
     if (!xs->has_value && !ys->has_value)
         return PyFloat_FromDouble(sum);
-    Value *out = value_many(COMPOSITE_dot, sum, 2 * count);
+    Value *out = inputs_lift(xs) < 0 || inputs_lift(ys) < 0 ? NULL : value_many(COMPOSITE_dot, sum, 2 * count);
     if (out == NULL)
         return NULL;
     Details *details = details_of(out);
@@ -430,7 +472,7 @@ static PyObject *dot_of(const Inputs *xs, const Inputs *ys)
     }
     memcpy(details->local_grads, ys->data, (size_t)count * sizeof(double));
     memcpy(details->local_grads + count, xs->data, (size_t)count * sizeof(double));
-    return (PyObject *)out;
+    return (PyObject *)recorded(out);
 }
 
 static PyObject *composite_dot(PyObject *module, PyObject *args, PyObject *keywords)
@@ -458,19 +500,23 @@ static PyObject *composite_matvec(PyObject *module, PyObject *args, PyObject *ke
     Inputs row, x;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO:matvec", names, &given_rows, &given_x))
         return NULL;
-    PyObject *rows = PySequence_Fast(given_rows, "matvec: expected a list of rows");
-    if (rows == NULL || inputs_gather(&x, given_x, "dot") < 0) {
-        Py_XDECREF(rows);
+    if (inputs_gather(&x, given_x, "dot") < 0)
+        return NULL;
+    PyObject *rows = list_from(given_rows);
+    if (rows == NULL) {
+        inputs_release(&x);
         return NULL;
     }
     Py_ssize_t count = PySequence_Fast_GET_SIZE(rows);
     PyObject *list = PyList_New(count);
     for (Py_ssize_t i = 0; list != NULL && i < count; i++) {
         PyObject *out = NULL;
-        if (inputs_gather(&row, PySequence_Fast_GET_ITEM(rows, i), "dot") == 0) {
+        PyObject *given_row = item_of(rows, i);
+        if (given_row != NULL && inputs_gather(&row, given_row, "dot") == 0) {
             out = dot_of(&row, &x);
             inputs_release(&row);
         }
+        Py_XDECREF(given_row);
         if (out == NULL)
             Py_CLEAR(list);
         else
@@ -496,7 +542,7 @@ static PyObject *take_one(PyObject *item, Py_ssize_t index)
     details->children[0] = (Value *)item;
     details->local_grads[0] = 1.0;
     details->parameters[0] = (double)index;
-    return (PyObject *)out;
+    return (PyObject *)recorded(out);
 }
 
 static PyObject *composite_take(PyObject *module, PyObject *args, PyObject *keywords)
@@ -506,26 +552,27 @@ static PyObject *composite_take(PyObject *module, PyObject *args, PyObject *keyw
     PyObject *given_rows, *given_index, *out = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO:take", names, &given_rows, &given_index))
         return NULL;
-    PyObject *rows = PySequence_Fast(given_rows, "take: expected a list");
+    PyObject *rows = PySequence_Tuple(given_rows);
     if (rows == NULL)
         return NULL;
-    if (PySequence_Fast_GET_SIZE(rows) == 0) {
+    if (PyTuple_GET_SIZE(rows) == 0) {
         PyErr_SetString(PyExc_ValueError, "take: expected at least one number, got an empty list");
         Py_DECREF(rows);
         return NULL;
     }
-    Py_ssize_t index = index_from(given_index, "take", PySequence_Fast_GET_SIZE(rows));
-    PyObject *row = index < 0 ? NULL : PySequence_Fast_GET_ITEM(rows, index);
+    Py_ssize_t index = index_from(given_index, "take", PyTuple_GET_SIZE(rows));
+    PyObject *row = index < 0 ? NULL : PyTuple_GET_ITEM(rows, index);
     if (row != NULL && (PyList_Check(row) || PyTuple_Check(row))) {
-        Py_ssize_t count = PySequence_Fast_GET_SIZE(row);
-        out = PyList_New(count);
-        for (Py_ssize_t i = 0; out != NULL && i < count; i++) {
-            PyObject *taken = take_one(PySequence_Fast_GET_ITEM(row, i), index);
+        PyObject *items = PySequence_Tuple(row);
+        out = items ? PyList_New(PyTuple_GET_SIZE(items)) : NULL;
+        for (Py_ssize_t i = 0; out != NULL && i < PyTuple_GET_SIZE(items); i++) {
+            PyObject *taken = take_one(PyTuple_GET_ITEM(items, i), index);
             if (taken == NULL)
                 Py_CLEAR(out);
             else
                 PyList_SET_ITEM(out, i, taken);
         }
+        Py_XDECREF(items);
     }
     else if (row != NULL) {
         out = take_one(row, index);

@@ -5,9 +5,24 @@
 #include "slab.c"
 #include "numbers.c"
 #include "value.c"
+#include "cycles.c"
+#include "construct.c"
+#include "attributes.c"
+#include "modes.c"
 #include "record.c"
 #include "backward.c"
 #include "composites.c"
+#include "optim.c"
+#include "type.c"
+
+static PyMethodDef module_methods[] = {
+    {"set_scope", attributes_set_scope, METH_O,
+     "set_scope(number, /)\n--\n\nNodes made from now on in this thread belong to that scope; returns the one before."},
+    {"set_modes", modes_set, METH_VARARGS,
+     "set_modes(no_grad, on_record, on_compare, on_read, /)\n--\n\n"
+     "What is different from now on in this thread; returns what was before."},
+    {NULL, NULL, 0, NULL},
+};
 
 /* A dict name → function of the operations, for gradwalk.engine. New. */
 static PyObject *functions_by_name(PyMethodDef *functions)
@@ -28,16 +43,17 @@ static int module_exec(PyObject *module)
         PyErr_SetString(PyExc_ImportError, "gradwalk._native cannot be loaded twice in one process");
         return -1;
     }
-    return value_type_ready(module) < 0
+    return type_ready(module) < 0
         || PyModule_AddObject(module, "FUNCTIONS", functions_by_name(record_functions)) < 0
-        || PyModule_AddObject(module, "COMPOSITES", functions_by_name(composite_functions)) < 0 ? -1 : 0;
+        || PyModule_AddObject(module, "COMPOSITES", functions_by_name(composite_functions)) < 0
+        || PyModule_AddObject(module, "OPTIMISERS", functions_by_name(optim_functions)) < 0 ? -1 : 0;
 }
 
 static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
 
 static struct PyModuleDef module_definition = {
-    PyModuleDef_HEAD_INIT, "gradwalk._native", "The fast engine: Value and its operations in C.", 0, NULL,
-    module_slots, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "gradwalk._native", "The fast engine: Value and its operations in C.", 0,
+    module_methods, module_slots, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__native(void)

@@ -48,9 +48,11 @@ int number_from(PyObject *given, const char *operation, Value *beside, double *n
         return 1;
     }
     if (PyLong_Check(given)) {
-        *number = PyLong_AsDouble(given);
-        if (*number != -1.0 || !PyErr_Occurred())
+        double converted = PyLong_AsDouble(given);
+        if (converted != -1.0 || !PyErr_Occurred()) {
+            *number = converted;
             return 1;
+        }
         PyErr_Clear();
     }
     return number_from_object(given, operation, beside, number);

@@ -6,7 +6,7 @@
 #include <math.h>
 
 enum op {
-    OP_add, OP_sub, OP_mul, OP_div, OP_pow, OP_pow_number, OP_neg, OP_abs, OP_exp, OP_expm1, OP_log, OP_log1p, OP_log2, OP_log10, OP_sqrt, OP_cbrt, OP_sin, OP_cos, OP_tan, OP_asin, OP_acos, OP_atan, OP_atan2, OP_sinh, OP_cosh, OP_tanh, OP_asinh, OP_acosh, OP_atanh, OP_relu, OP_leaky_relu, OP_elu, OP_gelu, OP_silu, OP_sigmoid, OP_softplus, OP_erf, OP_erfc, OP_lgamma, OP_minimum, OP_maximum, OP_hypot, OP_fmod, OP_copysign, OP_floor, OP_ceil, OP_sign, OP_where, OP_clamp,
+    OP_add, OP_sub, OP_mul, OP_div, OP_pow, OP_pow_number, OP_neg, OP_abs, OP_exp, OP_expm1, OP_log, OP_log1p, OP_log2, OP_log10, OP_sqrt, OP_cbrt, OP_sin, OP_cos, OP_tan, OP_asin, OP_acos, OP_atan, OP_atan2, OP_sinh, OP_cosh, OP_tanh, OP_asinh, OP_acosh, OP_atanh, OP_relu, OP_leaky_relu, OP_elu, OP_gelu, OP_silu, OP_sigmoid, OP_softplus, OP_erf, OP_erfc, OP_lgamma, OP_minimum, OP_maximum, OP_hypot, OP_fmod, OP_copysign, OP_floor, OP_ceil, OP_sign, OP_where, OP_stop_gradient, OP_clamp,
     OP_COUNT
 };
 
@@ -14,19 +14,19 @@ enum op {
 #define MOST_NAMES 3
 
 #define FOR_EACH_OP(X) \
-    X(add, "Sum.") X(sub, "Difference.") X(mul, "Product.") X(div, "Quotient.") X(pow, "Power with a Value as the exponent.") X(pow_number, "Power by a plain number.") X(neg, "Negation.") X(abs, "Absolute value.") X(exp, "Exponential.") X(expm1, "exp(x) - 1, exact near 0.") X(log, "Natural logarithm.") X(log1p, "log(1 + x), exact near 0.") X(log2, "Logarithm to base 2.") X(log10, "Logarithm to base 10.") X(sqrt, "Square root.") X(cbrt, "Cube root, also of negative numbers.") X(sin, "Sine.") X(cos, "Cosine.") X(tan, "Tangent.") X(asin, "Inverse sine.") X(acos, "Inverse cosine.") X(atan, "Inverse tangent.") X(atan2, "Angle of the point (x, y).") X(sinh, "Hyperbolic sine.") X(cosh, "Hyperbolic cosine.") X(tanh, "Hyperbolic tangent.") X(asinh, "Inverse hyperbolic sine.") X(acosh, "Inverse hyperbolic cosine.") X(atanh, "Inverse hyperbolic tangent.") X(relu, "Rectified linear unit: the positive part of x.") X(leaky_relu, "x, scaled by `slope` below 0.") X(elu, "Exponential linear unit: x above 0, alpha (exp(x) - 1) below.") X(gelu, "Gaussian error linear unit, exact (not the tanh approximation).") X(silu, "x times its sigmoid; also called swish.") X(sigmoid, "Logistic function 1 / (1 + exp(-x)).") X(softplus, "log(1 + exp(x)), a smooth relu.") X(erf, "Error function.") X(erfc, "1 - erf(x), exact for large x.") X(lgamma, "Logarithm of the absolute value of the gamma function.") X(minimum, "The smaller of two.") X(maximum, "The larger of two.") X(hypot, "Length of the vector (x, y), without overflow on the way.") X(fmod, "Remainder with the sign of x, as C's fmod.") X(copysign, "The size of x with the sign of y.") X(floor, "Round down.") X(ceil, "Round up.") X(sign, "-1, 0 or 1.") X(where, "x where the condition is not 0, else y.") X(clamp, "x, held between two numbers.")
+    X(add, "Sum.") X(sub, "Difference.") X(mul, "Product.") X(div, "Quotient.") X(pow, "Power with a Value as the exponent.") X(pow_number, "Power by a plain number.") X(neg, "Negation.") X(abs, "Absolute value.") X(exp, "Exponential.") X(expm1, "exp(x) - 1, exact near 0.") X(log, "Natural logarithm.") X(log1p, "log(1 + x), exact near 0.") X(log2, "Logarithm to base 2.") X(log10, "Logarithm to base 10.") X(sqrt, "Square root.") X(cbrt, "Cube root, also of negative numbers.") X(sin, "Sine.") X(cos, "Cosine.") X(tan, "Tangent.") X(asin, "Inverse sine.") X(acos, "Inverse cosine.") X(atan, "Inverse tangent.") X(atan2, "Angle of the point (x, y).") X(sinh, "Hyperbolic sine.") X(cosh, "Hyperbolic cosine.") X(tanh, "Hyperbolic tangent.") X(asinh, "Inverse hyperbolic sine.") X(acosh, "Inverse hyperbolic cosine.") X(atanh, "Inverse hyperbolic tangent.") X(relu, "Rectified linear unit: the positive part of x.") X(leaky_relu, "x, scaled by `slope` below 0.") X(elu, "Exponential linear unit: x above 0, alpha (exp(x) - 1) below.") X(gelu, "Gaussian error linear unit, exact (not the tanh approximation).") X(silu, "x times its sigmoid; also called swish.") X(sigmoid, "Logistic function 1 / (1 + exp(-x)).") X(softplus, "log(1 + exp(x)), a smooth relu.") X(erf, "Error function.") X(erfc, "1 - erf(x), exact for large x.") X(lgamma, "Logarithm of the absolute value of the gamma function.") X(minimum, "The smaller of two.") X(maximum, "The larger of two.") X(hypot, "Length of the vector (x, y), without overflow on the way.") X(fmod, "Remainder with the sign of x, as C's fmod.") X(copysign, "The size of x with the sign of y.") X(floor, "Round down.") X(ceil, "Round up.") X(sign, "-1, 0 or 1.") X(where, "x where the condition is not 0, else y.") X(stop_gradient, "x itself, but no gradient flows back through it.") X(clamp, "x, held between two numbers.")
 
 #define FOR_EACH_ALIAS(X) \
     X(asin, arcsin) X(acos, arccos) X(atan, arctan) X(atan2, arctan2) X(asinh, arcsinh) X(acosh, arccosh) X(atanh, arctanh)
 
-static const char *const op_names[OP_COUNT] = {"add", "sub", "mul", "div", "pow", "pow_number", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "relu", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "clamp"};
-static const char *const op_symbols[OP_COUNT] = {"+", "-", "*", "/", "**", "**n", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "ReLU", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "clamp"};
-static const char *const op_arguments[OP_COUNT] = {"x, y", "x, y", "x, y", "x, y", "x, y", "x, n", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "y, x", "x", "x", "x", "x", "x", "x", "x", "x, slope", "x, alpha", "x", "x", "x", "x", "x", "x", "x", "x, y", "x, y", "x, y", "x, y", "x, y", "x", "x", "x", "condition, x, y", "x, low, high"};
-static const unsigned char op_inputs[OP_COUNT] = {2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 1, 1, 1, 3, 1};
-static const unsigned char op_parameters[OP_COUNT] = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
-static const unsigned char op_overflows[OP_COUNT] = {0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-static const unsigned char op_default_count[OP_COUNT] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-static const double op_defaults[OP_COUNT][MOST_NAMES] = {{0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0.01}, {1.0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}};
+static const char *const op_names[OP_COUNT] = {"add", "sub", "mul", "div", "pow", "pow_number", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "relu", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"};
+static const char *const op_symbols[OP_COUNT] = {"+", "-", "*", "/", "**", "**n", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "ReLU", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"};
+static const char *const op_arguments[OP_COUNT] = {"x, y", "x, y", "x, y", "x, y", "x, y", "x, n", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "y, x", "x", "x", "x", "x", "x", "x", "x", "x, slope", "x, alpha", "x", "x", "x", "x", "x", "x", "x", "x, y", "x, y", "x, y", "x, y", "x, y", "x", "x", "x", "condition, x, y", "x", "x, low, high"};
+static const unsigned char op_inputs[OP_COUNT] = {2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 1, 1, 1, 3, 1, 1};
+static const unsigned char op_parameters[OP_COUNT] = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
+static const unsigned char op_overflows[OP_COUNT] = {0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+static const unsigned char op_default_count[OP_COUNT] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+static const double op_defaults[OP_COUNT][MOST_NAMES] = {{0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0.01}, {1.0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}};
 
 /* ---- functions defined by a formula of their own ---- */
 
@@ -99,7 +99,7 @@ static inline double formula_lgamma(double x)
     return (t0 == INFINITY ? INFINITY : (t1 ? 1.1447298858494002 - log(fabs(formula_sin_pi(x))) - t3 : t3));
 }
 
-/* ---- the 49 rows ---- */
+/* ---- the 50 rows ---- */
 
 static inline double add_forward(double x, double y)
 {
@@ -675,13 +675,13 @@ static inline void fmod_local_grads(double x, double y, double out, double *loca
 
 static inline double copysign_forward(double x, double y)
 {
-    return copysign(x, y);
+    return copysign(x, (y <= 0.0 || y >= 0.0 ? y : 1.0));
 }
 
 static inline void copysign_local_grads(double x, double y, double out, double *local_grads)
 {
     (void)out;
-    local_grads[0] = (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0)) * copysign(1.0, y);
+    local_grads[0] = (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0)) * copysign(1.0, (y <= 0.0 || y >= 0.0 ? y : 1.0));
     local_grads[1] = 0.0;
 }
 
@@ -734,6 +734,18 @@ static inline void where_local_grads(double condition, double x, double y, doubl
     local_grads[0] = 0.0;
     local_grads[1] = (condition < 0.0 || condition > 0.0 ? 1.0 : 0.0);
     local_grads[2] = (condition < 0.0 || condition > 0.0 ? 0.0 : 1.0);
+}
+
+static inline double stop_gradient_forward(double x)
+{
+    return x;
+}
+
+static inline void stop_gradient_local_grads(double x, double out, double *local_grads)
+{
+    (void)x;
+    (void)out;
+    local_grads[0] = 0.0;
 }
 
 static inline int clamp_domain(double x, double low, double high)
@@ -972,6 +984,10 @@ static inline void op_evaluate(enum op op, const double *in, double *out, double
     case OP_where:
         *out = where_forward(in[0], in[1], in[2]);
         where_local_grads(in[0], in[1], in[2], *out, local_grads);
+        break;
+    case OP_stop_gradient:
+        *out = stop_gradient_forward(in[0]);
+        stop_gradient_local_grads(in[0], *out, local_grads);
         break;
     case OP_clamp:
         *out = clamp_forward(in[0], in[1], in[2]);

@@ -13,7 +13,7 @@ static inline Value *record_one(unsigned op, Value *child, double data, double l
     out->data = data;
     out->link = make_link(child, op, ONE);
     out->local_grads[0] = local_grad;
-    return out;
+    return recorded(out);
 }
 
 static inline Value *record_two(unsigned op, Value *first, Value *second, double data, double local0, double local1)
@@ -28,7 +28,7 @@ static inline Value *record_two(unsigned op, Value *first, Value *second, double
     out->second = second;
     out->local_grads[0] = local0;
     out->local_grads[1] = local1;
-    return out;
+    return recorded(out);
 }
 
 /* A child beside a plain number: a constant operand, or the operation's parameter. */
@@ -44,7 +44,7 @@ static inline Value *record_number(unsigned op, enum kind kind, Value *child, do
     out->number = number;
     out->local_grads[0] = local0;
     out->local_grads[1] = local1;
-    return out;
+    return recorded(out);
 }
 
 /* Three inputs, or more parameters than a node has room for. */
@@ -71,7 +71,7 @@ static Value *record_details(unsigned op, PyObject *const *arguments, const doub
     }
     for (Py_ssize_t i = 0; i < op_parameters[op]; i++)
         details->parameters[i] = in[count + i];
-    return out;
+    return recorded(out);
 }
 
 /* ---------------------------------------------------------------- any row of the table */
@@ -94,6 +94,8 @@ PyObject *record(unsigned op, PyObject *const *arguments, Py_ssize_t count)
         PyErr_Format(PyExc_TypeError, "%s: expected %s, got %zd arguments", op_names[op], op_arguments[op], count);
         return NULL;
     }
+    if (op == OP_pow && is_value(arguments[0]))
+        return PyNumber_Power(arguments[0], arguments[1], Py_None); /* by a plain number, it is a row of its own */
     for (Py_ssize_t i = 0; i < all; i++) {
         if (i >= count) {
             in[i] = op_defaults[op][i - inputs];
@@ -105,10 +107,6 @@ PyObject *record(unsigned op, PyObject *const *arguments, Py_ssize_t count)
         else if (number_from(arguments[i], op_names[op], NULL, &in[i]) < 0) {
             return NULL;
         }
-    }
-    if (op == OP_pow && values == 1) {
-        op = OP_pow_number; /* a power by a plain number is a row of its own */
-        inputs = 1;
     }
     if (evaluate(op, in, &out, local_grads, arguments) < 0)
         return NULL;

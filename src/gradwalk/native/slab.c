@@ -17,9 +17,11 @@
 #include <sanitizer/asan_interface.h>
 #define FORBID(node) ASAN_POISON_MEMORY_REGION(node, sizeof(Value))
 #define ALLOW(node) ASAN_UNPOISON_MEMORY_REGION(node, sizeof(Value))
+#define ALLOW_ALL(slab) ASAN_UNPOISON_MEMORY_REGION(slab, SLAB_BYTES)
 #else
 #define FORBID(node) ((void)0)
 #define ALLOW(node) ((void)0)
+#define ALLOW_ALL(slab) ((void)0)
 #endif
 
 #define SLAB_BYTES (UINT64_C(2) << 20)
@@ -35,6 +37,7 @@ struct Slab {
     uint64_t summary[SUMMARY_WORDS]; /* a bit per word of `free`: it has a free node */
     size_t live;                     /* nodes handed out, or in hand */
     int listed;                      /* in the list of slabs with room */
+    uint16_t *scopes;                /* the scope each node was made in; NULL as long as none was made in one */
     Slab *next;                      /* in that list, or in the list of empty slabs */
 };
 
@@ -115,6 +118,29 @@ static void unmap_slab(Slab *slab)
 
 #endif
 
+/* Scopes cost nothing until the first is opened; from then on, two bytes a node beside the nodes themselves. */
+static int scopes_in_use;
+static _Thread_local uint16_t current_scope;
+
+static void slab_tag(Value *node)
+{
+    Slab *slab = slab_of(node);
+    if (slab->scopes == NULL) {
+        if (current_scope == 0)
+            return;
+        slab->scopes = PyMem_RawCalloc(NODES, sizeof *slab->scopes);
+        if (slab->scopes == NULL)
+            return; /* the node is shown outside its scope, which is better than not at all */
+    }
+    slab->scopes[node - (Value *)slab] = current_scope;
+}
+
+static unsigned slab_scope(Value *node)
+{
+    Slab *slab = slab_of(node);
+    return slab->scopes == NULL ? 0 : slab->scopes[node - (Value *)slab];
+}
+
 static Slab *new_slab(void)
 {
     Slab *slab = map_slab();
@@ -179,6 +205,8 @@ static inline Value *slab_take(void)
     Value *node = in_hand_first + lowest_bit(in_hand);
     in_hand &= in_hand - 1;
     ALLOW(node);
+    if (scopes_in_use)
+        slab_tag(node);
     return node;
 }
 
@@ -192,6 +220,8 @@ static void slab_fell_empty(Slab *slab)
         slab->listed = 0;
     }
     if (empty_count >= EMPTY_SLABS_KEPT) {
+        PyMem_RawFree(slab->scopes);
+        ALLOW_ALL(slab);
         unmap_slab(slab);
         return;
     }

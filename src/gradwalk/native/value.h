@@ -58,8 +58,10 @@ typedef struct {
     PyObject *label;        /* str, or NULL for "" */
     PyObject *op;           /* str given by the user, or NULL: the op's own symbol */
     PyObject *hand_written; /* the assigned _backward, or NULL */
-    PyObject *grad_value;   /* the gradient as a Value (create_graph), or NULL */
+    PyObject *grad_value;   /* the gradient as a Value (create_graph), or NULL; set by cycles.c only */
+    Py_ssize_t holder;      /* the place in the list of nodes that have one */
     double parameters[2];
+    unsigned scope; /* of a node that is not in a slab */
     Py_ssize_t cursor; /* next child to visit while an order is being made */
     Py_ssize_t local_count; /* == count, or 0 for a node made by hand without local gradients */
     Py_ssize_t count;
@@ -73,6 +75,7 @@ typedef struct {
 #define MARKED (UINT64_C(1) << 59)    /* reached by the order being made */
 #define COLLECTED (UINT64_C(1) << 60) /* allocated with a collector header, not in a slab */
 #define CONSTANT (UINT64_C(1) << 61)  /* a plain number that was asked to show itself as a node */
+#define PUSHED (UINT64_C(1) << 62)    /* handed its gradient on in the last pass it was part of */
 
 static inline enum kind kind_of(const Value *v) { return (enum kind)((v->link >> KIND_SHIFT) & 7); }
 static inline unsigned op_of(const Value *v) { return (unsigned)((v->link >> OP_SHIFT) & 255); }
@@ -94,12 +97,13 @@ static inline int is_leaf(const Value *v)
 
 static inline Value *slab_take(void); /* uninitialised memory, or NULL with MemoryError set */
 static inline void slab_give(Value *node);
+static unsigned slab_scope(Value *node); /* the number of the scope the node was made in */
 
-/* ---- value.c: the type ---- */
+/* ---- value.c: a node's life ---- */
 
 extern PyTypeObject *value_type;
-extern PyObject value_header; /* what a fresh node's PyObject header holds */
-extern Py_ssize_t careful_nodes;   /* live nodes with a hand-written _backward or a Value as gradient */
+extern PyObject value_header;    /* what a fresh node's PyObject header holds */
+extern Py_ssize_t careful_nodes; /* live nodes with a hand-written _backward or a Value as gradient */
 
 static inline int is_value(PyObject *object)
 {
@@ -108,16 +112,23 @@ static inline int is_value(PyObject *object)
     return type == value_type || (type != &PyFloat_Type && type != &PyLong_Type && PyType_IsSubtype(type, value_type));
 }
 
-Value *value_leaf(double data);                                                   /* new */
-Value *value_constant(double data);                                               /* new: a number as a child */
-Value *value_many(unsigned op, double data, Py_ssize_t count);                    /* new; the caller fills the children */
-Details *value_details(Value *v);                                                 /* moves the node to kind MANY */
-int value_show_constant(Value *v);                                                /* turns a kept number into a child */
+Value *value_leaf(double data);                                /* new */
+Value *value_constant(double data);                            /* new: a plain number as a child */
+Value *value_many(unsigned op, double data, Py_ssize_t count); /* new; the caller fills the children */
+int value_show_constant(Value *v);                             /* turns a number kept beside a child into a child */
 Py_ssize_t value_child_count(const Value *v);
-Value *value_child(const Value *v, Py_ssize_t i, double *local_grad);             /* borrowed; constants shown before */
-PyObject *value_label(Value *v);                                                  /* new */
-PyObject *value_children(PyObject *self, void *closure);                          /* new */
-const char *value_op_name(const Value *v);
+Value *value_child(const Value *v, Py_ssize_t i, double *local_grad); /* borrowed; constants were shown before */
+
+Details *value_details(Value *v); /* moves the node to kind MANY if it is not */
+Details *details_new(Py_ssize_t count);
+void details_attach(Value *v, Details *details, unsigned op);
+void details_set_hand_written(Details *details, PyObject *function);
+void details_release(Details *details);
+
+void value_dealloc(PyObject *self);
+int value_is_gc(PyObject *self);
+int value_traverse(PyObject *self, visitproc visit, void *arg);
+int value_clear(PyObject *self);
 
 static inline Value *value_blank(void)
 {
@@ -129,12 +140,51 @@ static inline Value *value_blank(void)
     return v;
 }
 
+/* ---- cycles.c ---- */
+
+int grad_value_set(Value *v, PyObject *value); /* NULL: none any more */
+void grad_value_forget(Details *details);
+
+/* ---- construct.c ---- */
+
+PyObject *value_new(PyTypeObject *type, PyObject *args, PyObject *kwargs); /* new */
+int value_init(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *value_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *names); /* new */
+
+/* ---- attributes.c ---- */
+
+extern PyGetSetDef value_getset[];
+int attributes_ready(void);
+int attributes_refuse_label(PyObject *given); /* true, with an exception set, unless it is a string */
+int attributes_set_grad(Value *v, PyObject *given);
+int value_setattro(PyObject *self, PyObject *name, PyObject *given);
+PyObject *value_grad(Value *v);                          /* new */
+PyObject *value_label(Value *v);                         /* new */
+PyObject *value_children(PyObject *self, void *closure); /* new */
+const char *value_op_name(const Value *v);
+
+PyObject *attributes_set_scope(PyObject *module, PyObject *number); /* new: the number of the scope before */
+
+/* ---- type.c ---- */
+
+int type_ready(PyObject *module);
+
 /* ---- numbers.c: from any Python object to a double ---- */
 
 /* 1: *number is set; 0: not ours (NotImplemented); -1: an exception is set. `beside` may be NULL. */
 int number_from(PyObject *given, const char *operation, Value *beside, double *number);
 int number_check(unsigned op, const double *in, double out, PyObject *const *inputs); /* raises what is out of domain */
 PyObject *errors_call(const char *function, PyObject *argument);              /* new; for functions that only raise */
+
+/* ---- modes.c: no_grad, and functions that are told what happens ---- */
+
+extern int modes_in_use;
+Value *modes_recorded(Value *out); /* steals and returns it: as a leaf under no_grad */
+int modes_compared(PyObject *left, PyObject *right, int comparison, int outcome);
+int modes_read(PyObject *value);
+PyObject *modes_set(PyObject *module, PyObject *args); /* new */
+
+static inline Value *recorded(Value *out) { return modes_in_use ? modes_recorded(out) : out; }
 
 /* ---- record.c: operations ---- */
 

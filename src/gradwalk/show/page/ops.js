@@ -934,16 +934,16 @@ export const OPS = {
     doc: "The size of x with the sign of y.",
     expected: "",
     overflows: false,
-    latex: "\\operatorname{copysign}\\left(x, y\\right)",
-    localGradsLatex: ["\\begin{cases}1 & x > 0 \\\\ -1 & x < 0 \\\\ 0 & \\text{otherwise}\\end{cases}\\,\\operatorname{copysign}\\left(1, y\\right)", "0"],
+    latex: "\\operatorname{copysign}\\left(x, \\begin{cases}y & y \\le 0 \\vee y \\ge 0 \\\\ 1 & \\text{otherwise}\\end{cases}\\right)",
+    localGradsLatex: ["\\begin{cases}1 & x > 0 \\\\ -1 & x < 0 \\\\ 0 & \\text{otherwise}\\end{cases}\\,\\operatorname{copysign}\\left(1, \\begin{cases}y & y \\le 0 \\vee y \\ge 0 \\\\ 1 & \\text{otherwise}\\end{cases}\\right)", "0"],
     domain(x, y) {
       return true;
     },
     forward(x, y) {
-      return copysign(x, y);
+      return copysign(x, (y <= 0.0 || y >= 0.0 ? y : 1.0));
     },
     localGrads(x, y, out) {
-      return [(x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0)) * copysign(1.0, y), 0.0];
+      return [(x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0)) * copysign(1.0, (y <= 0.0 || y >= 0.0 ? y : 1.0)), 0.0];
     },
   },
   floor: {
@@ -1024,6 +1024,26 @@ export const OPS = {
     },
     localGrads(condition, x, y, out) {
       return [0.0, (condition < 0.0 || condition > 0.0 ? 1.0 : 0.0), (condition < 0.0 || condition > 0.0 ? 0.0 : 1.0)];
+    },
+  },
+  stop_gradient: {
+    symbol: "stop_gradient",
+    inputs: ["x"],
+    parameters: [],
+    defaults: [],
+    doc: "x itself, but no gradient flows back through it.",
+    expected: "",
+    overflows: false,
+    latex: "x",
+    localGradsLatex: ["0"],
+    domain(x) {
+      return true;
+    },
+    forward(x) {
+      return x;
+    },
+    localGrads(x, out) {
+      return [0.0];
     },
   },
   clamp: {

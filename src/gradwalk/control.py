@@ -1,0 +1,52 @@
+"""What is recorded: `no_grad()`, and the two hooks that blame and compiled functions are built on.
+
+`stop_gradient` is an operation of the table: a node that hands nothing on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from gradwalk import engine
+
+_engines: list[Any] = []
+for _name in engine.ENGINES:
+    with suppress(ImportError):
+        _engines.append(engine.load(_name))
+
+
+@contextmanager
+def modes(
+    no_grad: bool | None = None,
+    on_record: Callable[[Any], None] | None = None,
+    on_compare: Callable[[Any, Any, str, bool], None] | None = None,
+    on_read: Callable[[Any], None] | None = None,
+) -> Iterator[None]:
+    """Inside, in this thread: what is given replaces what was in force; what is not given stays."""
+    wanted = (no_grad, on_record, on_compare, on_read)
+    befores = []
+    for module in _engines:
+        before = module.set_modes(False, None, None, None)
+        befores.append((module, before))
+        module.set_modes(*(old if new is None else new for new, old in zip(wanted, before, strict=True)))
+    try:
+        yield
+    finally:
+        for module, before in befores:
+            module.set_modes(*before)
+
+
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Inside, operations give plain leaves: nothing is recorded, and memory is not held. Also a decorator.
+
+    >>> x = engine.Value(3.0)
+    >>> with no_grad():
+    ...     y = x * x
+    >>> y._children
+    ()
+    """
+    with modes(no_grad=True):
+        yield

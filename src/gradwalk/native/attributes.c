@@ -1,0 +1,334 @@
+/* What a Value shows, and what can be assigned. */
+
+#include "value.h"
+
+static PyObject *name_data, *name_grad;
+
+int attributes_ready(void)
+{
+    name_data = PyUnicode_InternFromString("data");
+    name_grad = PyUnicode_InternFromString("grad");
+    return name_data == NULL || name_grad == NULL ? -1 : 0;
+}
+
+PyObject *value_grad(Value *v)
+{
+    if (careful_nodes != 0 && kind_of(v) == MANY && details_of(v)->grad_value != NULL) {
+        Py_INCREF(details_of(v)->grad_value);
+        return details_of(v)->grad_value;
+    }
+    return PyFloat_FromDouble(v->grad);
+}
+
+static int set_data(Value *v, PyObject *given)
+{
+    double number = 0.0;
+    if (number_from(given, "data", NULL, &number) < 0)
+        return -1;
+    v->data = number;
+    return 0;
+}
+
+int attributes_set_grad(Value *v, PyObject *given)
+{
+    if (value_show_constant(v) < 0) /* a hidden constant's gradient follows from this node's: settle it first */
+        return -1;
+    if (is_value(given)) {
+        if (grad_value_set(v, given) < 0)
+            return -1;
+        v->grad = ((Value *)given)->data;
+        return 0;
+    }
+    double number;
+    if (number_from(given, "grad", NULL, &number) < 0)
+        return -1;
+    if (careful_nodes != 0)
+        grad_value_set(v, NULL);
+    v->grad = number;
+    return 0;
+}
+
+/* data and grad are written in every training loop: they skip the type's dictionary. Reading goes the ordinary way,
+ * because a tp_getattro of our own would keep the interpreter from its short cut for method calls. */
+int value_setattro(PyObject *self, PyObject *name, PyObject *given)
+{
+    if (given != NULL) {
+        if (name == name_data)
+            return set_data((Value *)self, given);
+        if (name == name_grad)
+            return attributes_set_grad((Value *)self, given);
+    }
+    return PyObject_GenericSetAttr(self, name, given);
+}
+
+static PyObject *get_data(PyObject *self, void *closure)
+{
+    (void)closure;
+    if (modes_in_use && modes_read(self) < 0)
+        return NULL;
+    return PyFloat_FromDouble(((Value *)self)->data);
+}
+
+static PyObject *get_grad(PyObject *self, void *closure)
+{
+    (void)closure;
+    return value_grad((Value *)self);
+}
+
+static int refuse_deletion(PyObject *given, const char *name)
+{
+    if (given == NULL)
+        PyErr_Format(PyExc_AttributeError, "%s: a Value always has one, it cannot be deleted", name);
+    return given == NULL;
+}
+
+static int put_data(PyObject *self, PyObject *given, void *closure)
+{
+    (void)closure;
+    return refuse_deletion(given, "data") ? -1 : set_data((Value *)self, given);
+}
+
+static int put_grad(PyObject *self, PyObject *given, void *closure)
+{
+    (void)closure;
+    return refuse_deletion(given, "grad") ? -1 : attributes_set_grad((Value *)self, given);
+}
+
+PyObject *value_label(Value *v)
+{
+    if (kind_of(v) == MANY && details_of(v)->label != NULL) {
+        Py_INCREF(details_of(v)->label);
+        return details_of(v)->label;
+    }
+    return PyUnicode_FromString("");
+}
+
+static PyObject *get_label(PyObject *self, void *closure)
+{
+    (void)closure;
+    return value_label((Value *)self);
+}
+
+int attributes_refuse_label(PyObject *given)
+{
+    if (PyUnicode_Check(given))
+        return 0;
+    Py_XDECREF(errors_call("refuse_label", given));
+    return 1;
+}
+
+static int put_label(PyObject *self, PyObject *given, void *closure)
+{
+    (void)closure;
+    if (refuse_deletion(given, "label") || attributes_refuse_label(given))
+        return -1;
+    Details *details = value_details((Value *)self);
+    if (details == NULL)
+        return -1;
+    Py_INCREF(given);
+    Py_XSETREF(details->label, given);
+    return 0;
+}
+
+PyObject *value_children(PyObject *self, void *closure)
+{
+    (void)closure;
+    Value *v = (Value *)self;
+    if (value_show_constant(v) < 0)
+        return NULL;
+    Py_ssize_t count = value_child_count(v);
+    PyObject *children = PyTuple_New(count);
+    if (children == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        double local_grad;
+        PyObject *child = (PyObject *)value_child(v, i, &local_grad);
+        Py_INCREF(child);
+        PyTuple_SET_ITEM(children, i, child);
+    }
+    return children;
+}
+
+static PyObject *get_prev(PyObject *self, void *closure)
+{
+    PyObject *children = value_children(self, closure);
+    if (children == NULL)
+        return NULL;
+    PyObject *set = PySet_New(children);
+    Py_DECREF(children);
+    return set;
+}
+
+static PyObject *get_local_grads(PyObject *self, void *closure)
+{
+    (void)closure;
+    Value *v = (Value *)self;
+    if (value_show_constant(v) < 0)
+        return NULL;
+    Py_ssize_t count = kind_of(v) == MANY ? details_of(v)->local_count : value_child_count(v);
+    PyObject *local_grads = PyTuple_New(count);
+    if (local_grads == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        double local_grad;
+        value_child(v, i, &local_grad);
+        PyObject *number = PyFloat_FromDouble(local_grad);
+        if (number == NULL) {
+            Py_DECREF(local_grads);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(local_grads, i, number);
+    }
+    return local_grads;
+}
+
+const char *value_op_name(const Value *v)
+{
+    unsigned op = op_of(v);
+    return op < OP_COUNT ? op_names[op] : op < NO_OP ? composite_names[op - OP_COUNT] : "";
+}
+
+static PyObject *get_name(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyUnicode_FromString(value_op_name((Value *)self));
+}
+
+static double first_parameter(Value *v)
+{
+    return kind_of(v) == MANY ? details_of(v)->parameters[0] : v->number;
+}
+
+static PyObject *get_op(PyObject *self, void *closure)
+{
+    Value *v = (Value *)self;
+    if (kind_of(v) == MANY && details_of(v)->op != NULL) {
+        Py_INCREF(details_of(v)->op);
+        return details_of(v)->op;
+    }
+    unsigned op = op_of(v);
+    if (op == OP_pow_number) {
+        char text[40];
+        PyOS_snprintf(text, sizeof text, "**%.17g", first_parameter(v));
+        return PyUnicode_FromString(text);
+    }
+    return op < OP_COUNT ? PyUnicode_FromString(op_symbols[op]) : get_name(self, closure);
+}
+
+static PyObject *get_parameters(PyObject *self, void *closure)
+{
+    (void)closure;
+    Value *v = (Value *)self;
+    double parameters[2] = {0.0, 0.0};
+    if (kind_of(v) == MANY)
+        memcpy(parameters, details_of(v)->parameters, sizeof parameters);
+    else if (kind_of(v) == ONE_NUMBER)
+        parameters[0] = v->number;
+    switch (op_of(v)) {
+    case COMPOSITE_rmsnorm:
+    case COMPOSITE_layernorm:
+        return Py_BuildValue("(nd)", (Py_ssize_t)parameters[0], parameters[1]);
+    case COMPOSITE_softmax:
+    case COMPOSITE_log_softmax:
+    case COMPOSITE_cross_entropy:
+    case COMPOSITE_take:
+        return Py_BuildValue("(n)", (Py_ssize_t)parameters[0]);
+    default: {
+        unsigned count = op_of(v) < OP_COUNT ? op_parameters[op_of(v)] : 0;
+        return count == 0 ? PyTuple_New(0)
+             : count == 1 ? Py_BuildValue("(d)", parameters[0])
+                          : Py_BuildValue("(dd)", parameters[0], parameters[1]);
+    }
+    }
+}
+
+static PyObject *get_constant(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong((((Value *)self)->link & CONSTANT) != 0);
+}
+
+static PyObject *get_scope(PyObject *self, void *closure)
+{
+    (void)closure;
+    Value *v = (Value *)self;
+    if (v->link & COLLECTED)
+        return PyLong_FromUnsignedLong(kind_of(v) == MANY ? details_of(v)->scope : 0);
+    return PyLong_FromUnsignedLong(slab_scope(v));
+}
+
+PyObject *attributes_set_scope(PyObject *module, PyObject *number)
+{
+    (void)module;
+    unsigned long scope = PyLong_AsUnsignedLong(number);
+    if (scope > UINT16_MAX) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError, "scope: expected at most %d different scopes, got one more", UINT16_MAX);
+        return NULL;
+    }
+    PyObject *before = PyLong_FromUnsignedLong(current_scope);
+    current_scope = (uint16_t)scope;
+    scopes_in_use = 1;
+    return before;
+}
+
+static PyObject *get_hand_written(PyObject *self, void *closure)
+{
+    (void)closure;
+    Value *v = (Value *)self;
+    PyObject *function = kind_of(v) == MANY ? details_of(v)->hand_written : NULL;
+    return Py_NewRef(function ? function : Py_None);
+}
+
+/* A closure that holds the node it is assigned to keeps it alive for ever if the node came from an operation: the
+ * collector does not see such nodes. Nodes made with Value(data, children, op) are seen, and collected. */
+static PyObject *get_backward(PyObject *self, void *closure)
+{
+    (void)closure;
+    Value *v = (Value *)self;
+    if (kind_of(v) == MANY && details_of(v)->hand_written != NULL) {
+        Py_INCREF(details_of(v)->hand_written);
+        return details_of(v)->hand_written;
+    }
+    return PyObject_GetAttrString(self, "_push");
+}
+
+static int put_backward(PyObject *self, PyObject *given, void *closure)
+{
+    (void)closure;
+    if (refuse_deletion(given, "_backward"))
+        return -1;
+    if (PyCFunction_Check(given) && PyCFunction_GET_SELF(given) == self
+        && PyCFunction_GET_FUNCTION(given) == backward_push) {
+        /* its own: nothing written by hand, and nothing that would hold the node for ever */
+        if (kind_of((Value *)self) == MANY)
+            details_set_hand_written(details_of((Value *)self), NULL);
+        return 0;
+    }
+    if (!PyCallable_Check(given)) {
+        PyErr_Format(PyExc_TypeError, "_backward: expected a function without arguments, got %R", given);
+        return -1;
+    }
+    Details *details = value_details((Value *)self);
+    if (details == NULL)
+        return -1;
+    details_set_hand_written(details, given);
+    return 0;
+}
+
+PyGetSetDef value_getset[] = {
+    {"data", get_data, put_data, "The number.", NULL},
+    {"grad", get_grad, put_grad, "How much the result of the last backward() changes with this number.", NULL},
+    {"label", get_label, put_label, "A name to recognise the node by.", NULL},
+    {"_children", value_children, NULL, "What this node was computed from, in order.", NULL},
+    {"_local_grads", get_local_grads, NULL, "The derivative by each child, taken at forward time.", NULL},
+    {"_prev", get_prev, NULL, "The children as a set, as in micrograd.", NULL},
+    {"_op", get_op, NULL, "The operation as it is written: '+', 'ReLU', '**3'.", NULL},
+    {"_name", get_name, NULL, "The operation's name in the table; '' for leaves and nodes made by hand.", NULL},
+    {"_parameters", get_parameters, NULL, "The numbers the operation was given besides its children.", NULL},
+    {"_constant", get_constant, NULL, "Whether this leaf is a plain number somebody computed with.", NULL},
+    {"_hand_written", get_hand_written, NULL, "The assigned _backward, or None.", NULL},
+    {"_scope", get_scope, NULL, "The number of the scope this node was made in; 0 outside of all.", NULL},
+    {"_backward", get_backward, put_backward, "Pushes this node's gradient to its children; assignable.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};

@@ -1,0 +1,121 @@
+/* The Python type Value: its protocol slots, put together from the other files. */
+
+#include "value.h"
+
+static PyObject *value_repr(PyObject *self)
+{
+    PyObject *label = value_label((Value *)self);
+    PyObject *data = PyFloat_FromDouble(((Value *)self)->data);
+    PyObject *grad = value_grad((Value *)self);
+    PyObject *text = NULL;
+    if (label && data && grad) {
+        if (PyUnicode_GET_LENGTH(label) > 0)
+            text = PyUnicode_FromFormat("Value(data=%R, grad=%R, label=%R)", data, grad, label);
+        else
+            text = PyUnicode_FromFormat("Value(data=%R, grad=%R)", data, grad);
+    }
+    Py_XDECREF(label);
+    Py_XDECREF(data);
+    Py_XDECREF(grad);
+    return text;
+}
+
+static PyObject *value_richcompare(PyObject *self, PyObject *other, int comparison)
+{
+    if (comparison == Py_EQ || comparison == Py_NE)
+        Py_RETURN_NOTIMPLEMENTED; /* Python then compares identities */
+    double left = ((Value *)self)->data, right;
+    int known = number_from(other, "compare", (Value *)self, &right);
+    if (known < 0)
+        return NULL;
+    if (known == 0)
+        Py_RETURN_NOTIMPLEMENTED;
+    int outcome = comparison == Py_LT ? left < right
+                : comparison == Py_LE ? left <= right
+                : comparison == Py_GT ? left > right
+                                      : left >= right;
+    if (modes_in_use && modes_compared(self, other, comparison, outcome) < 0)
+        return NULL;
+    return PyBool_FromLong(outcome);
+}
+
+static Py_hash_t value_hash(PyObject *self)
+{
+    Py_hash_t hash = (Py_hash_t)((uintptr_t)self >> 6); /* nodes lie on 64-byte boundaries */
+    return hash == -1 ? -2 : hash;
+}
+
+static PyMethodDef value_methods[] = {
+    {"backward", (PyCFunction)(void (*)(void))backward, METH_FASTCALL | METH_KEYWORDS,
+     "backward($self, create_graph=False)\n--\n\n"
+     "Add to the grad of every leaf the derivative of this Value with respect to it."},
+    {"_push", backward_push, METH_NOARGS, "Hand this node's gradient on to its children."},
+    {"_topological_order", backward_topological_order, METH_NOARGS,
+     "Every node reachable from this one, each after all of its children."},
+    {"_apply", (PyCFunction)(void (*)(void))record_apply, METH_FASTCALL,
+     "_apply($self, name, /, *arguments)\n--\n\nRun one row of the table on Values and numbers, and record it."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyObject *refuse_float(PyObject *self)
+{
+    return errors_call("refuse_conversion", self);
+}
+
+int type_ready(PyObject *module)
+{
+    PyType_Slot own[] = {
+        {Py_tp_doc, "A number that remembers how it was made, so that backward() can tell how it depends on its "
+                    "inputs."},
+        {Py_tp_new, value_new},
+        {Py_tp_init, value_init},
+        {Py_tp_dealloc, value_dealloc},
+        {Py_tp_is_gc, value_is_gc},
+        {Py_tp_traverse, value_traverse},
+        {Py_tp_clear, value_clear},
+        {Py_tp_repr, value_repr},
+        {Py_tp_richcompare, value_richcompare},
+        {Py_tp_hash, value_hash},
+        {Py_tp_setattro, value_setattro},
+        {Py_tp_getset, value_getset},
+        {Py_tp_methods, value_methods},
+        {Py_nb_float, refuse_float},
+        {Py_nb_int, refuse_float},
+    };
+    enum { OWN = sizeof own / sizeof own[0], MOST = OWN + 16 };
+    PyType_Slot slots[MOST];
+    int used = 0;
+    for (int i = 0; i < OWN; i++)
+        slots[used++] = own[i];
+    for (int i = 0; record_slots[i].slot != 0; i++)
+        slots[used++] = record_slots[i];
+    slots[used] = (PyType_Slot){0, NULL};
+    PyType_Spec spec = {
+        .name = "gradwalk.Value",
+        .basicsize = sizeof(Value),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+        .slots = slots,
+    };
+    value_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    if (value_type == NULL)
+        return -1;
+    value_type->tp_vectorcall = value_vectorcall;
+    /* the interpreter's own messages then name it as they name the reference engine's */
+    PyObject *name = PyUnicode_FromString("Value");
+    if (name == NULL || PyObject_SetAttrString((PyObject *)value_type, "__name__", name) < 0)
+        return -1;
+    Py_DECREF(name);
+    for (PyMethodDef *method = record_methods; method->ml_name != NULL; method++) {
+        PyObject *descriptor = PyDescr_NewMethod(value_type, method);
+        if (descriptor == NULL || PyObject_SetAttrString((PyObject *)value_type, method->ml_name, descriptor) < 0)
+            return -1;
+        Py_DECREF(descriptor);
+    }
+    Value *sample = PyMem_Calloc(1, sizeof(Value));
+    if (sample == NULL || attributes_ready() < 0)
+        return -1;
+    value_header = *PyObject_Init((PyObject *)sample, value_type);
+    PyMem_Free(sample);
+    Py_INCREF(value_type);
+    return PyModule_AddObject(module, "Value", (PyObject *)value_type);
+}

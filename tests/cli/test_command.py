@@ -1,0 +1,63 @@
+"""The command itself: how it is started, and what it says when it cannot start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import gradwalk
+
+WITHOUT_NATIVE = "import sys; sys.modules['gradwalk._native'] = None; "
+
+
+def command(*arguments, before="", **variables):
+    source = os.path.dirname(os.path.dirname(gradwalk.__file__))
+    program = before + "from gradwalk_command import main; main()"
+    environment = {**os.environ, "PYTHONPATH": source, **variables}
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+        check=False,
+    )
+
+
+def test_command_runs():
+    """The installed command is the command line."""
+    assert command("--version").stdout == f"gradwalk {gradwalk.__version__}\n"
+
+
+def test_module_runs():
+    """So is `python -m gradwalk`."""
+    process = subprocess.run(
+        [sys.executable, "-m", "gradwalk", "--version"], capture_output=True, text=True, check=True
+    )
+    assert process.stdout == f"gradwalk {gradwalk.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["doctor"], ["--help"], ["run", "s.py"]])
+def test_engine_that_does_not_exist(arguments):
+    """A misspelt GRADWALK_ENGINE is one line and status 2, whatever the command."""
+    process = command(*arguments, GRADWALK_ENGINE="naitve")
+    expected = "gradwalk: GRADWALK_ENGINE: expected one of native, reference, got 'naitve'\n"
+    assert (process.stdout, process.stderr, process.returncode) == ("", expected, 2)
+
+
+def test_engine_that_was_not_built():
+    """GRADWALK_ENGINE=native without the extension is one line and status 2."""
+    process = command("doctor", before=WITHOUT_NATIVE, GRADWALK_ENGINE="native")
+    assert (process.stdout, process.stderr.count("\n"), process.returncode) == ("", 1, 2)
+    assert process.stderr.startswith("gradwalk: ")
+    assert "_native" in process.stderr
+
+
+def test_missing_native_engine_alone_is_no_failure():
+    """Without GRADWALK_ENGINE the doctor runs on the reference engine."""
+    process = command("doctor", before=WITHOUT_NATIVE, GRADWALK_ENGINE="")
+    assert process.returncode == 0
+    assert "reference" in process.stdout

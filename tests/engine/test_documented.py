@@ -1,0 +1,43 @@
+"""What the documentation shows is what happens: doctests of every module, code blocks of the README."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+from measures import python
+
+import gradwalk
+
+MODULES = ["gradwalk"] + [
+    module.name
+    for module in pkgutil.walk_packages(gradwalk.__path__, "gradwalk.")
+    if not module.name.endswith(("._native", ".__main__"))
+]
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_doctests(name: str) -> None:
+    """Every example in the module's docstrings gives what it says."""
+    failed, _ = doctest.testmod(importlib.import_module(name))
+    assert failed == 0
+
+
+def test_there_are_doctests() -> None:
+    """The test above is about something."""
+    assert sum(doctest.testmod(importlib.import_module(name)).attempted for name in MODULES) > 20
+
+
+def test_readme() -> None:
+    """Its Python blocks run one after the other, and print what the text blocks below them say."""
+    text = README.read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    promised = re.findall(r"^```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    done = python("\n".join(blocks))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "".join(promised)

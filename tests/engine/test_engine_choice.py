@@ -1,0 +1,126 @@
+"""Which engine runs: GRADWALK_ENGINE, the fallback and its warning, and a quiet import."""
+
+from __future__ import annotations
+
+import pytest
+from measures import python
+
+SHOW = "import gradwalk, gradwalk.engine as e; print(e.NAME, gradwalk.Value.__module__, e.REASON)"
+BLOCKED = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name == "gradwalk._native":
+            raise ImportError("no native engine here")
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+def test_the_native_engine_is_the_default() -> None:
+    """Where it was built."""
+    assert python(SHOW).stdout == "native gradwalk it was built with the package\n"
+
+
+@pytest.mark.parametrize("name", ["native", "reference"])
+def test_the_environment_decides(name: str) -> None:
+    """GRADWALK_ENGINE=native or =reference, without a warning."""
+    done = python(SHOW, "-W", "error", GRADWALK_ENGINE=name)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(name)
+    assert done.stdout.endswith(f"GRADWALK_ENGINE={name} is set\n")
+
+
+def test_a_misspelled_engine_is_refused() -> None:
+    """Rather than replaced by another one."""
+    done = python(SHOW, GRADWALK_ENGINE="natvie")
+    assert done.returncode == 1
+    assert "GRADWALK_ENGINE: expected one of native, reference, got 'natvie'" in done.stderr
+
+
+def test_an_empty_choice_is_none() -> None:
+    """GRADWALK_ENGINE= is as if it were not set."""
+    assert python(SHOW, GRADWALK_ENGINE="").stdout.startswith("native")
+
+
+def test_the_fallback_says_so_once() -> None:
+    """Without the extension the reference engine runs, after one RuntimeWarning that says what to do."""
+    code = (
+        BLOCKED
+        + SHOW
+        + "\nimport gradwalk.engine, gradwalk.functions\nx = gradwalk.Value(3.0)\n(x * x).backward()\nprint(x.grad)"
+    )
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("reference gradwalk.reference the native engine could not be imported")
+    assert done.stdout.endswith("6.0\n")
+    assert done.stderr.count("RuntimeWarning") == 1
+    assert "install a C compiler" in done.stderr
+
+
+def test_the_fallback_can_be_silenced() -> None:
+    """GRADWALK_ENGINE=reference without the extension: no warning."""
+    done = python(BLOCKED + SHOW, "-W", "error", GRADWALK_ENGINE="reference")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_native_without_the_extension_raises() -> None:
+    """GRADWALK_ENGINE=native never falls back."""
+    done = python(BLOCKED + SHOW, GRADWALK_ENGINE="native")
+    assert done.returncode == 1
+    assert "ImportError: no native engine here" in done.stderr
+
+
+def test_everything_works_on_the_fallback() -> None:
+    """Composites, higher order, copies and pickles, without the extension."""
+    code = (
+        BLOCKED
+        + """
+import warnings
+warnings.simplefilter("ignore")
+import copy, pickle, gradwalk
+x = gradwalk.Value(2.0)
+gradwalk.softmax([x, 1.0])
+(x ** 3).backward(create_graph=True)
+assert x.grad.data == 12.0
+x.grad = 0.0
+assert copy.deepcopy(x).data == pickle.loads(pickle.dumps(x)).data == 2.0
+"""
+    )
+    done = python(code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["native", "reference"])
+def test_import_is_quiet(name: str) -> None:
+    """`import gradwalk` under -W error prints nothing."""
+    done = python("import gradwalk", "-W", "error", GRADWALK_ENGINE=name)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_import_is_light() -> None:
+    """Neither NumPy nor rich is loaded by `import gradwalk`, nor by using it."""
+    code = (
+        "import sys, gradwalk; x = gradwalk.Value(2.0); gradwalk.softmax([x, x])[0].backward(); "
+        "print([m for m in ('numpy', 'rich', 'click', 'safetensors') if m in sys.modules])"
+    )
+    assert python(code).stdout == "[]\n"
+
+
+def test_micrograds_import_path() -> None:
+    """from gradwalk.engine import Value, as with micrograd."""
+    done = python("from gradwalk.engine import Value; import gradwalk; print(Value is gradwalk.Value)")
+    assert done.stdout == "True\n"
+
+
+def test_values_of_two_engines_do_not_mix() -> None:
+    """A Value of one engine is no number for the other."""
+    code = """
+from gradwalk import engine
+a, b = engine.load("native").Value(1.0), engine.load("reference").Value(1.0)
+for make in (lambda: a + b, lambda: b + a, lambda: a < b, lambda: a.atan2(b), lambda: type(a)(1.0, (b,))):
+    try:
+        make()
+    except TypeError:
+        print("refused")
+"""
+    assert python(code).stdout == "refused\n" * 5

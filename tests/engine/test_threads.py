@@ -1,0 +1,182 @@
+"""Several threads at once, in both engines."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _eager_switching() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def at_once(count: int, work: Callable[[int], None]) -> None:
+    """Run work(0), work(1), … in threads that start together; what one raises comes out."""
+    errors: list[BaseException] = []
+    barrier = threading.Barrier(count)
+
+    def run(i: int) -> None:
+        try:
+            barrier.wait()
+            work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_a_graph_of_its_own_in_each_thread(engine: Any) -> None:
+    """Building, differentiating and freeing at once gives what each gives alone."""
+
+    def gradient(i: int) -> tuple[float, float]:
+        x, y = engine.Value(0.1 * (i + 1)), engine.Value(0.3)
+        total = x
+        for _ in range(200):
+            total = (total * y + x).tanh() + engine.composites.dot([x, total], [y, 0.5])
+            total.label = "step"
+        total.backward()
+        return x.grad, y.grad
+
+    expected = [gradient(i) for i in range(6)]
+    results: dict[int, list[tuple[float, float]]] = {}
+
+    def work(i: int) -> None:
+        results[i] = [gradient(i) for _ in range(5)]
+
+    at_once(6, work)
+    assert results == {i: [expected[i]] * 5 for i in range(6)}
+
+
+def test_shared_leaves(engine: Any) -> None:
+    """Threads that differentiate graphs over the same leaves lose no contribution."""
+    xs = [engine.Value(float(i)) for i in range(20)]
+
+    def work(i: int) -> None:
+        for _ in range(50):
+            total = xs[0] * 1.0
+            for x in xs[1:]:
+                total = total + x * float(i + 1)
+            total.backward()
+
+    at_once(4, work)
+    assert [x.grad for x in xs] == [4 * 50.0] + [50.0 * (1 + 2 + 3 + 4)] * 19
+
+
+def test_shared_interior_nodes(engine: Any) -> None:
+    """Threads that differentiate through the same interior nodes do not disturb each other's passes."""
+    x = engine.Value(2.0)
+    shared = x * 3.0
+    for _ in range(50):
+        shared = shared + x
+
+    def work(i: int) -> None:
+        for _ in range(50):
+            (shared * float(i + 1)).backward()
+
+    at_once(4, work)
+    assert x.grad == 53.0 * 50.0 * (1 + 2 + 3 + 4)
+
+
+def hand_written(engine: Any, x: Any, pause: float) -> Any:
+    out = engine.Value(x.data, (x,), "same")
+
+    def _backward() -> None:
+        time.sleep(pause)
+        gradient = out.grad
+        x.grad += gradient
+        time.sleep(pause)
+
+    out._backward = _backward
+    return out
+
+
+def test_hand_written_operations_on_shared_interior_nodes(engine: Any) -> None:
+    """A hand-written _backward may let another thread run: its pass is still its own."""
+    x = engine.Value(2.0)
+    shared = x * 3.0
+
+    def work(i: int) -> None:
+        for _ in range(5):
+            hand_written(engine, shared, 0.0005).backward()
+
+    at_once(4, work)
+    assert x.grad == 4 * 5 * 3.0
+
+
+def test_a_failed_pass_takes_nothing_from_another_thread(engine: Any) -> None:
+    """Putting the gradients back after an exception does not put back what another thread added meanwhile."""
+    x = engine.Value(2.0)
+
+    def failing_pass() -> None:
+        out = hand_written(engine, x, 0.0)
+
+        def _backward() -> None:
+            time.sleep(0.002)
+            raise KeyError("no")
+
+        out._backward = _backward
+        with pytest.raises(KeyError):
+            out.backward()
+
+    def work(i: int) -> None:
+        for _ in range(10):
+            if i == 0:
+                failing_pass()
+            else:
+                (x * 3.0).backward()
+                time.sleep(0.001)
+
+    at_once(2, work)
+    assert x.grad == 30.0
+
+
+def test_errors_in_several_threads(engine: Any) -> None:
+    """Domain errors in one thread do not reach another."""
+
+    def work(i: int) -> None:
+        for k in range(300):
+            x = engine.Value(float(k + 1) if i % 2 else -float(k + 1))
+            if i % 2:
+                assert x.log().data == pytest.approx(x.log().data)
+            else:
+                with pytest.raises(ValueError, match="log: expected x > 0"):
+                    x.log()
+
+    at_once(4, work)
+
+
+def test_freeing_in_another_thread(engine: Any) -> None:
+    """A graph built in one thread may be freed in another."""
+    graphs: list[Any] = []
+    for _ in range(20):
+        x = engine.Value(1.0)
+        for _ in range(2000):
+            x = x * 1.0001 + 0.1
+        graphs.append(x)
+    del x
+
+    def work(i: int) -> None:
+        for _ in range(5):
+            graphs.pop()
+            y = engine.Value(1.0)
+            for _ in range(500):
+                y = y + 1.0
+            y.backward()
+
+    at_once(4, work)
+    assert not graphs
