@@ -1,17 +1,210 @@
-"""What every model has: parameters, and a way to reset their gradients."""
+"""What every model has: parameters, names for them, a state that can be saved, and a repr that shows its parts."""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
 from gradwalk.engine import Value
+from gradwalk.optim import ACTIVE as LOOPS
+
+_Self = TypeVar("_Self", bound="Module")
 
 
 class Module:
-    """The base of everything that has parameters."""
+    """The base of everything that has parameters: the leaf Values in its attributes, and those of its parts.
+
+    A part is a Module in an attribute, or in a list or dict in one. A rectangular list of Values is one tensor.
+
+    >>> class Line(Module):
+    ...     def __init__(self):
+    ...         self.slope, self.offset = [Value(2.0), Value(0.5)], Value(1.0)
+    >>> [name for name, value in Line().named_parameters()]
+    ['slope.0', 'slope.1', 'offset']
+    >>> Line()
+    Line: 3 parameters
+      slope: 2
+      offset: 1
+    """
 
     def parameters(self) -> list[Value]:
-        return []
+        """Every parameter once, in the order in which the attributes were assigned, parts in their place."""
+        found: list[Value] = []
+        _gather_parameters(self, found, set(), self)
+        return list(dict.fromkeys(found))
 
     def zero_grad(self) -> None:
         """Reset every parameter's gradient; without it, gradients of successive steps add up."""
-        for parameter in self.parameters():
-            parameter.grad = 0.0
+        LOOPS.zero_grad(self.parameters())
+
+    # ---------------------------------------------------------------- names
+
+    def named_parameters(self) -> Iterator[tuple[str, Value]]:
+        """Every parameter with its path, `layers.0.neurons.1.w.0`."""
+        for name, tensor in self.tensors().items():
+            yield from _named_values(name, tensor)
+
+    def tensors(self) -> dict[str, Any]:
+        """The parameters by path, as nested lists of Values or as single Values; what is shared appears once.
+
+        >>> from gradwalk.nn import Linear
+        >>> {name: shape_of(tensor) for name, tensor in Linear(3, 2, bias=True).tensors().items()}
+        {'weight': (2, 3), 'bias': (2,)}
+        """
+        tensors: dict[str, Any] = {}
+        known: set[Value] = set()
+        for name, tensor in _tensors_in("", self, set()):
+            values = set(flat(tensor))
+            if not values <= known:
+                tensors[name] = tensor
+                known |= values
+        return tensors
+
+    def state_dict(self) -> dict[str, Any]:
+        """The numbers of all parameters by path, as float64 arrays."""
+        import numpy as np
+
+        return {
+            name: np.array([value.data for value in flat(tensor)], dtype=np.float64).reshape(_shape(tensor))
+            for name, tensor in self.tensors().items()
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set all parameters from arrays or nested lists by path; nothing changes unless all of them fit."""
+        import numpy as np
+
+        tensors, arrays, wrong = self.tensors(), {}, []
+        for name in tensors.keys() & state.keys():
+            try:
+                arrays[name] = np.asarray(state[name])
+            except ValueError:  # lists of different lengths
+                arrays[name] = np.asarray(None)
+        missing = [name for name in tensors if name not in state]
+        unexpected = [str(name) for name in state if name not in tensors]
+        for name in (name for name in tensors if name in arrays):
+            shape, found = _shape(tensors[name]), arrays[name]
+            if found.dtype.kind not in "fiu":
+                wrong.append(f"{name!r} holds no real numbers")
+            elif found.shape != shape:
+                wrong.append(f"{name!r} has shape {found.shape} instead of {shape}")
+        complaints = [f"{kind} {_some(names)}" for kind, names in
+                      (("missing", missing), ("unexpected", unexpected)) if names] + wrong[:3]  # fmt: skip
+        if complaints:
+            raise ValueError(
+                f"load_state_dict: expected a state of this {type(self).__name__}; {'; '.join(complaints)}"
+            )
+        for name, tensor in tensors.items():
+            for value, number in zip(flat(tensor), arrays[name].astype(np.float64).ravel().tolist(), strict=True):
+                value.data = number
+
+    def frozen(self: _Self) -> _Self:
+        """A copy with plain floats for parameters: it computes without recording, and knows nothing of later steps.
+
+        >>> from gradwalk.nn import Linear
+        >>> frozen = Linear(2, 1, deviation=0.0).frozen()
+        >>> frozen([1.0, 2.0])
+        [0.0]
+        """
+        return _frozen(self, {})  # type: ignore[no-any-return]
+
+    # ---------------------------------------------------------------- repr
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{type(self).__name__}: {len(self.parameters()):,} parameters", *_lines(self, "  ", set())])
+
+
+# ---------------------------------------------------------------- nested lists
+
+
+def shape_of(nested: Any) -> tuple[int, ...] | None:
+    """The shape of a leaf Value or of a rectangular list of them; None for anything else."""
+    if isinstance(nested, Value):
+        return None if nested._children else ()
+    if not isinstance(nested, list | tuple) or not nested:
+        return None
+    first, *others = map(shape_of, nested)
+    return None if first is None or any(other != first for other in others) else (len(nested), *first)
+
+
+def _shape(tensor: Any) -> tuple[int, ...]:
+    return shape_of(tensor) or ()
+
+
+def flat(nested: Any) -> list[Any]:
+    """What nested lists hold, from left to right."""
+    return [one for item in nested for one in flat(item)] if isinstance(nested, list | tuple) else [nested]
+
+
+def _items(nested: Any) -> list[tuple[str, Any]]:
+    """Attributes, entries or elements, with what they are called."""
+    if isinstance(nested, Module):
+        nested = vars(nested)
+    return [(str(k), v) for k, v in (nested.items() if isinstance(nested, dict) else enumerate(nested))]
+
+
+def _tensors_in(name: str, thing: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    if shape_of(thing) is not None:
+        yield name, thing
+    elif isinstance(thing, Module | list | tuple | dict) and id(thing) not in seen:
+        seen.add(id(thing))
+        for key, item in _items(thing):
+            yield from _tensors_in(f"{name}.{key}" if name else key, item, seen)
+
+
+def _gather_parameters(root: Module, found: list[Value], seen: set[int], module: Module) -> None:
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    if module is not root and type(module).parameters is not Module.parameters:
+        found.extend(module.parameters())
+    else:
+        LOOPS.gather_leaves(vars(module), found, Module, partial(_gather_parameters, root, found, seen))
+
+
+def _named_values(name: str, tensor: Any) -> Iterator[tuple[str, Value]]:
+    if isinstance(tensor, Value):
+        yield name, tensor
+    else:
+        for i, item in enumerate(tensor):
+            yield from _named_values(f"{name}.{i}", item)
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:3]))
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+
+
+def _frozen(thing: Any, known: dict[int, Any]) -> Any:
+    if isinstance(thing, Value):
+        return thing.data
+    if id(thing) in known:
+        return known[id(thing)]
+    if isinstance(thing, Module):
+        known[id(thing)] = twin = copy.copy(thing)
+        for name, item in vars(thing).items():
+            setattr(twin, name, _frozen(item, known))
+        return twin
+    if isinstance(thing, list):
+        return [_frozen(item, known) for item in thing]
+    if isinstance(thing, tuple):
+        return tuple(_frozen(item, known) for item in thing)
+    return {key: _frozen(item, known) for key, item in thing.items()} if isinstance(thing, dict) else thing
+
+
+def _lines(thing: Any, indent: str, seen: set[int], name: str = "") -> Iterator[str]:
+    """The tree below a module, a line for each tensor and each part."""
+    seen.add(id(thing))
+    for key, item in _items(thing):
+        path = f"{name}.{key}" if name else key
+        shape = shape_of(item)
+        if shape is not None:
+            yield f"{indent}{path}: {' × '.join(map(str, shape)) or '1'}"
+        elif isinstance(item, Module):
+            own = type(item).__repr__ is not Module.__repr__
+            yield f"{indent}{path}: {item if own else type(item).__name__}"
+            if not own and id(item) not in seen:
+                yield from _lines(item, indent + "  ", seen)
+        elif isinstance(item, list | tuple | dict) and id(item) not in seen:
+            yield from _lines(item, indent, seen, path)

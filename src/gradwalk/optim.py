@@ -1,0 +1,345 @@
+"""Optimisers over Values: SGD, Adam, AdamW; gradient clipping; schedules for the learning rate.
+
+The loops below are the definition. For Values of the native engine the same loops run in native/optim.c, to the bit.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from gradwalk import engine, reference
+
+__all__ = ["SCHEDULES", "SGD", "Adam", "AdamW", "Optimiser", "clip_gradients", "constant", "cosine", "linear"]
+
+Parameters = Sequence[Any]
+Schedule = Callable[[int], float]
+
+
+# ---------------------------------------------------------------- the loops, for any engine
+
+
+def _adam(
+    parameters: Parameters, means: array[float], squares: array[float], rate: float, beta: float, beta_square: float,
+    correction: float, correction_square: float, epsilon: float, shrink: float,
+) -> None:  # fmt: skip
+    for i, parameter in enumerate(parameters):
+        grad = reference.number_of(parameter.grad)
+        means[i] = beta * means[i] + (1.0 - beta) * grad
+        squares[i] = beta_square * squares[i] + (1.0 - beta_square) * grad * grad
+        change = rate * (means[i] / correction) / (math.sqrt(squares[i] / correction_square) + epsilon)
+        parameter.data = parameter.data * shrink - change
+
+
+def _sgd(
+    parameters: Parameters, velocities: array[float], rate: float, momentum: float, decay: float, nesterov: bool
+) -> None:
+    for i, parameter in enumerate(parameters):
+        direction = reference.number_of(parameter.grad)
+        if decay != 0.0:
+            direction = direction + decay * parameter.data
+        if momentum != 0.0:
+            velocities[i] = momentum * velocities[i] + direction
+            direction = direction + momentum * velocities[i] if nesterov else velocities[i]
+        parameter.data = parameter.data - rate * direction
+
+
+def _zero_grad(parameters: Parameters) -> None:
+    for parameter in parameters:
+        parameter.grad = 0.0
+
+
+def _gradient_norm(parameters: Parameters) -> float:
+    grads = [reference.number_of(parameter.grad) for parameter in parameters]
+    # scaled by the largest, so that squares neither overflow nor vanish
+    largest = max(map(abs, grads)) if all(grad == grad for grad in grads) else math.nan
+    if not 0.0 < largest < math.inf:
+        return largest
+    total = 0.0
+    for grad in grads:
+        ratio = grad / largest
+        total = total + ratio * ratio
+    return math.sqrt(total) * largest
+
+
+def _scale_gradients(parameters: Parameters, factor: float) -> None:
+    for parameter in parameters:
+        parameter.grad = reference.number_of(parameter.grad) * factor
+
+
+def _gather_leaves(nested: Any, found: list[Any], owner_type: type, visit: Callable[[Any], None]) -> None:
+    """Append the leaves in nested lists, tuples and dicts to `found`, and call visit(owner) for each `owner_type`."""
+    if isinstance(nested, engine.Value):
+        if not nested._children:
+            found.append(nested)
+    elif isinstance(nested, list | tuple | dict):
+        for item in tuple(nested.values() if isinstance(nested, dict) else nested):
+            _gather_leaves(item, found, owner_type, visit)
+    elif isinstance(nested, owner_type):
+        visit(nested)
+
+
+_REFERENCE = SimpleNamespace(
+    adam=_adam, sgd=_sgd, zero_grad=_zero_grad, gradient_norm=_gradient_norm, scale_gradients=_scale_gradients,
+    gather_leaves=_gather_leaves,
+)  # fmt: skip
+
+
+def _engines() -> dict[type, SimpleNamespace]:
+    """The loops by the type of Value they are for."""
+    loops: dict[type, SimpleNamespace] = {reference.Value: _REFERENCE}
+    try:
+        native: Any = engine.load("native")
+    except ImportError:
+        return loops
+    return loops | {native.Value: SimpleNamespace(**native.OPTIMISERS)}
+
+
+_LOOPS = _engines()
+ACTIVE = _LOOPS[engine.Value]
+
+
+# ---------------------------------------------------------------- checks
+
+
+def _loops_for(who: str, parameters: tuple[Any, ...]) -> SimpleNamespace:
+    """The loops of the engine that made the parameters; for a mixture, those that work with any."""
+    if not parameters:
+        raise ValueError(f"{who}: expected at least one parameter, got none")
+    kinds = set(map(type, parameters))
+    if not all(issubclass(kind, tuple(_LOOPS)) for kind in kinds):
+        i, found = next((i, one) for i, one in enumerate(parameters) if not isinstance(one, tuple(_LOOPS)))
+        raise TypeError(f"{who}: expected a Value as parameter {i}, got {found!r} ({type(found).__name__})")
+    return _LOOPS.get(kinds.pop(), _REFERENCE) if len(kinds) == 1 else _REFERENCE
+
+
+def _check_each_once(who: str, parameters: tuple[Any, ...]) -> None:
+    places: dict[Any, int] = {}
+    for i, parameter in enumerate(parameters):
+        if places.setdefault(parameter, i) != i:
+            raise ValueError(f"{who}: expected every parameter once, got parameter {places[parameter]} again as {i}")
+
+
+def _checked_number(who: str, name: str, given: float, lowest: float, below: float = math.inf) -> float:
+    """`given` as a float, if lowest <= given < below."""
+    number = float(given)
+    if not lowest <= number < below:
+        expected = f"a finite {name} >= {lowest:g}" if below == math.inf else f"{lowest:g} <= {name} < {below:g}"
+        raise ValueError(f"{who}: expected {expected}, got {given!r}")
+    return number
+
+
+# ---------------------------------------------------------------- optimisers
+
+
+class Optimiser:
+    """What all of them share: parameters, a learning rate, and numbers kept for each parameter between steps."""
+
+    def __init__(self, parameters: Iterable[Any], lr: float) -> None:
+        self.name = type(self).__name__
+        self.parameters = tuple(parameters)
+        self._loops = _loops_for(self.name, self.parameters)
+        _check_each_once(self.name, self.parameters)
+        self.lr = _checked_number(self.name, "lr", lr, 0.0)
+        self.steps = 0
+        self._moments: dict[str, array[float]] = {}
+
+    def step(self, lr: float | None = None) -> None:
+        """Move every parameter by its gradient; `lr` replaces the learning rate for this step."""
+        rate = _checked_number(self.name, "lr", self.lr if lr is None else lr, 0.0)
+        self.steps += 1
+        self._move(rate)
+
+    def _move(self, rate: float) -> None:
+        raise NotImplementedError
+
+    def _zeros(self) -> array[float]:
+        return array("d", bytes(8 * len(self.parameters)))
+
+    def zero_grad(self) -> None:
+        """Reset every gradient; without it, gradients of successive steps add up."""
+        self._loops.zero_grad(self.parameters)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs besides the parameters: the step count, and moments in parameter order."""
+        import numpy as np
+
+        return {"step": self.steps, **{name: np.array(moments) for name, moments in self._moments.items()}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where the optimiser that wrote `state` stopped; nothing changes if it does not fit."""
+        import numpy as np
+
+        names = ["step", *self._moments]
+        if set(state) != set(names):
+            expected, got = ", ".join(names), ", ".join(map(str, state)) or "nothing"
+            raise ValueError(f"{self.name}: expected a state with {expected}, got {got}")
+        steps = int(state["step"])
+        if steps < 0:
+            raise ValueError(f"{self.name}: expected a step count of at least 0, got {steps}")
+        arrays = {name: np.asarray(state[name]) for name in self._moments}
+        for name, moments in arrays.items():
+            if moments.shape != (len(self.parameters),) or moments.dtype != np.float64:
+                raise ValueError(
+                    f"{self.name}: expected {len(self.parameters)} float64 numbers as {name}, "
+                    f"got {moments.dtype} of shape {moments.shape}"
+                )
+        self.steps = steps
+        self._moments = {name: array("d", moments.tobytes()) for name, moments in arrays.items()}
+
+    def __repr__(self) -> str:
+        return f"{self.name}({len(self.parameters):,} parameters, lr={self.lr:g})"
+
+
+class SGD(Optimiser):
+    """Gradient descent, with momentum, Nesterov's look ahead, and weight decay (an L2 penalty) on request.
+
+    >>> x = engine.Value(3.0)
+    >>> optimiser = SGD([x], lr=0.1)
+    >>> (x * x).backward()
+    >>> optimiser.step()
+    >>> round(x.data, 9)
+    2.4
+    """
+
+    def __init__(
+        self, parameters: Iterable[Any], lr: float, momentum: float = 0.0, nesterov: bool = False,
+        weight_decay: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__(parameters, lr)
+        self.momentum = _checked_number(self.name, "momentum", momentum, 0.0, 1.0)
+        self.nesterov = bool(nesterov)
+        self.weight_decay = _checked_number(self.name, "weight_decay", weight_decay, 0.0)
+        if self.nesterov and self.momentum == 0.0:
+            raise ValueError(f"{self.name}: expected momentum > 0 with nesterov, got {momentum!r}")
+        self._moments = {"velocities": self._zeros()} if self.momentum else {}
+
+    def _move(self, rate: float) -> None:
+        velocities = self._moments.get("velocities", array("d"))
+        self._loops.sgd(self.parameters, velocities, rate, self.momentum, self.weight_decay, self.nesterov)
+
+
+class Adam(Optimiser):
+    """Steps of a size that hardly depends on the size of the gradients, by running means of them and their squares.
+
+    >>> x = engine.Value(3.0)
+    >>> optimiser = Adam([x], lr=0.1)
+    >>> (x * x).backward()
+    >>> optimiser.step()
+    >>> round(x.data, 6)
+    2.9
+    """
+
+    def __init__(
+        self, parameters: Iterable[Any], lr: float = 1e-2, betas: tuple[float, float] = (0.9, 0.95), eps: float = 1e-8
+    ) -> None:
+        super().__init__(parameters, lr)
+        beta, beta_square = betas
+        self.betas = (
+            _checked_number(self.name, "betas", beta, 0.0, 1.0),
+            _checked_number(self.name, "betas", beta_square, 0.0, 1.0),
+        )
+        self.eps = _checked_number(self.name, "eps", eps, 0.0)
+        if self.eps == 0.0:
+            raise ValueError(f"{self.name}: expected eps > 0, got {eps!r}; a gradient of zero would divide by it")
+        self.weight_decay = 0.0
+        self._moments = {"means": self._zeros(), "squares": self._zeros()}
+
+    def _move(self, rate: float) -> None:
+        beta, beta_square = self.betas
+        # the running means start at zero; dividing by these takes that bias out
+        correction, correction_square = 1.0 - beta**self.steps, 1.0 - beta_square**self.steps
+        self._loops.adam(
+            self.parameters, self._moments["means"], self._moments["squares"], rate, beta, beta_square,
+            correction, correction_square, self.eps, 1.0 - rate * self.weight_decay,
+        )  # fmt: skip
+
+
+class AdamW(Adam):
+    """Adam with weight decay kept apart from the gradient: every step shrinks each parameter by lr · weight_decay.
+
+    >>> x = engine.Value(2.0)
+    >>> AdamW([x], lr=0.1, weight_decay=0.5).step()
+    >>> x.data
+    1.9
+    """
+
+    def __init__(
+        self, parameters: Iterable[Any], lr: float = 1e-2, betas: tuple[float, float] = (0.9, 0.95), eps: float = 1e-8,
+        weight_decay: float = 0.01,
+    ) -> None:  # fmt: skip
+        super().__init__(parameters, lr, betas, eps)
+        self.weight_decay = _checked_number(self.name, "weight_decay", weight_decay, 0.0)
+
+
+def clip_gradients(parameters: Iterable[Any], max_norm: float) -> float:
+    """Scale all gradients down together, so that their length is at most `max_norm`; returns the length before.
+
+    >>> x, y = engine.Value(3.0), engine.Value(4.0)
+    >>> (0.5 * (x * x + y * y)).backward()
+    >>> clip_gradients([x, y], max_norm=1.0)
+    5.0
+    >>> x.grad, y.grad
+    (0.6000000000000001, 0.8)
+    """
+    checked = tuple(parameters)
+    loops = _loops_for("clip_gradients", checked)
+    longest = _checked_number("clip_gradients", "max_norm", max_norm, 0.0)
+    length: float = loops.gradient_norm(checked)
+    if not math.isfinite(length):
+        grads = [reference.number_of(parameter.grad) for parameter in checked]
+        where = next((f"{grad} at parameter {i}" for i, grad in enumerate(grads) if not math.isfinite(grad)), "inf")
+        raise ValueError(f"clip_gradients: expected a finite gradient norm, got {where}; nothing was scaled")
+    if length > longest:
+        loops.scale_gradients(checked, longest / length)
+    return length
+
+
+# ---------------------------------------------------------------- schedules: step, from 0 → factor of the learning rate
+
+
+def _schedule(shape: Callable[[float], float], steps: int, warmup: int, floor: float) -> Schedule:
+    if not (0 <= warmup < steps or steps == 0 == warmup):
+        raise ValueError(f"schedule: expected 0 <= warmup < steps, got warmup {warmup} of {steps} steps")
+    lowest = _checked_number("schedule", "floor", floor, 0.0)
+
+    def factor(step: int) -> float:
+        if step < warmup:
+            return (step + 1) / (warmup + 1)
+        progress = (step - warmup) / (steps - warmup) if step < steps else 1.0
+        return lowest + (1.0 - lowest) * shape(progress)
+
+    return factor
+
+
+def constant(steps: int, warmup: int = 0, floor: float = 0.0) -> Schedule:
+    """1 at every step after the warm-up; `floor` is taken so that all schedules are called alike.
+
+    >>> [constant(10, warmup=3)(step) for step in range(5)]
+    [0.25, 0.5, 0.75, 1.0, 1.0]
+    """
+    return _schedule(lambda progress: 1.0, steps, warmup, floor)
+
+
+def linear(steps: int, warmup: int = 0, floor: float = 0.0) -> Schedule:
+    """From 1 straight down to `floor` at the end of `steps`.
+
+    >>> [linear(4)(step) for step in range(6)]
+    [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
+    """
+    return _schedule(lambda progress: 1.0 - progress, steps, warmup, floor)
+
+
+def cosine(steps: int, warmup: int = 0, floor: float = 0.0) -> Schedule:
+    """From 1 down to `floor` along half a wave: slowly at first and at the end.
+
+    >>> [round(cosine(4, floor=0.1)(step), 3) for step in range(5)]
+    [1.0, 0.868, 0.55, 0.232, 0.1]
+    """
+    return _schedule(lambda progress: 0.5 * (1.0 + math.cos(math.pi * progress)), steps, warmup, floor)
+
+
+SCHEDULES: dict[str, Callable[..., Schedule]] = {"constant": constant, "linear": linear, "cosine": cosine}
