@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from gradwalk import engine
+from gradwalk import engine, nn, optim
 
 HERE = Path(__file__).resolve().parent
 
@@ -276,58 +276,73 @@ def micrograd_rows(quick: bool) -> Iterator[Row]:
 NAME = "charlie"  # seven letters: eight positions, the whole block
 
 
-class Training:
-    """A model in training on one name; each call is a step: forward, backward and Adam."""
+class ScalarTraining:
+    """examples/scalar_gpt.py in training on one name; each call is a step: forward, backward and Adam."""
 
-    def __init__(self, gpt: ModuleType, Value, loss_of=None) -> None:  # noqa: N803
-        self.gpt, self.loss_of = gpt, loss_of or gpt.loss_of
+    def __init__(self, gpt: ModuleType, Value) -> None:  # noqa: N803
+        self.gpt = gpt
         self.parameters = gpt.initial_parameters(random.Random(42), Value)
         self.weights = gpt.flattened(self.parameters)
         self.moments = [0.0] * len(self.weights), [0.0] * len(self.weights)
         self.tokens = gpt.tokens_of(NAME)
         self.steps = 0
 
+    def loss(self):
+        return self.gpt.loss_of(self.parameters, self.tokens)
+
     def __call__(self) -> float:
-        loss = self.loss_of(self.parameters, self.tokens)
+        loss = self.loss()
         loss.backward()
         self.gpt.adam_step(self.weights, self.moments, self.steps, self.gpt.LEARNING_RATE * 0.1)
         self.steps += 1
         return loss.data
 
 
+class LibraryTraining:
+    """The same model from gradwalk.nn, which is made of composites, with the library's Adam."""
+
+    def __init__(self, gpt: ModuleType) -> None:
+        self.model = nn.GPT(rng=random.Random(42))
+        self.weights = self.model.parameters()
+        self.adam = optim.Adam(self.weights, lr=gpt.LEARNING_RATE * 0.1)
+        self.tokens = gpt.tokens_of(NAME)
+
+    def loss(self):
+        return self.model.loss(self.tokens)
+
+    def __call__(self) -> float:
+        loss = self.loss()
+        loss.backward()
+        self.adam.step()
+        self.adam.zero_grad()
+        return loss.data
+
+
 def gpt_rows(quick: bool) -> Iterator[Row]:
-    try:
-        from gradwalk import composites
-    except ImportError as error:
-        raise BenchmarkError(f"the composites could not be imported: {error}") from None
-
     gpt = module_from(HERE.parent / "examples" / "scalar_gpt.py")
-    composite_gpt = module_from(HERE / "composite_gpt.py")
-    native, reference = engine.load("native").Value, engine.load("reference").Value
-    fused = composites.for_engine("native")
-
-    plain_reference = Training(gpt, reference)
-    plain_native = Training(gpt, native)
-    composite_native = Training(
-        gpt, native, lambda parameters, tokens: composite_gpt.loss_of(parameters, tokens, fused, heads=gpt.HEADS)
-    )
-    nodes = [gpt.count_nodes(side.loss_of(side.parameters, side.tokens)) for side in (plain_native, composite_native)]
+    reference = ScalarTraining(gpt, engine.load("reference").Value)
+    plain = ScalarTraining(gpt, module_from(HERE / "plain_value.py").Value)
+    native, library = ScalarTraining(gpt, engine.load("native").Value), LibraryTraining(gpt)
+    nodes = {"native": gpt.count_nodes(native.loss()), "composites": gpt.count_nodes(library.loss())}
 
     steps = range(2 if quick else 4)  # more than one: at first the zero matrices hide most of the model
-    losses = [[side() for _ in steps] for side in (plain_reference, plain_native, composite_native)]
+    losses = [[side() for _ in steps] for side in (reference, native, library, plain)]
     check_equal("GPT losses, reference and native", losses[0], losses[1])
     check_equal("GPT losses, plain and composites", losses[0], losses[2], relative=1e-12)
-    weights = [[weight.data for weight in side.weights] for side in (plain_reference, plain_native)]
+    check_equal("GPT losses, reference and a plain class", losses[0], losses[3], relative=1e-12)
+    weights = [[weight.data for weight in side.weights] for side in (reference, native)]
     check_equal("GPT weights after training, reference and native", *weights)
 
     best = best_interleaved(
         2 if quick else 6,
-        {"reference": (plain_reference, 1), "native": (plain_native, 20), "composites": (composite_native, 20)},
+        {"reference": (reference, 1), "plain class": (plain, 1), "native": (native, 20), "composites": (library, 20)},
     )
-    for side, count, bar in (("native", nodes[0], 15.0), ("composites", nodes[1], 100.0)):
+    rows = (("reference", "native", 15.0), ("reference", "composites", 100.0), ("plain class", "native", None),
+            ("plain class", "composites", None))  # fmt: skip
+    for slow, side, bar in rows:
         yield Row(
-            f"GPT training step, reference / {side}", best["reference"] / best[side], "×", bar, False,
-            f"{duration(best['reference'])} / {duration(best[side])}; {count:,} nodes",
+            f"GPT training step, {slow} / {side}", best[slow] / best[side], "×", bar, False,
+            f"{duration(best[slow])} / {duration(best[side])}; {nodes[side]:,} nodes",
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from numbers import Real
 from typing import Any, NoReturn
 
-from gradwalk.ops import OPS, Op
+from gradwalk.ops import OPS, Op, everywhere
 
 
 class DomainError(ValueError):
@@ -52,7 +52,7 @@ def ieee() -> Iterator[None]:
 
 def check_domain(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> None:
     """Raise unless `numbers` are in the domain of `op`; a nan passes through, as in every operation."""
-    if op.domain(*numbers) or _mode.ieee or any(map(math.isnan, numbers)):
+    if op.domain is everywhere or op.domain(*numbers) or _mode.ieee or any(map(math.isnan, numbers)):
         return
     kind = DivisionByZeroError if op.name == "div" else DomainError
     advice = "clamp the input or use gradwalk.ieee()" if op.name != "clamp" else "swap them"
@@ -84,6 +84,8 @@ def check_op(name: str, numbers: Sequence[float], out: float, inputs: Sequence[A
 
 def number_from(given: Any, operation: str, beside: Any = None) -> Any:
     """`given` as a float, NotImplemented for what may know how to handle a Value itself, else a TypeError."""
+    if type(given) is float:
+        return given
     if isinstance(given, Real):
         try:
             return float(given)

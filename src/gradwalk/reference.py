@@ -195,7 +195,8 @@ def lift(given: Any, operation: str) -> Value:
 
 def node(data: float, children: Sequence[Value], local_grads: Sequence[float], op: str, name: str, parameters: Any) -> Value:  # noqa: E501  # fmt: skip
     """A recorded node; `name` says which row of the table (or which composite) made it."""
-    out = Value(data, children, op, local_grads=local_grads)
+    out = Value(data, _op=op)
+    out._children, out._local_grads = tuple(children), tuple(local_grads)
     out._name, out._parameters = name, parameters
     no_grad, on_record, _, _ = _current.modes
     if on_record:
