@@ -9,8 +9,8 @@ NATIVE = $(wildcard src/gradwalk/native/*.[ch])
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-train: .venv/installed  ## the main job: for now, relu(a·b + d) forward and backward on the engine
-	$(BIN)/python examples/01_one_neuron.py
+train: .venv/installed  ## the main job: a small GPT on the bundled names, in about a second
+	$(BIN)/gradwalk train
 
 test: .venv/tested check  ## style, types, and the whole suite on both engines
 	GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto

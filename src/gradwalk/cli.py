@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from gradwalk._version import __version__
+from gradwalk.training.commands import sample, train
 
 
 class OneLineErrors(click.Group):
@@ -55,6 +56,10 @@ def main(context: click.Context) -> None:
     """Backpropagation over plain Python numbers.
 
     \b
+    Train a small GPT on names, and make up new ones:
+      gradwalk train
+    Watch the gradients of an expression move:
+      gradwalk trace 'relu(a*b + d)' a=2 b=-3 d=10
     Run a micrograd or microgpt script on gradwalk, as it is:
       gradwalk run script.py
     See which engine is active, and what is installed:
@@ -62,6 +67,41 @@ def main(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
+
+
+main.add_command(train)
+main.add_command(sample)
+
+
+# an expression may start with a minus, so what looks like an unknown option is an argument here
+@main.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@click.option("--step", is_flag=True, help="One step at a time, forward and back, with the arrow keys.")
+@click.option(
+    "--wrong",
+    type=click.Choice(["breadth_first", "no_order", "assign", "not_reset"]),
+    help="Make this mistake on purpose, and show where it goes wrong.",
+)
+@click.option("--all", "show_all", is_flag=True, help="Every node and step of a large graph, not only the first.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+@click.argument("target", metavar="EXPRESSION|FILE.py:FUNCTION")
+@click.argument("values", nargs=-1, metavar="[NAME=NUMBER]...", type=click.UNPROCESSED)
+def trace(step: bool, wrong: str | None, show_all: bool, as_json: bool, target: str, values: tuple[str, ...]) -> None:
+    """Walk through the backward pass of an expression, or of a function of yours.
+
+    Shows the forward pass, each step of the backward pass with its arithmetic, and the gradients beside finite
+    differences. An expression has names, numbers, + - * / **, brackets and the operations of gradwalk; parts get a
+    name with NAME = ... and a semicolon.
+
+    \b
+    Examples:
+      gradwalk trace 'relu(a*b + d)' a=2 b=-3 d=10
+      gradwalk trace 'c = a*b; relu(c + d)' a=2 b=-3 d=10 --step
+      gradwalk trace 'a*b + a' a=2 b=3 --wrong assign
+      gradwalk trace script.py:loss x=0.5
+    """
+    from gradwalk.show.trace import trace as show_trace
+
+    show_trace(target, values, wrong or "right", step, as_json, show_all)
 
 
 @main.command(context_settings={"allow_interspersed_args": False})
@@ -72,8 +112,8 @@ def run(keep_class: bool, script: str, arguments: tuple[str, ...]) -> None:
     """Run a script, unmodified, on gradwalk's Value.
 
     Imports of micrograd become gradwalk, and so does a class Value with a backward() that the script or one of its
-    own modules defines; a line on stderr says so. All else is as with `python SCRIPT`: arguments, output, tracebacks,
-    exit status. SCRIPT may be a folder or a zip file with a __main__.py, or - for standard input.
+    own modules defines; a line on stderr says so. Methods of the class that gradwalk lacks, or that compute something
+    else, stay the script's own. All else is as with `python SCRIPT`: arguments, output, tracebacks, exit status.
 
     \b
     Examples:

@@ -12,13 +12,11 @@ from gradwalk import engine
 
 # a scope is a number in the engines; its path is looked up here
 _paths: list[tuple[str, ...]] = [()]
-_numbers: dict[tuple[str, ...], int] = {(): 0}
-_current_engine: Any = engine.load(engine.NAME)
-_engines: list[Any] = [_current_engine]
+_numbers: dict[tuple[int, str], int] = {}  # by the scope around it and its name
+_engines: list[Any] = []
 for _name in engine.ENGINES:
     with suppress(ImportError):
-        if _name != engine.NAME:
-            _engines.append(engine.load(_name))
+        _engines.append(engine.load(_name))
 
 
 class scope:  # noqa: N801  # used like a function: with scope("attention"):
@@ -36,12 +34,11 @@ class scope:  # noqa: N801  # used like a function: with scope("attention"):
         self.name = name
 
     def __enter__(self) -> None:
-        self._before = _current_engine.set_scope(0)
-        path = (*_paths[self._before], self.name)
-        number = _numbers.get(path)
+        self._before = _engines[-1].set_scope(0)
+        number = _numbers.get((self._before, self.name))
         if number is None:
-            number = _numbers[path] = len(_paths)
-            _paths.append(path)
+            number = _numbers[self._before, self.name] = len(_paths)
+            _paths.append((*_paths[self._before], self.name))
         for module in _engines:
             module.set_scope(number)
 

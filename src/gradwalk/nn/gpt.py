@@ -15,6 +15,7 @@ from gradwalk.composites import cross_entropy, matvec, mean, softmax
 from gradwalk.nn.activation import activated, checked_activation
 from gradwalk.nn.layers import Embedding, Linear, RMSNorm, Vector, added, checked_size, normal_matrix
 from gradwalk.nn.module import Module
+from gradwalk.scopes import scope
 
 
 class AttentionCache:
@@ -116,8 +117,10 @@ class Block(Module):
 
     def step(self, x: Vector, cache: AttentionCache) -> list[Any]:
         """The output at the next position, whose key and value are added to the cache."""
-        between = added(x, self.attention.step(self.norm(x), cache))
-        return added(between, self.mlp(self.norm(between)))
+        with scope("attention"):
+            between = added(x, self.attention.step(self.norm(x), cache))
+        with scope("feed forward"):
+            return added(between, self.mlp(self.norm(between)))
 
     def __call__(self, xs: Sequence[Vector]) -> list[list[Any]]:
         cache = self.cache()
@@ -175,10 +178,13 @@ class GPT(Module):
             raise ValueError(f"GPT: expected position {len(cache[0])} after those in the cache, got {position}")
         if not 0 <= token < self.vocab_size:
             raise IndexError(f"GPT: expected a token from 0 to {self.vocab_size - 1}, got {token}")
-        x = self.norm(added(self.token_embedding(token), self.position_embedding(position)))
-        for block, part in zip(self.blocks, cache, strict=True):
-            x = block.step(x, part)
-        return matvec(self.token_embedding.weight, x) if self.head is None else self.head(x)
+        with scope("embedding"):
+            x = self.norm(added(self.token_embedding(token), self.position_embedding(position)))
+        for i, (block, part) in enumerate(zip(self.blocks, cache, strict=True)):
+            with scope(f"block {i}"):
+                x = block.step(x, part)
+        with scope("head"):
+            return matvec(self.token_embedding.weight, x) if self.head is None else self.head(x)
 
     def __call__(self, tokens: Sequence[int]) -> list[list[Any]]:
         """The logits after each token."""
@@ -194,4 +200,5 @@ class GPT(Module):
         if positions < 1:
             raise ValueError(f"GPT: expected at least two tokens, got {len(tokens)}")
         logits = self([whole_number(token) for token in tokens[:positions]])
-        return mean(map(cross_entropy, logits, tokens[1 : positions + 1]))
+        with scope("loss"):
+            return mean(map(cross_entropy, logits, tokens[1 : positions + 1]))

@@ -9,6 +9,7 @@ from typing import Any
 from gradwalk.engine import Value
 from gradwalk.nn.activation import ACTIVATIONS, checked_activation
 from gradwalk.nn.module import Module
+from gradwalk.scopes import scope
 
 
 class Neuron(Module):
@@ -61,9 +62,10 @@ class MLP(Module):
 
     def __call__(self, x: Sequence[Value | float]) -> Any:
         out: Any = x
-        for layer in self.layers:
+        for i, layer in enumerate(self.layers):
             # micrograd's layers hand a single output on without its list; the next layer reads it as one input
-            out = layer([out] if isinstance(out, Value | float) else out)
+            with scope(f"layer {i}"):
+                out = layer([out] if isinstance(out, Value | float) else out)
         return out
 
     def __repr__(self) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 from gradwalk.engine import Value
 from gradwalk.optim import ACTIVE as LOOPS
+from gradwalk.scopes import scope
 
 _Self = TypeVar("_Self", bound="Module")
 
@@ -28,6 +29,20 @@ class Module:
       slope: 2
       offset: 1
     """
+
+    def __init_subclass__(cls) -> None:
+        """What a module of the user's own computes belongs to a scope of its name; the library's open theirs by hand,
+        where it pays."""
+        super().__init_subclass__()
+        call = cls.__dict__.get("__call__")
+        if call is not None and not cls.__module__.startswith("gradwalk."):
+
+            @wraps(call)
+            def in_scope(self: Any, *args: Any, **kwargs: Any) -> Any:
+                with scope(cls.__name__):
+                    return call(self, *args, **kwargs)
+
+            cls.__call__ = in_scope  # type: ignore[method-assign]
 
     def parameters(self) -> list[Value]:
         """Every parameter once, in the order in which the attributes were assigned, parts in their place."""

@@ -1,0 +1,133 @@
+"""Finite differences: each leaf of a recorded graph is moved a little, and the rows of the table are run again.
+
+They know nothing of the local gradients, so they check them. A kink, where no slope exists, is recognised as one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gradwalk import engine
+from gradwalk.composites import COMPOSITES
+from gradwalk.ops import OPS
+
+AGREES = 1e-6  # a relative error up to this is the difference's own inaccuracy
+
+
+class Difference(NamedTuple):
+    """The slope of the root along one leaf, between x - step and x + step; `left` and `right` are the two halves."""
+
+    leaf: Any
+    slope: float
+    left: float
+    right: float
+    step: float
+    is_kink: bool
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a slope to compare with: there is none where the function ends on one side."""
+        return not math.isnan(self.slope)
+
+    def relative_error(self, gradient: float, size: float) -> float:
+        """How far a gradient is from the slope; `size` is that of the root, which sets how small a slope can be."""
+        if gradient == self.slope:
+            return 0.0
+        return abs(gradient - self.slope) / max(abs(gradient), abs(self.slope), 1e-6 * max(1.0, abs(size)))
+
+    def agrees(self, gradient: float, size: float) -> bool:
+        """Whether a gradient fits: the slope itself, or at a kink anything between the slopes on both sides.
+
+        Where the slope is not known, nothing contradicts a gradient.
+        """
+        if not self.is_known:
+            return True
+        if self.is_kink:
+            low, high = sorted((self.left, self.right))
+            slack = AGREES * max(1.0, abs(low), abs(high))
+            return low - slack <= gradient <= high + slack
+        return self.relative_error(gradient, size) <= AGREES
+
+
+class Replay:
+    """A recorded graph as a function of its leaves, run by the table's rows on floats, with IEEE results."""
+
+    def __init__(self, root: Any) -> None:
+        self.order: list[Any] = engine.topological_order(root)
+        place = {node: i for i, node in enumerate(self.order)}
+        self.children = [[place[child] for child in node._children] for node in self.order]
+        self.place = place
+        self.data: list[float] = [node.data for node in self.order]
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether every node on the way came from the table; one made by hand cannot be run again."""
+        return all(not node._children or node._name in OPS or node._name in COMPOSITES for node in self.order)
+
+    def root_with(self, leaf: Any, number: float) -> float:
+        """What the root would be if `leaf` were `number`: only what depends on it is computed again."""
+        changed: dict[int, float] = {self.place[leaf]: number}
+        for i, node in enumerate(self.order):
+            # what passes a stop_gradient counts as a constant, so a change of the leaf must not pass it either
+            if any(child in changed for child in self.children[i]) and node._name != "stop_gradient":
+                inputs = [changed.get(child, self.data[child]) for child in self.children[i]]
+                changed[i] = _forward(node, inputs)
+        return changed.get(len(self.order) - 1, self.data[-1])
+
+
+def _forward(node: Any, inputs: list[float]) -> float:
+    name = node._name
+    if name in OPS:
+        return float(OPS[name].forward(*inputs, *node._parameters))
+    return float(COMPOSITES[name].forward(inputs, *node._parameters))
+
+
+def leaves_of(root: Any) -> list[Any]:
+    """The leaves a root was computed from, constants left out, in the order in which they were reached."""
+    return [node for node in engine.topological_order(root) if not node._children and not node._constant]
+
+
+def finite_differences(root: Any, leaves: Sequence[Any] | None = None) -> list[Difference] | None:
+    """The slope of `root` along each leaf; None if a node on the way was made by hand.
+
+    >>> x = engine.Value(3.0)
+    >>> [difference] = finite_differences(x * x)
+    >>> round(difference.slope, 6), difference.agrees(6.0, 9.0)
+    (6.0, True)
+    """
+    replay = Replay(root)
+    if not replay.is_possible:
+        return None
+    return [_difference(replay, leaf) for leaf in (leaves_of(root) if leaves is None else leaves)]
+
+
+def _difference(replay: Replay, leaf: Any) -> Difference:
+    # a step fit for x may be far too large or too small for the function, and so may one fit for 1: the one that
+    # changes least when it is doubled is taken
+    x = leaf.data
+    scales = {1.0, 2.0 ** math.floor(math.log2(abs(x)))} if 0.0 < abs(x) < math.inf else {1.0}
+    steps = [step for scale in sorted(scales) if x - (step := scale * 2.0**-17) < x < x + step]
+    if not steps:  # x is infinite or nan
+        return Difference(leaf, math.nan, math.nan, math.nan, math.nan, False)
+    candidates = [(_between(replay, leaf, step), _between(replay, leaf, 2.0 * step)) for step in steps]
+
+    def unsteadiness(candidate: tuple[Difference, Difference]) -> float:
+        change = abs(candidate[0].slope - candidate[1].slope)
+        return change if change == change else math.inf
+
+    near, far = min(candidates, key=unsteadiness)
+    gap, wider_gap = abs(near.right - near.left), abs(far.right - far.left)
+    # across a smooth bend the gap between the two sides grows with the step; across a kink it stays
+    is_kink = gap > 1e-3 * max(abs(near.right), abs(near.left)) and wider_gap < 1.5 * gap
+    return near._replace(is_kink=is_kink)
+
+
+def _between(replay: Replay, leaf: Any, step: float) -> Difference:
+    x, middle = leaf.data, replay.data[-1]
+    below, above = x - step, x + step
+    low, high = replay.root_with(leaf, below), replay.root_with(leaf, above)
+    return Difference(
+        leaf, (high - low) / (above - below), (middle - low) / (x - below), (high - middle) / (above - x), step, False
+    )

@@ -1,0 +1,280 @@
+"""The training loop: a Trainer makes steps, evaluates, and can be turned into a checkpoint and back.
+
+It prints nothing and writes nothing; `session.py` does that around it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gradwalk.engine import Value, topological_order
+from gradwalk.errors import DomainError
+from gradwalk.nn import GPT
+from gradwalk.optim import SCHEDULES, SGD, Adam, AdamW, Optimiser, clip_gradients
+from gradwalk.training import data
+from gradwalk.training.checkpoint import Checkpoint, CheckpointError
+from gradwalk.training.tokenizer import Tokenizer
+
+OPTIMISERS = ("adam", "adamw", "sgd")
+
+
+class NotFiniteError(ValueError):
+    """The loss or a parameter became infinite or not a number; the text names the operation that it began with."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All that decides what a run computes, besides the documents: equal configurations give equal weights."""
+
+    steps: int = 500
+    batch_size: int = 1
+    lr: float = 0.01
+    schedule: str = "linear"
+    warmup: int = 0
+    optimizer: str = "adam"
+    beta1: float = 0.9
+    beta2: float = 0.95
+    momentum: float = 0.0
+    nesterov: bool = False
+    weight_decay: float = 0.0
+    clip: float | None = None
+    n_embd: int = 16
+    n_head: int = 4
+    n_layer: int = 1
+    block_size: int = 8
+    activation: str = "relu_squared"
+    tied: bool = False
+    validation_share: float = 0.1
+    seed: int = 42
+
+    def model(self, vocabulary_size: int) -> GPT:
+        return GPT(
+            vocabulary_size, self.n_embd, self.n_head, self.n_layer, self.block_size, self.activation, self.tied,
+            seed=self.seed,
+        )  # fmt: skip
+
+    def optimiser(self, model: GPT) -> Optimiser:
+        betas = (self.beta1, self.beta2)
+        if self.optimizer == "sgd":
+            return SGD(model.parameters(), self.lr, self.momentum, self.nesterov, self.weight_decay)
+        if self.momentum or self.nesterov:
+            raise ValueError(f"{self.optimizer}: expected no momentum and no nesterov, they belong to sgd")
+        if self.optimizer == "adamw":
+            return AdamW(model.parameters(), self.lr, betas, weight_decay=self.weight_decay)
+        if self.optimizer != "adam":
+            raise ValueError(f"optimizer: expected one of {', '.join(OPTIMISERS)}, got {self.optimizer!r}")
+        if self.weight_decay:
+            raise ValueError("adam: expected no weight decay, it belongs to adamw and sgd")
+        return Adam(model.parameters(), self.lr, betas)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one step was."""
+
+    step: int  # from 1
+    loss: float  # the mean over the batch, before the step
+    lr: float
+    validation_loss: float | None  # after the step, where it was measured
+    seconds: float  # since this run began
+
+
+class Trainer:
+    """A model, its optimiser and its documents, between two steps."""
+
+    def __init__(
+        self, configuration: Configuration, documents: Sequence[str], tokenizer: Tokenizer | None = None,
+        evaluated_documents: int = 200,
+    ) -> None:  # fmt: skip
+        self.configuration = configuration
+        self.tokenizer = tokenizer or Tokenizer.for_documents(documents)
+        if len(self.tokenizer.characters) < 2:
+            only = self.tokenizer.characters
+            raise data.DataError(f"every document is made of the one character {only!r}: there is nothing to learn")
+        self.digest = data.digest(documents)
+        self.documents, validation = data.split(documents, configuration.validation_share, configuration.seed)
+        self.validation = validation[:evaluated_documents]
+        self.model = configuration.model(self.tokenizer.vocabulary_size)
+        self.optimiser = configuration.optimiser(self.model)
+        self.order = data.Order(len(self.documents), configuration.seed)
+        self.step = 0
+        self.losses = array("d")
+        self.validation_losses: list[tuple[int, float]] = []
+        self._schedule = SCHEDULES[configuration.schedule](configuration.steps, configuration.warmup)
+
+    # ---------------------------------------------------------------- steps
+
+    def run(self, until: int | None = None, evaluate_every: int = 100) -> Iterator[Record]:
+        """Make the steps that are left, up to `until`; between two records the trainer can be saved, or left."""
+        last = self.configuration.steps if until is None else min(until, self.configuration.steps)
+        began = time.perf_counter()
+        while self.step < last:
+            lr = self.configuration.lr * self._schedule(self.step)
+            loss = self.make_step(lr)
+            evaluated = None
+            if self.validation and (self.step == last or self.step % evaluate_every == 0):
+                evaluated = self.validation_loss()
+                self.validation_losses.append((self.step, evaluated))
+            yield Record(self.step, loss, lr, evaluated, time.perf_counter() - began)
+
+    def make_step(self, lr: float) -> float:
+        """One batch forward, backward and update; returns the batch's mean loss."""
+        chosen = self.order.take(self.configuration.batch_size)
+        total = 0.0
+        for number in chosen:
+            loss = self._loss(self.documents[number])
+            (loss if len(chosen) == 1 else loss / len(chosen)).backward()
+            total += loss.data
+        if self.configuration.clip is not None:
+            try:
+                clip_gradients(self.optimiser.parameters, self.configuration.clip)
+            except ValueError as error:
+                raise NotFiniteError(f"step {self.step + 1}: {error}") from None
+        self.optimiser.step(lr)
+        self.optimiser.zero_grad()
+        self.step += 1
+        mean = total / len(chosen)
+        self.losses.append(mean)
+        return mean
+
+    def tokens(self, document: str) -> list[int]:
+        """What the model sees of a document: as many tokens as its block has places for, and the one after."""
+        seen = self.configuration.block_size + 1
+        return self.tokenizer.encode(document[:seen])[:seen]
+
+    def _loss(self, document: str) -> Any:
+        try:
+            loss = self.model.loss(self.tokens(document))
+        except DomainError as error:  # the operation's own words
+            raise NotFiniteError(f"step {self.step + 1}: no finite loss for {document!r}: {error}") from None
+        if not math.isfinite(loss.data):
+            names = {value: name for name, value in self.model.named_parameters()}
+            began = described(first_not_finite(loss), names)
+            raise NotFiniteError(f"step {self.step + 1}: the loss for {document!r} is {loss.data}: {began}")
+        return loss
+
+    def validation_loss(self) -> float:
+        """The mean loss over the documents that were set aside for it."""
+        frozen = self.model.frozen()
+        try:
+            losses = [frozen.loss(self.tokens(document)) for document in self.validation]
+        except DomainError as error:
+            raise NotFiniteError(f"step {self.step}: no finite validation loss: {error}") from None
+        mean: float = math.fsum(losses) / len(losses) if all(map(math.isfinite, losses)) else math.nan
+        if not math.isfinite(mean):
+            raise NotFiniteError(f"step {self.step}: the validation loss is not finite; the step before went too far")
+        return mean
+
+    def recent_loss(self, steps: int = 50) -> float:
+        """The mean loss of the last steps."""
+        recent = self.losses[-steps:]
+        return math.fsum(recent) / len(recent) if recent else math.nan
+
+    # ---------------------------------------------------------------- checkpoints
+
+    def checkpoint(self, data_name: str | None = None) -> Checkpoint:
+        """The run as it stands, to be saved; `data_name` says which file the documents came from."""
+        import numpy
+
+        state = self.model.state_dict()
+        for name, tensor in state.items():
+            if not numpy.isfinite(tensor).all():
+                raise NotFiniteError(f"step {self.step}: parameters in {name} are not finite; nothing was saved")
+        return Checkpoint(
+            step=self.step,
+            configuration=asdict(self.configuration),
+            characters=self.tokenizer.characters,
+            data={"name": data_name, "digest": self.digest},
+            model=state,
+            optimizer=self.optimiser.state_dict(),
+            order=self.order.state(),
+            losses=list(self.losses),
+            validation_losses=list(self.validation_losses),
+        )
+
+    @classmethod
+    def resumed(
+        cls, checkpoint: Checkpoint, documents: Sequence[str], configuration: Configuration,
+        evaluated_documents: int = 200,
+    ) -> Trainer:  # fmt: skip
+        """A trainer that goes on where the checkpoint was taken; `configuration` is the checkpoint's, or longer."""
+        tokenizer = Tokenizer(checkpoint.characters)
+        unknown = sorted(set().union(*documents) - set(checkpoint.characters))
+        if unknown:
+            raise CheckpointError(
+                f"the checkpoint is for another vocabulary: the data has {''.join(unknown[:10])!r}, "
+                f"the checkpoint only {tokenizer.shown()!r}"
+            )
+        if checkpoint.data.get("digest") != data.digest(documents):
+            raise CheckpointError("the data is not what the checkpoint was trained on: other lines, or another order")
+        trainer = cls(configuration, documents, tokenizer, evaluated_documents)
+        trainer.model.load_state_dict(checkpoint.model)
+        trainer.optimiser.load_state_dict(checkpoint.optimizer)
+        trainer.order.restore(checkpoint.order)
+        trainer.step = checkpoint.step
+        trainer.losses = array("d", checkpoint.losses)
+        trainer.validation_losses = list(checkpoint.validation_losses)
+        return trainer
+
+
+def configuration_of(checkpoint: Checkpoint) -> Configuration:
+    """The configuration in a checkpoint, if it fits the tensors in it."""
+    try:
+        configuration = Configuration(**checkpoint.configuration)
+        sizes = (configuration.n_embd, configuration.n_layer, configuration.block_size)
+        smallest = sizes[0] * (len(checkpoint.characters) + 1 + sizes[2]) + 12 * sizes[1] * sizes[0] ** 2
+    except TypeError as error:
+        raise CheckpointError(f"a damaged checkpoint (its configuration: {error})") from None
+    # before a model of that size is made: it may not fit the memory
+    if smallest > sum(tensor.size for tensor in checkpoint.model.values()):
+        raise CheckpointError("a damaged checkpoint (its tensors are too small for its configuration)")
+    return configuration
+
+
+def model_of(checkpoint: Checkpoint) -> tuple[GPT, Tokenizer]:
+    """The model in a checkpoint, and its tokenizer."""
+    try:
+        tokenizer = Tokenizer(checkpoint.characters)
+        model = configuration_of(checkpoint).model(tokenizer.vocabulary_size)
+        model.load_state_dict(checkpoint.model)
+    except CheckpointError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"a damaged checkpoint ({error})") from None
+    return model, tokenizer
+
+
+# ---------------------------------------------------------------- where a nan or an infinity began
+
+
+def first_not_finite(root: Value) -> Value | None:
+    """The first node that is infinite or not a number although all it was computed from was finite.
+
+    >>> import gradwalk
+    >>> x = Value(1e200, label="x")
+    >>> first_not_finite(x * x - x * x)._op
+    '*'
+    """
+    return next((node for node in topological_order(root) if not math.isfinite(node.data)), None)
+
+
+def described(node: Value | None, names: Mapping[Value, str]) -> str:
+    """What the node is and what it was computed from, in a few words; `names` are those of the parameters."""
+    if node is None:
+        return "every number that it was computed from is finite"
+    if not node._children:
+        name = names.get(node) or node.label or "a number"
+        return f"{name} is {node.data} already; the step before went too far: try a smaller --lr, or --clip 1"
+    children = node._children
+    largest = max(children, key=lambda child: abs(child.data))
+    several = f"{len(children)} numbers, the largest " if len(children) > 2 else ""
+    shown = (largest,) if several else children
+    inputs = ", ".join(
+        f"{child.data:g}" + (f" ({name})" if (name := names.get(child) or child.label) else "") for child in shown
+    )
+    return f"it began with {node._op}, which gave {node.data} from {several}{inputs}; try a smaller --lr, or --clip 1"

@@ -1,0 +1,85 @@
+"""Exports: each is valid in its own language, whatever a label holds."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+
+import pytest
+
+from gradwalk.graph import Graph
+
+HOSTILE = [
+    "<script>alert(1)</script>", '"; node [shape=none]; "', "a\\", "\\N", "&lt;b&gt;", "]]>", "a|b", '"]:::x', "a\nb",
+    "\x00\x1b[31m", "`js`", "{{x}}", "end", "#quot;", "${x}", "--> n0", "</title>", "ünï 中文 🙂",
+]  # fmt: skip
+
+
+def labelled(engine, label):
+    x = engine.Value(2.0, label=label)
+    root = x * 3.0
+    root.label = label
+    return root
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_json_returns_the_label(engine, label):
+    """JSON carries the label exactly, without a character that could end a <script> element."""
+    text = Graph(labelled(engine, label)).view().to_json()
+    assert json.loads(text)["items"][0]["label"] == label
+    assert not set("<>&\u2028\u2029") & set(text)
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_dot_keeps_the_label_a_label(engine, label):
+    """Graphviz reads three nodes and two edges back, whatever the labels say."""
+    pygraphviz = pytest.importorskip("pygraphviz")
+    agraph = pygraphviz.AGraph(string=Graph(labelled(engine, label)).view().to_dot())
+    assert (sorted(agraph.nodes()), len(agraph.edges())) == (["n0", "n1", "n2"], 2)
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_mermaid_keeps_the_label_a_label(engine, label):
+    """Inside the quotes of a Mermaid label there is neither a quote nor markup, only text and entities."""
+    lines = Graph(labelled(engine, label)).view().to_mermaid().splitlines()
+    assert lines[0] == "flowchart LR"
+    for line in lines[1:]:
+        inside = re.fullmatch(r'  n\d(?:\["(.*)"\]|\s-->\|"(.*)"\| n\d)', line)
+        assert inside, line
+        caption = (inside[1] or inside[2]).replace("<br/>", "")
+        assert re.fullmatch(r"(?:[\w .,]|#\d+;)*", caption), line
+
+
+def test_json_has_no_bare_nan(engine):
+    """What JSON lacks is written as a string."""
+    root = engine.Value(math.inf) * 0.0
+    text = Graph(root).view().to_json()
+    assert [item["data"] for item in json.loads(text)["items"]] == ["inf", 0.0, "nan"]
+
+
+def test_networkx_has_the_numbers(engine):
+    """Nodes carry data, gradient and operation, edges the local gradient; parallel edges stay apart."""
+    networkx = pytest.importorskip("networkx")
+    x = engine.Value(3.0, label="x")
+    root = x * x
+    root.backward()
+    made = Graph(root).view().to_networkx()
+    assert networkx.is_directed_acyclic_graph(made)
+    assert (made.nodes[1]["data"], made.nodes[0]["grad"], made.nodes[0]["label"]) == (9.0, 6.0, "x")
+    assert [attributes["local_grad"] for _, _, attributes in made.edges(data=True)] == [3.0]
+    assert [attributes["count"] for _, _, attributes in made.edges(data=True)] == [2]
+
+
+def test_networkx_missing_is_said():
+    """Without networkx the error has the command that installs it."""
+    program = (
+        "import sys; sys.modules['networkx'] = None\n"
+        "import gradwalk\nfrom gradwalk.graph import Graph\n"
+        "try: Graph(gradwalk.Value(1.0)).view().to_networkx()\n"
+        "except ImportError as error: print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "pip install networkx" in run.stdout

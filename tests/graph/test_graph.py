@@ -1,0 +1,200 @@
+"""A recorded graph seen from outside: counts, names, scopes, folding, and what cannot be shown in full."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from gradwalk import scope
+from gradwalk.graph import Graph
+
+
+def neuron(engine):
+    a, b, d = (engine.Value(x, label=name) for x, name in ((2.0, "a"), (-3.0, "b"), (10.0, "d")))
+    return (a * b + d).relu()
+
+
+def chain(engine, length):
+    root = engine.Value(1.0)
+    for _ in range(length):
+        root = root.tanh()
+    return root
+
+
+def test_order_has_children_first(engine):
+    """Each node comes after its children, and the root is last."""
+    graph = Graph(neuron(engine))
+    assert all(child < i for i, children in enumerate(graph.children) for child in children)
+    assert graph.order[-1] is graph.root
+
+
+def test_counts_and_depth(engine):
+    """Operations are counted as they are written; constants and leaves apart."""
+    x = engine.Value(2.0)
+    graph = Graph((x * 3.0 + x) ** 2)
+    assert dict(graph.counts) == {"leaf": 1, "constant": 1, "*": 1, "+": 1, "**2": 1}
+    assert graph.depth == 3
+
+
+def test_parents_mirror_children(engine):
+    """A node used twice by one parent has it twice."""
+    x = engine.Value(2.0)
+    graph = Graph(x * x)
+    assert graph.parents == [[1, 1], []]
+
+
+# ---------------------------------------------------------------- names
+
+
+def test_names_are_formulas(engine):
+    """An unnamed node is called by its formula, with brackets where they are needed."""
+    a, b = engine.Value(2.0, label="a"), engine.Value(3.0, label="b")
+    root = (a + b) * (a - (b - 2.0)) / -(a**2)
+    graph = Graph(root.tanh() + 1.0)
+    expected = ["a", "b", "a + b", "2", "b - 2", "a - (b - 2)", "(a + b)*(a - (b - 2))", "a**2", "-a**2"]
+    assert expected == graph.names[:9]
+
+
+def test_long_formulas_get_a_number(engine):
+    """Beyond 24 characters a name is no help: the node is numbered."""
+    a = engine.Value(0.5, label="a")
+    root = (a.tanh() + a.sigmoid()) * (a.exp() + a.cos())
+    assert Graph(root).names[-1] == f"v{len(Graph(root)) - 1}"
+
+
+def test_no_two_nodes_share_a_name(engine):
+    """Equal labels and equal formulas are told apart, also from labels that look like the way they are."""
+    labels = ["a", "a", "a#2", "", ""]
+    leaves = [engine.Value(float(i), label=label) for i, label in enumerate(labels)]
+    products = [leaves[0] * leaves[1], leaves[0] * leaves[1]]
+    graph = Graph(engine.composites.sum([*leaves, *products]))
+    assert len(set(graph.names)) == len(graph)
+
+
+def test_names_show_no_control_characters(engine):
+    """A label that would steer a terminal, or break a line, arrives as harmless text."""
+    graph = Graph(engine.Value(1.0, label="a\x1b[2J\nb\u202e"))
+    assert graph.names == ["a�[2J b�"]
+
+
+# ---------------------------------------------------------------- scopes
+
+
+def scoped(engine, samples=2):
+    x, total = engine.Value(0.5, label="x"), 0.0
+    weights = [engine.Value(0.1 * i) for i in range(4)]
+    for _ in range(samples):
+        with scope("model"):
+            with scope("first"):
+                hidden = (weights[0] * x + weights[1]).tanh()
+            with scope("second"):
+                out = weights[2] * hidden + weights[3]
+        total = total + out * out
+    return total
+
+
+def test_scopes_are_a_tree(engine):
+    """Sizes include the parts; leaves made outside belong to no scope."""
+    top = Graph(scoped(engine)).scopes
+    model = top.parts["model"]
+    assert (model.size, model.parts["first"].size, model.parts["second"].path) == (10, 6, ("model", "second"))
+
+
+@pytest.mark.parametrize(("levels", "expected"), [(1, {"model"}), (2, {"model/first", "model/second"})])
+def test_collapse_folds_scopes(engine, levels, expected):
+    """Each scope of that level is one item, with the leaves that only it uses; the rest stays as it is."""
+    view = Graph(scoped(engine)).collapse(levels)
+    folded = {view.title(k) for k, item in enumerate(view.items) if item.kind == "scope"}
+    assert expected == folded
+    unfolded = [view.graph.order[item.nodes[0]] for item in view.items if item.kind == "node"]
+    assert not any(node.label == "" and not node._children and not node._constant for node in unfolded)
+
+
+def test_collapse_by_path(engine):
+    """A scope chosen by its path is folded, and no other."""
+    view = Graph(scoped(engine)).collapse([("model", "second")])
+    assert [view.title(k) for k, item in enumerate(view.items) if item.kind == "scope"] == ["model/second"]
+
+
+def test_the_root_is_never_folded(engine):
+    """The result stays in sight, whatever scope it was made in."""
+    with scope("loss"):
+        root = engine.Value(2.0) * engine.Value(3.0) + 1.0
+    view = Graph(root).collapse()
+    assert view.items[-1].nodes == [len(view.graph) - 1]
+    assert view.items[-1].kind == "node"
+
+
+def test_every_view_is_a_partition(engine):
+    """Folding loses no node and shows none twice, and keeps every edge between items."""
+    for view in (Graph(scoped(engine)).collapse(2, repeated=True), Graph(scoped(engine)).collapse(1)):
+        assert sorted(i for item in view.items for i in item.nodes) == list(range(len(view.graph)))
+        between = sum(view.item_of[c] != view.item_of[i] for i, cs in enumerate(view.graph.children) for c in cs)
+        assert between == sum(edge.count for edge in view.edges)
+
+
+# ---------------------------------------------------------------- repetition
+
+
+def test_repeated_structure_is_one_item(engine):
+    """Eight products summed are shown as one product, one sum and two kinds of leaves."""
+    pairs = [(engine.Value(1.0), engine.Value(2.0)) for _ in range(8)]
+    view = Graph(engine.composites.sum([(a * b).tanh() for a, b in pairs])).collapse(False, repeated=True)
+    assert [view.title(k) for k in range(len(view.items) - 1)] == ["leaf ×16", "* ×8", "tanh ×8"]
+
+
+def test_the_length_of_a_sum_does_not_matter(engine):
+    """A sum written with + is one item, and sums of 3 and of 5 terms are the same structure."""
+
+    def total(count):
+        return sum((engine.Value(1.0) * engine.Value(2.0) for _ in range(count)), engine.Value(0.0)).exp()
+
+    view = Graph(engine.composites.sum([total(3), total(5)])).collapse(False, repeated=True)
+    titles = [view.title(k) for k in range(len(view.items))]
+    assert {"+ ×8", "* ×8", "exp ×2"} <= set(titles)
+
+
+def test_different_uses_stay_apart(engine):
+    """Two structures of the same shape that are used differently are two items."""
+    a, b, c = (engine.Value(x) for x in (1.0, 2.0, 3.0))
+    view = Graph(a.tanh() * c + b.tanh().exp()).collapse(False, repeated=True)
+    assert sum(view.operation(k) == "tanh" for k in range(len(view.items))) == 2
+
+
+# ---------------------------------------------------------------- what is near
+
+
+def test_neighbourhood(engine):
+    """Within one edge of a sum are its terms and what was made of it; the rest is hidden, and counted."""
+    root = neuron(engine)
+    total = root._children[0]
+    view = Graph(root).neighbourhood(total, radius=1)
+    assert [view.title(k) for k in range(len(view.items))] == ["a*b", "d", "a*b + d", "relu(a*b + d)"]
+    assert (view.hidden, view.cut_edges(0)) == (2, 2)
+
+
+def test_neighbourhood_of_a_stranger_is_refused(engine):
+    """A node of another graph is named in the error."""
+    with pytest.raises(ValueError, match="expected a node of this graph"):
+        Graph(neuron(engine)).neighbourhood(engine.Value(7.0))
+
+
+def test_overview_shows_small_graphs_whole(engine):
+    """Up to the limit, every node is an item."""
+    graph = Graph(chain(engine, 99))
+    assert len(graph.overview(100).items) == 100
+
+
+@pytest.mark.parametrize("most", [5, 40, 300])
+def test_overview_is_bounded(engine, most):
+    """Whatever the graph, no more items than asked for, and the root among them."""
+    rng = random.Random(most)
+    nodes = [engine.Value(rng.random()) for _ in range(5)]
+    for _ in range(1500):
+        a, b = rng.choice(nodes[-40:]), rng.choice(nodes)
+        nodes.append(rng.choice([lambda a, b: a * b, lambda a, b: a + b, lambda a, b: a.tanh()])(a, b))
+    for root in (nodes[-1], chain(engine, 2000), scoped(engine, 300)):
+        view = Graph(root).overview(most)
+        assert len(view.items) <= most
+        assert len(view.graph) - 1 in view.item_of

@@ -1,0 +1,191 @@
+"""Pictures: every format and theme, bounded whatever the graph, and labels that stay text."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from gradwalk import scope
+from gradwalk.graph import Graph
+from gradwalk.show.dot import MOST_DRAWN, THEMES, source
+
+pytest.importorskip("pygraphviz")
+HOSTILE = [
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&lt;b&gt;", "</TABLE>", "\\N\\G", "a\\",
+    "\x00\x1b[2J", "]]>", "ünï 中文 🙂", 'x" URL="javascript:alert(1)', "<!--", "a\nb",
+]  # fmt: skip
+
+
+def neuron(engine, label="a"):
+    a, b, d = (engine.Value(x, label=name) for x, name in ((2.0, label), (-3.0, "b"), (10.0, "d")))
+    root = (a * b + d).relu()
+    root.backward()
+    return root
+
+
+def texts(svg):
+    """Everything that an SVG shows, or says when pointed at."""
+    tree = ElementTree.fromstring(svg)
+    return [element.text or "" for element in tree.iter() if element.tag.endswith(("}text", "}title"))]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize(("ending", "magic"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_every_format(engine, tmp_path, theme, ending, magic):
+    """The ending of the file chooses the format."""
+    path = tmp_path / f"picture.{ending}"
+    neuron(engine).draw(path, theme=theme)
+    assert path.read_bytes().startswith(magic)
+
+
+def test_nodes_and_edges_are_labelled(engine):
+    """Label, operation, data and gradient on the nodes, the local gradient on the edges."""
+    shown = [text.strip() for text in texts(str(neuron(engine).draw()))]
+    assert {"a", "b", "d", "×", "+", "relu", "-6.0", "10.0", "a*b"} <= set(shown)
+    assert shown.count("-3.0") == 3  # b, the gradient of a, and the local gradient on the edge to a
+
+
+def test_without_a_path_it_shows_itself(engine):
+    """draw() gives a notebook something to show."""
+    assert neuron(engine).draw()._repr_svg_().startswith("<?xml")
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_labels_are_text(engine, label):
+    """A label runs nothing and ends no element: the picture is well-formed, and has no element but Graphviz's own."""
+    with scope(label):
+        root = neuron(engine, label)
+    root.label = label
+    svg = str(root.draw())
+    tags = {element.tag.split("}")[1] for element in ElementTree.fromstring(svg).iter()}
+    assert tags <= {"svg", "g", "title", "text", "path", "polygon", "ellipse", "polyline", "a"}
+    attributes = {name for element in ElementTree.fromstring(svg).iter() for name in element.attrib}
+    assert not any(name.startswith("on") or name.endswith("href") for name in attributes)
+
+
+def test_a_hostile_label_is_still_readable(engine):
+    """Markup in a label is shown letter by letter."""
+    assert "<b>&amp;</b>" in [text.strip() for text in texts(str(neuron(engine, "<b>&amp;</b>").draw()))]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"path": "x.gif"}, "ends in svg, png, pdf, got 'x.gif'"),
+        ({"path": "x.svg", "theme": "sepia"}, "a theme of light, dark; got 'sepia'"),
+        ({"path": "x.svg", "direction": "up"}, "a direction of LR, RL, TB, BT; got 'up'"),
+    ],
+)
+def test_bad_options_are_refused(engine, options, expected):
+    """The error has what was expected."""
+    with pytest.raises(ValueError, match=expected):
+        neuron(engine).draw(**options)
+
+
+def test_scopes_are_frames(engine):
+    """In a small graph a scope is a frame with its name; a plain number is drawn with what uses it."""
+    with scope("layer"):
+        root = engine.Value(1.0, label="x") * 3.0
+    dot = source(Graph(root).view())
+    frame = dot[dot.index("subgraph cluster") :]
+    assert 'label="layer"' in frame
+    assert frame.index('label="3.0"') < frame.index("}")
+
+
+# ---------------------------------------------------------------- large graphs
+
+
+def gpt_loss(value):
+    """The loss of the example's GPT over eight positions: some 68,000 nodes."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+    try:
+        import scalar_gpt
+    finally:
+        sys.path.pop(0)
+    parameters = scalar_gpt.initial_parameters(random.Random(1), value)
+    return scalar_gpt.loss_of(parameters, scalar_gpt.tokens_of("isabella"))
+
+
+@pytest.mark.unsanitized
+def test_a_gpt_is_drawn_in_time(native):
+    """A loss of over 60,000 nodes is drawn in under 3 s, all of it, folded by its repetitions."""
+    loss = gpt_loss(native.Value)
+    assert len(Graph(loss)) > 60_000
+    began = time.process_time()
+    svg = str(loss.draw())
+    assert time.process_time() - began < 3.0
+    assert any(text.strip().startswith("68,403 nodes, shown as") for text in texts(svg))
+
+
+def test_what_is_drawn_is_bounded(engine):
+    """A graph without scopes or repetitions is cut to what is near the root, and says so."""
+    rng = random.Random(0)
+    nodes = [engine.Value(0.1, label=f"x{i}") for i in range(30)]
+    for _ in range(3000):
+        nodes.append(rng.choice(nodes[-60:]) * rng.choice(nodes[-60:]))
+    graph = Graph(nodes[-1])
+    assert len(graph) > MOST_DRAWN
+    dot = source(graph.overview(MOST_DRAWN))
+    assert dot.count("tooltip=") <= MOST_DRAWN
+    assert "further from the result are not shown" in dot
+
+
+def test_long_graphs_run_downwards(engine):
+    """A chain that does not fit the width is drawn from top to bottom."""
+    root = engine.Value(1.0)
+    short = source(Graph(root.tanh()).view())
+    for _ in range(30):
+        root = root.tanh()
+    assert ("rankdir=LR" in short, "rankdir=TB" in source(Graph(root).view())) == (True, True)
+
+
+# ---------------------------------------------------------------- notebooks
+
+
+def test_a_notebook_gets_picture_and_text(engine):
+    """A Value shows itself as SVG, with its repr beside it for where there are no pictures."""
+    root = neuron(engine)
+    bundle = root._repr_mimebundle_()
+    assert bundle["text/plain"] == repr(root)
+    assert "relu" in "".join(texts(bundle["image/svg+xml"]))
+
+
+def test_ipython_shows_the_picture(engine):
+    """IPython's own formatter finds it."""
+    formatters = pytest.importorskip("IPython.core.formatters")
+    bundle, _ = formatters.DisplayFormatter().format(neuron(engine))
+    assert {"image/svg+xml", "text/plain"} <= set(bundle)
+
+
+WITHOUT_PYGRAPHVIZ = """
+import sys
+sys.modules["pygraphviz"] = None
+import gradwalk, gradwalk.show
+value = gradwalk.Value(2.0) * 3.0
+print(sorted(value._repr_mimebundle_()))
+try:
+    value.draw("x.svg")
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_without_pygraphviz():
+    """A notebook falls back to text; draw() says what to install."""
+    run = subprocess.run([sys.executable, "-c", WITHOUT_PYGRAPHVIZ], capture_output=True, text=True, check=True)
+    assert run.stdout == ("['text/plain']\ndraw: expected pygraphviz to be installed; pip install 'gradwalk[draw]'\n")
+
+
+def test_showing_is_not_imported_before_it_is_used():
+    """`import gradwalk.show` loads neither rich nor pygraphviz."""
+    program = (
+        "import sys, gradwalk.show; print([m for m in ('rich', 'pygraphviz', 'numpy', 'click') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"

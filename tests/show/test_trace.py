@@ -1,0 +1,284 @@
+"""`gradwalk trace`: what it prints, what it refuses, one step at a time, and the numbers it gives to programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from gradwalk import Value, cli
+from gradwalk.check import finite_differences
+from gradwalk.expression import parsed
+from gradwalk.graph import Graph
+from gradwalk.show import text, trace
+from gradwalk.walk import MODES, Walk
+
+NEURON = ("relu(a*b + d)", "a=2", "b=-3", "d=10")
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.main, ["trace", *arguments])
+
+
+def printed(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refused(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    return result.output
+
+
+# ---------------------------------------------------------------- what it prints
+
+
+def test_forward_table():
+    """Each node with its formula from the table and its data."""
+    output = printed(*NEURON)
+    assert re.search(r"^a\*b +x·y +a, b +-6\.0$", output, re.MULTILINE)
+    assert re.search(r"^relu\(a\*b \+ d\) +0 if x < 0 else x +a\*b \+ d +4\.0$", output, re.MULTILINE)
+
+
+def test_arithmetic_is_written_out():
+    """Each contribution as local gradient × upstream gradient, and what the child has then."""
+    output = printed(*NEURON)
+    assert "b.grad += 2.0 × 1.0  → 2.0" in output
+    assert "a.grad += -3.0 × 1.0  → -3.0" in output
+
+
+def test_running_sum_is_written_out():
+    """A second contribution shows what was there before."""
+    assert "x.grad += 3.0 × 1.0  → 3.0 + 3.0 = 6.0" in printed("x*x", "x=3")
+
+
+def test_every_leaf_is_checked():
+    """The result has gradient, finite difference, error and a tick for every leaf."""
+    output = printed("tanh(x)*y", "x=0.5", "y=-1")
+    for leaf in "xy":
+        assert re.search(rf"^{leaf} .*\de-\d+ +✓$|^{leaf} .* 0 +✓$", output, re.MULTILINE), output
+
+
+def test_it_fits_eighty_columns():
+    """No line is longer than a terminal is wide by default."""
+    output = printed("sigmoid(tanh(x*y)*x + y)/softplus(x) + hypot(x, y)**3", "x=0.123456789", "y=-1.23456789e-5")
+    assert max(map(len, output.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("colour", "is_plain"), [({"NO_COLOR": "1"}, True), ({}, False)])
+def test_no_color_is_respected(monkeypatch, capsys, colour, is_plain):
+    """On a terminal there is colour, unless NO_COLOR says otherwise."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in colour.items():
+        monkeypatch.setenv(name, value)
+    trace.trace(NEURON[0], NEURON[1:], "right", False, False, False)
+    has_colour = bool(re.search(r"\x1b\[[0-9;]*3[0-9]m|\x1b\[9[0-9]m", capsys.readouterr().out))
+    assert is_plain != has_colour
+
+
+def test_not_a_terminal_means_no_escapes():
+    """Output into a pipe has no escape sequence in it."""
+    assert "\x1b" not in printed(*NEURON)
+
+
+def test_an_expression_may_start_with_a_minus():
+    """A leading minus is not taken for an option."""
+    assert "-h*a" in printed("-h*a", "h=1", "a=2")
+
+
+def test_a_kink_is_named():
+    """At a kink the check says so, and accepts the chosen slope."""
+    assert "✓ kink" in printed("relu(x)", "x=0")
+
+
+def test_large_graphs_are_cut_and_say_so():
+    """Beyond sixty steps the rest is counted; --all shows it."""
+    expression = "+".join(["a"] * 100)
+    assert "more steps; --all shows them" in printed(expression, "a=1")
+    assert "--all" not in printed(expression, "a=1", "--all")
+
+
+# ---------------------------------------------------------------- mistakes on purpose
+
+
+def test_wrong_modes_are_those_of_the_walk():
+    """The command offers every wrong mode there is."""
+    [option] = [option for option in cli.main.commands["trace"].params if option.name == "wrong"]
+    assert [mode for mode in MODES if mode != "right"] == list(option.type.choices)
+
+
+def test_wrong_mode_shows_where():
+    """The first step that goes wrong is named, the right number stands beside the wrong, and the check fails."""
+    output = printed("x*x*x", "x=3", "--wrong", "not_reset")
+    assert "the first step that goes wrong is step 1, at x*x*x" in output
+    assert "✗ right: 27.0" in output
+    assert re.search(r"^x +3\.0 +45\.0 +27 +4e-01 +✗$", output, re.MULTILINE)
+
+
+def test_wrong_mode_without_consequence():
+    """Where a mistake has no consequence, it says so."""
+    assert "on this graph it makes no difference" in printed("a*b", "a=1", "b=2", "--wrong", "breadth_first")
+
+
+# ---------------------------------------------------------------- what it refuses
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["a +* b"], "gradwalk: expected a name, a number or ( here, got '*'\n  a +* b\n     ^\n"),
+        (["a*b", "a=1"], "gradwalk: no value for b; add b=1.0\n  a*b\n    ^\n"),
+        (["a", "a=x"], "gradwalk: trace: expected a number for a, got 'x'\n"),
+        (["a", "a=nan"], "gradwalk: trace: expected a finite number for a, got 'nan'\n"),
+        (["a", "a"], "gradwalk: trace: expected NAME=NUMBER, got 'a'\n"),
+        (["a", "a=1", "z=1"], "gradwalk: trace: z is no input of the expression; its inputs are a\n"),
+        (["a", "a=1", "--jsn"], "gradwalk: trace: expected NAME=NUMBER, got '--jsn'\n"),
+        (["nowhere.py:f"], "gradwalk: trace: there is no file 'nowhere.py'\n"),
+        (["nowhere.py"], "gradwalk: trace: expected FILE.py:FUNCTION, got 'nowhere.py'; add the function\n"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, expected):
+    """A mistake is one line (and a caret for an expression) and status 2."""
+    assert expected == refused(*arguments)
+
+
+def test_step_needs_a_terminal():
+    """Without a terminal there are no keys to wait for."""
+    assert "--step expected a terminal" in refused(*NEURON, "--step")
+
+
+def test_markup_in_labels_is_text(capsys):
+    """Rich markup and escape sequences in a label are shown, not obeyed."""
+    x = Value(2.0, label="[red]x[/red]\x1b[2J[link=file:///]")
+    graph, walking = Graph(x * 3.0), Walk(x * 3.0)
+    text.show(text.page("[bold]title[/bold]", [("forward", text.forward_table(graph, 9))]))
+    output = capsys.readouterr().out
+    assert "[red]x[/red]�[2J" in output.replace("\n", "")
+    assert "[bold]title[/bold]" in output
+    assert "\x1b" not in output
+    assert len(walking) == 2
+
+
+# ---------------------------------------------------------------- functions in files
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text(
+        "import gradwalk\n"
+        "def loss(x, w=0.5, activation='tanh'):\n"
+        "    return (getattr(x * w, activation)() - 1.0) ** 2\n"
+        "def fails(x):\n"
+        "    return x / (x - x)\n"
+        "def number(x):\n"
+        "    return 3\n"
+        "def leaves():\n"
+        "    raise SystemExit('bye')\n"
+    )
+    return path
+
+
+def test_a_function_of_the_users(script):
+    """The function gets Values for the numbers given and for numeric defaults, other defaults as they are."""
+    output = printed(f"{script}:loss", "x=2")
+    assert "model.py: loss(x=2.0, w=0.5)" in output
+    assert re.search(r"^tanh\(x\*w\) +tanh\(x\) ", output, re.MULTILINE)
+    assert len(re.findall("✓", output)) == 2
+
+
+def test_a_default_can_be_overridden(script):
+    """A number given on the command line replaces the default."""
+    assert "loss(x=2.0, w=3.0)" in printed(f"{script}:loss", "x=2", "w=3")
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "expected"),
+    [
+        ("loss", [], "trace: no value for x of loss; add x=1.0"),
+        ("loss", ["x=1", "y=2"], "trace: y is no argument of loss; its arguments are x, w, activation"),
+        ("fails", ["x=1"], "model.py, line 5: DivisionByZeroError: div: expected a divisor other than 0"),
+        ("number", ["x=1"], "trace: expected number to return a Value, got a int"),
+        ("missing", [], "trace: model.py has no function missing"),
+        ("leaves", [], "model.py, line 9: SystemExit: bye"),
+    ],
+)
+def test_mistakes_in_functions_are_one_line(script, function, values, expected):
+    """An error in the user's file is one line with the place in it."""
+    output = refused(f"{script}:{function}", *values)
+    assert expected in output
+    assert output.count("\n") == 1
+
+
+def test_a_file_that_is_not_python(tmp_path):
+    """A syntax error has its line."""
+    path = tmp_path / "broken.py"
+    path.write_text("x = 1\ndef f(:\n")
+    assert "broken.py, line 2: SyntaxError" in refused(f"{path}:f")
+
+
+# ---------------------------------------------------------------- for programs
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "right"] + [None])
+def test_json_has_the_engines_numbers(mode):
+    """--json has the data of the engine and the gradients of the walk, exactly."""
+    expression = "c = a*b; tanh(c + a)**2/(c*c + 1)"
+    found = json.loads(printed(expression, "a=0.3", "b=-1.7", "--json", *(["--wrong", mode] if mode else [])))
+    root = parsed(expression).evaluate({"a": 0.3, "b": -1.7})
+    walking = Walk(root, mode or "right")
+    walking.seek(-1)
+    assert [node.data for node in walking.order] == [node["data"] for node in found["nodes"]]
+    assert [walking.grad(node) for node in walking.order] == [node["grad"] for node in found["nodes"]]
+    afters = [contribution["after"] for step in found["steps"] for contribution in step["contributions"]]
+    assert [c.after for step in walking for c in step.contributions] == afters
+    assert walking.first_difference == found["first_difference"]
+    slopes = [difference.slope for difference in finite_differences(root)]
+    assert slopes == [entry["finite_difference"] for entry in found["check"]]
+
+
+# ---------------------------------------------------------------- one step at a time
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals on Windows")
+def test_stepping_with_the_keyboard():
+    """Arrow keys and letters step forward and back, several at once too; q leaves, and the terminal is as before."""
+    import pty
+    import select
+
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ.update(COLUMNS="80", LINES="30", TERM="xterm-256color", NO_COLOR="1")
+        os.execv(sys.executable, [sys.executable, "-m", "gradwalk", "trace", *NEURON, "--step"])
+    shown = b""
+
+    def wait_for(wanted):
+        nonlocal shown
+        end = time.monotonic() + 20
+        while wanted.encode() not in shown:
+            assert time.monotonic() < end, shown.decode(errors="replace")
+            if select.select([terminal], [], [], 0.2)[0]:
+                shown += os.read(terminal, 65536)
+        shown = b""
+
+    wait_for("0 of 4 steps taken")
+    for keys, expected in [
+        ("\x1b[C", "1 of 4 steps taken"), ("  ", "3 of 4"), ("\x1b[D\x1b[D", "1 of 4"), ("b", "0 of 4"),
+        ("b", "0 of 4"), ("\x1b[F", "4 of 4"), ("\x1b[H", "0 of 4"), ("G", "4 of 4"),
+    ]:  # fmt: skip
+        os.write(terminal, keys.encode())
+        wait_for(expected)
+    os.write(terminal, b"q")
+    _, status = os.waitpid(child, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 0

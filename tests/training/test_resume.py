@@ -1,0 +1,135 @@
+"""Runs that stop and go on: exactly, on either engine, whatever stopped them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import numpy
+import pytest
+from small_runs import TINY_MODEL, run_apart, start
+
+from gradwalk import engine
+from gradwalk.training.checkpoint import load
+
+KILLS = 100 if os.environ.get("GRADWALK_SOAK") else 8
+
+
+def assert_same_run(left, right):
+    """Every weight, moment and loss is the same, to the bit."""
+    one, other = load(left), load(right)
+    assert (one.step, one.losses, one.order) == (other.step, other.losses, other.order)
+    assert one.model.keys() == other.model.keys()
+    assert all(numpy.array_equal(one.model[name], other.model[name]) for name in one.model)
+    assert one.optimizer.keys() == other.optimizer.keys()
+    assert all(numpy.array_equal(one.optimizer[name], other.optimizer[name]) for name in one.optimizer)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--optimizer", "adamw", "--weight-decay", "0.1", "--schedule", "cosine", "--warmup", "3", "--clip", "0.5"),
+        ("--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--batch-size", "3", "--tied"),
+    ],
+    ids=["adam", "adamw", "sgd"],
+)
+def test_two_halves_are_the_whole(train, gradwalk, tmp_path, options):
+    """10 + 15 steps equal 25, bit for bit: weights, moments, losses and what would come next."""
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    assert train("--steps", 25, "--checkpoint", whole, *options).status == 0
+    assert train("--steps", 25, "--stop-after", 10, "--checkpoint", halves, *options).status == 0
+    assert load(halves).step == 10
+    assert gradwalk("train", "--resume", halves).status == 0
+    assert_same_run(whole, halves)
+
+
+@pytest.mark.parametrize("name", engine.ENGINES)
+def test_two_halves_are_the_whole_on_each_engine(names_file, tmp_path, name):
+    """--engine switches engines, and 250 + 250 steps of a tiny model equal 500 on each of them."""
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    common = ("--data", names_file, *TINY_MODEL, "--checkpoint-every", "100", "--eval-every", "250", "--engine", name)
+    steps = ("--steps", "500") if name == "native" else ("--steps", "50")
+    half = "250" if name == "native" else "25"
+    assert run_apart("train", *common, *steps, "--checkpoint", whole).status == 0
+    assert run_apart("train", *common, *steps, "--checkpoint", halves, "--stop-after", half).status == 0
+    resumed = run_apart("train", "--resume", halves, "--engine", name, "--json")
+    assert json.loads(resumed.out)["engine"] == name
+    assert_same_run(whole, halves)
+
+
+def test_engines_agree(names_file, tmp_path):
+    """A run on the reference engine ends with the weights of the same run on the native one."""
+    for name in engine.ENGINES:
+        command = ("train", "--data", names_file, *TINY_MODEL, "--steps", 10, "--engine", name)
+        assert run_apart(*command, "--checkpoint", tmp_path / name).status == 0
+    assert_same_run(tmp_path / "native", tmp_path / "reference")
+
+
+def test_finished_run_can_be_made_longer(train, gradwalk, tmp_path):
+    """With a constant rate, a run of 10 steps resumed up to 20 equals one of 20."""
+    constant = ("--schedule", "constant")
+    train("--steps", 20, "--checkpoint", tmp_path / "long", *constant)
+    train("--steps", 10, "--checkpoint", tmp_path / "short", *constant)
+    assert gradwalk("train", "--resume", tmp_path / "short", "--steps", 20).status == 0
+    one, other = load(tmp_path / "long"), load(tmp_path / "short")
+    assert one.losses == other.losses
+
+
+def test_finished_run_resumed_is_left_alone(train, gradwalk, tmp_path):
+    """Nothing is left to do: samples are shown, the checkpoint's bytes stay."""
+    path = tmp_path / "done"
+    train("--steps", 5, "--checkpoint", path)
+    before = path.read_bytes()
+    assert gradwalk("train", "--resume", path).status == 0
+    assert path.read_bytes() == before
+
+
+def killed_once(command, path, seconds):
+    """Start a run, kill it, and go on with what it left until the end."""
+    process = start("train", *command, "--checkpoint", path)
+    try:
+        process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+    again = ("--resume", path) if path.exists() else ("--checkpoint", path)
+    return run_apart("train", *(() if path.exists() else command), *again, "--quiet")
+
+
+def test_killed_runs_end_as_the_unkilled_one(names_file, tmp_path):
+    """kill -9 at random moments, while every step is saved; each resumed run ends with the same weights."""
+    command = ("--data", names_file, *TINY_MODEL, "--checkpoint-every", 1, "--steps", 250)
+    began = time.perf_counter()
+    assert run_apart("train", *command, "--checkpoint", tmp_path / "whole").status == 0
+    duration = time.perf_counter() - began
+    rng = random.Random(5)
+    for number in range(KILLS):
+        path = tmp_path / f"run{number}"
+        outcome = killed_once(command, path, rng.uniform(0.25, 1.0) * duration)
+        assert (outcome.status, outcome.err) == (0, "")
+        assert_same_run(tmp_path / "whole", path)
+        assert list(tmp_path.glob(f"run{number}.*.partial")) == []
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopping_saves_and_says_how_to_go_on(names_file, tmp_path, number, status):
+    """Ctrl-C: the step is finished and saved, the command that resumes is printed, and it works."""
+    path, metrics = tmp_path / "stopped", tmp_path / "metrics"
+    options = ("--checkpoint-every", 100000, "--eval-every", 100000, "--steps", 100000, "--quiet", "--metrics", metrics)
+    process = start("train", "--data", names_file, *TINY_MODEL, *options, "--checkpoint", path)
+    while not metrics.exists() or metrics.stat().st_size < 1000:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == status
+    assert f"to go on: gradwalk train --resume {path}" in err
+    step = load(path).step
+    assert 0 < step < 100000
+    assert run_apart("train", "--resume", path, "--stop-after", step + 5, "--quiet").status == 0
+    assert load(path).step == step + 5

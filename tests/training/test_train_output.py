@@ -1,0 +1,194 @@
+"""What `gradwalk train` leaves behind and shows: to people, to programs, on a terminal and off it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import struct
+import subprocess
+import xml.etree.ElementTree as ElementTree
+import zlib
+
+import pytest
+from small_runs import COMMAND, TINY_MODEL, run_apart
+
+from gradwalk import engine
+from gradwalk.training.checkpoint import load
+
+takes_minutes_on_reference = pytest.mark.skipif(engine.NAME == "reference", reason="takes minutes there")
+
+
+def on_a_terminal(*arguments, **environment):
+    """What a terminal of 100 columns gets to see."""
+    ours, theirs = pty.openpty()
+    variables = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    variables |= {"TERM": "xterm-256color", "COLUMNS": "100", **environment}
+    command = [*COMMAND, *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, env=variables)
+    os.close(theirs)
+    seen = b""
+    while select.select([ours], [], [], 30)[0]:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # Linux: the other side is closed
+            break
+        if not part:
+            break
+        seen += part
+    os.close(ours)
+    assert process.wait() == 0
+    return seen.decode()
+
+
+@takes_minutes_on_reference
+def test_default_run_without_a_terminal(gradwalk, tmp_path):
+    """500 steps on the bundled names: losses, a curve, 20 samples, the checkpoint and the command that samples."""
+    outcome = gradwalk("train")
+    assert outcome.status == 0
+    assert "\x1b" not in outcome.out
+    assert "4,064 parameters" in outcome.out
+    assert "step 500/500" in outcome.out
+    assert "checkpoint: gradwalk-names.safetensors\n" in outcome.out
+    assert "more samples: gradwalk sample gradwalk-names.safetensors\n" in outcome.out
+    made_up = next(line for line in outcome.out.splitlines() if line.startswith("made up: "))
+    assert made_up.count(",") == 19
+    assert load(tmp_path / "gradwalk-names.safetensors").validation_losses[-1][1] < 2.6
+
+
+def test_second_run_gets_another_name(train, tmp_path):
+    """A run without --checkpoint never replaces an earlier one."""
+    for _ in range(3):
+        train("--steps", 1)
+    assert sorted(path.name for path in tmp_path.glob("*.safetensors")) == [
+        "gradwalk-few-2.safetensors", "gradwalk-few-3.safetensors", "gradwalk-few.safetensors",
+    ]  # fmt: skip
+
+
+def test_progress_bar_on_a_terminal(names_file, tmp_path):
+    """On a terminal: a bar with steps, losses, speed and time left, in colour."""
+    path = tmp_path / "run"
+    seen = on_a_terminal("train", "--data", names_file, *TINY_MODEL, "--steps", 40, "--checkpoint", path)
+    assert "\x1b[3" in seen
+    assert "40/40" in seen
+    assert all(word in seen for word in ("loss", "validation", "steps/s", "left"))
+    assert f"gradwalk sample {path}" in seen
+
+
+def test_no_color(names_file, tmp_path):
+    """With NO_COLOR the terminal gets no colours."""
+    command = ("train", "--data", names_file, *TINY_MODEL, "--steps", 10, "--checkpoint", tmp_path / "run")
+    seen = on_a_terminal(*command, NO_COLOR="1")
+    assert not any(f"\x1b[{colour}" in seen for colour in ("31m", "32m", "33m", "34m", "35m", "36m", "38;"))
+
+
+def test_output_that_has_no_braille(names_file, tmp_path):
+    """Where the encoding is ASCII the curve is drawn in ASCII, and nothing fails."""
+    command = ("train", "--data", names_file, *TINY_MODEL, "--steps", 10, "--checkpoint", tmp_path / "run")
+    outcome = run_apart(*command, env={"PYTHONIOENCODING": "ascii"})
+    assert outcome.status == 0
+    assert outcome.out.isascii()
+    assert "+----" in outcome.out
+
+
+def test_quiet(train):
+    """--quiet prints the checkpoint's path and nothing else."""
+    outcome = train("--steps", 5, "--quiet")
+    assert (outcome.out, outcome.err) == ("gradwalk-few.safetensors\n", "")
+
+
+def test_json(train, tmp_path):
+    """--json prints one object: the result, the samples, and the commands to go on with."""
+    outcome = train("--steps", 10, "--stop-after", 5, "--json", "--samples", 3, "--checkpoint", "a b")
+    found = json.loads(outcome.out)
+    assert (found["step"], found["steps"], found["finished"]) == (5, 10, False)
+    assert found["sample_command"] == "gradwalk sample 'a b'"
+    assert found["resume_command"].startswith("gradwalk train --resume 'a b'")
+    assert len(found["samples"]) == 3
+    assert found["configuration"]["n_embd"] == 4
+    assert outcome.err == ""
+
+
+def test_metrics(train, gradwalk, tmp_path):
+    """One JSON line per step; a resumed run goes on after the step it was resumed at, without doubles or halves."""
+    train("--steps", 10, "--stop-after", 5, "--checkpoint", "run", "--metrics", "run.jsonl")
+    with (tmp_path / "run.jsonl").open("a") as file:
+        file.write('{"step": 6, "loss": 1.0}\n{"step": 7, "lo')  # as a killed run may leave it
+    gradwalk("train", "--resume", "run", "--metrics", "run.jsonl", "--eval-every", 5)
+    lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(1, 11))
+    assert [line["step"] for line in lines if "validation_loss" in line] == [5, 10]
+    assert [line["loss"] for line in lines] == load(tmp_path / "run").losses
+
+
+def test_metrics_file_of_another_kind_is_left_alone(train, gradwalk, tmp_path):
+    """A resumed run does not write to a file that holds no metrics."""
+    train("--steps", 10, "--stop-after", 5, "--checkpoint", "run")
+    (tmp_path / "notes.txt").write_text("buy milk\n")
+    outcome = gradwalk("train", "--resume", "run", "--metrics", "notes.txt")
+    assert (outcome.status, outcome.err.count("\n")) == (2, 1)
+    assert (tmp_path / "notes.txt").read_text() == "buy milk\n"
+
+
+def png_pixels(content):
+    """The size of a PNG, and how many colours are in it; its checksums are checked."""
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    position, parts = 8, {}
+    while position < len(content):
+        (length,) = struct.unpack(">I", content[position : position + 4])
+        kind, body = content[position + 4 : position + 8], content[position + 8 : position + 8 + length]
+        (checksum,) = struct.unpack(">I", content[position + 8 + length : position + 12 + length])
+        assert checksum == zlib.crc32(kind + body)
+        parts[kind] = body
+        position += 12 + length
+    width, height = struct.unpack(">II", parts[b"IHDR"][:8])
+    rows = zlib.decompress(parts[b"IDAT"])
+    assert len(rows) == height * (1 + 3 * width)
+    return width, height, len({rows[i : i + 3] for i in range(1, 1 + 3 * width, 3)})
+
+
+@pytest.mark.parametrize("command", [("--steps", "20"), ("moons", "--steps", "3")], ids=["loss curve", "moons"])
+def test_pictures(gradwalk, tmp_path, command):
+    """--plot writes an SVG that parses and a PNG that is whole."""
+    for name in ("picture.svg", "picture.PNG"):
+        assert gradwalk("train", *command, "--plot", name).status == 0
+    svg = ElementTree.parse(tmp_path / "picture.svg").getroot()
+    assert svg.tag == "{http://www.w3.org/2000/svg}svg"
+    assert len(svg.findall("{http://www.w3.org/2000/svg}text")) > 5
+    width, height, _ = png_pixels((tmp_path / "picture.PNG").read_bytes())
+    assert (width, height) == (2 * int(svg.get("width")), 2 * int(svg.get("height")))
+
+
+def test_help_has_sections(gradwalk):
+    """--help groups the options under headings."""
+    out = gradwalk("train", "--help").out
+    headings = [line[:-1] for line in out.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings == ["Data", "Model", "Learning", "Run and checkpoints", "Output", "Other", "Commands"]
+    assert "x>=" not in out
+
+
+@takes_minutes_on_reference
+def test_moons(gradwalk):
+    """Two moons are told apart; the map has both regions and both kinds of points."""
+    outcome = gradwalk("train", "moons")
+    assert outcome.status == 0
+    assert "step  100/100" in outcome.out
+    assert all(mark in outcome.out for mark in "░○●")
+    assert json.loads(gradwalk("train", "moons", "--json").out)["accuracy"] >= 0.98
+    assert float(gradwalk("train", "moons", "--quiet").out) >= 0.98
+
+
+def test_reader_that_goes_away_loses_nothing(names_file, tmp_path):
+    """`gradwalk train | head -3`: the run ends, and what it had learnt is in the checkpoint."""
+    path = tmp_path / "run"
+    options = ("--steps", "100000", "--eval-every", "20", "--checkpoint-every", "100000", "--checkpoint", str(path))
+    command = [*COMMAND, "train", "--data", str(names_file), *TINY_MODEL, *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not process.stdout.readline().startswith("step"):
+        assert process.poll() is None
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(timeout=30), err) == (1, "")
+    assert load(path).step > 0
