@@ -13,8 +13,13 @@ from gradwalk.formula import latex, variable
 from gradwalk.ops import OPS, Op
 
 ROOT = Path(__file__).resolve().parents[2]
-GENERATED = ("src/gradwalk/native/ops_generated.h", "src/gradwalk/show/page/ops.js", "src/gradwalk/_native.pyi", "src/gradwalk/functions.pyi",
-             "docs/ops.md")  # fmt: skip
+GENERATED = (
+    "src/gradwalk/native/ops_generated.h",
+    "src/gradwalk/show/page/ops.js",
+    "src/gradwalk/_native.pyi",
+    "src/gradwalk/functions.pyi",
+    "docs/ops.md",
+)
 
 
 @pytest.fixture(scope="module")
