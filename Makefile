@@ -20,8 +20,8 @@ check: .venv/tested
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-sanitize: .venv-sanitize/installed  ## the suite under the address and undefined-behaviour sanitizers
-	tools/sanitized .venv-sanitize/bin/python -m pytest -n auto -m "not unsanitized"
+sanitize: .venv-sanitize/installed  ## the suite (or TESTS=…) under the address and undefined-behaviour sanitizers
+	tools/sanitized .venv-sanitize/bin/python -m pytest -n auto -m "not unsanitized" $(TESTS)
 
 bench: .venv-bench/installed  ## side by side with floats, micrograd and the reference engine
 	.venv-bench/bin/python benchmarks/engine.py

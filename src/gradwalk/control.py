@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from gradwalk import engine
 
-_engines: list[Any] = []
-for _name in engine.ENGINES:
-    with suppress(ImportError):
-        _engines.append(engine.load(_name))
+_engines = engine.available()
 
 
 @contextmanager

@@ -6,7 +6,6 @@ first derivatives only, and it is not pickled: what it was computed from would h
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from gradwalk import engine
@@ -64,7 +63,7 @@ def _deepcopy(value: Any, memo: dict[int, Any]) -> Any:
     return memo[id(value)]
 
 
-for _name in engine.ENGINES:
-    with suppress(ImportError):
-        _class: Any = engine.load(_name).Value
-        _class.__reduce__, _class.__copy__, _class.__deepcopy__ = _reduce, _copy, _deepcopy
+for _module in engine.available():
+    _module.Value.__reduce__ = _reduce
+    _module.Value.__copy__ = _copy
+    _module.Value.__deepcopy__ = _deepcopy

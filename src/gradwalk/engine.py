@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
+from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["ENGINES", "FUNCTIONS", "NAME", "REASON", "Value", "load", "topological_order"]
+__all__ = ["ENGINES", "FUNCTIONS", "NAME", "REASON", "Value", "available", "load", "topological_order"]
 
 ENGINES = ("native", "reference")
 
@@ -49,6 +50,15 @@ def _chosen() -> tuple[str, str]:
 def load(name: str) -> ModuleType:
     """An engine's module by name: it has Value and FUNCTIONS."""
     return importlib.import_module({"native": "gradwalk._native", "reference": "gradwalk.reference"}[name])
+
+
+def available() -> list[Any]:
+    """The modules of the engines that can be imported here; what all of them are to have is given to each."""
+    modules = []
+    for name in ENGINES:
+        with suppress(ImportError):
+            modules.append(load(name))
+    return modules
 
 
 NAME, REASON = _chosen()

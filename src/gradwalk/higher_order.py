@@ -6,7 +6,6 @@ The gradients come out as Values with a graph of their own, which can be differe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from gradwalk import engine
@@ -73,6 +72,5 @@ def _backward_with_graph(root: Any) -> None:
         leaf.grad = gradient if isinstance(earlier, float) and earlier == 0.0 else gradient + earlier
 
 
-for _name in engine.ENGINES:
-    with suppress(ImportError):
-        engine.load(_name).Value._backward_with_graph = _backward_with_graph
+for _module in engine.available():
+    _module.Value._backward_with_graph = _backward_with_graph

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from gradwalk import engine
@@ -13,10 +12,7 @@ from gradwalk import engine
 # a scope is a number in the engines; its path is looked up here
 _paths: list[tuple[str, ...]] = [()]
 _numbers: dict[tuple[int, str], int] = {}  # by the scope around it and its name
-_engines: list[Any] = []
-for _name in engine.ENGINES:
-    with suppress(ImportError):
-        _engines.append(engine.load(_name))
+_engines = engine.available()
 
 
 class scope:  # noqa: N801  # used like a function: with scope("attention"):

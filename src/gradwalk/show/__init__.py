@@ -25,7 +25,6 @@ def _repr_mimebundle(value: Any, include: Any = None, exclude: Any = None) -> di
     return mimebundle(value)
 
 
-for _name in engine.ENGINES:
-    with suppress(ImportError):
-        _class: Any = engine.load(_name).Value
-        _class.draw, _class._repr_mimebundle_ = _draw, _repr_mimebundle
+for _module in engine.available():
+    _module.Value.draw = _draw
+    _module.Value._repr_mimebundle_ = _repr_mimebundle
