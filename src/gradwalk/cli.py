@@ -104,6 +104,30 @@ def trace(step: bool, wrong: str | None, show_all: bool, as_json: bool, target: 
     show_trace(target, values, wrong or "right", step, as_json, show_all)
 
 
+# as above: an expression may start with a minus
+@main.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@click.option("--html", metavar="FILE", help="Write the page there, and do not open it.")
+@click.option("--serve", is_flag=True, help="Hand the page out on this machine's loopback address instead.")
+@click.argument("expression", required=False)
+@click.argument("values", nargs=-1, metavar="[NAME=NUMBER]...", type=click.UNPROCESSED)
+def play(html: str | None, serve: bool, expression: str | None, values: tuple[str, ...]) -> None:
+    """Play with an expression on a page: see its graph, change its inputs, step through its backward pass.
+
+    The page is one file that needs no network and can be mailed or hosted anywhere. Without EXPRESSION it opens
+    with an example. Your own program: gradwalk.play(loss), in Python.
+
+    \b
+    Examples:
+      gradwalk play
+      gradwalk play 'relu(a*b + d)' a=2 b=-3 d=10
+      gradwalk play '(a*b + a)**2' --html lesson.html
+      gradwalk play --serve                     # on a remote machine
+    """
+    from gradwalk.show.play import command
+
+    command(expression, values, html, serve)
+
+
 @main.command(context_settings={"allow_interspersed_args": False})
 @click.option("--keep-class", is_flag=True, help="Leave a class Value that the script defines for itself.")
 @click.argument("script")

@@ -5,7 +5,6 @@ What they need is imported when they are called: `value.draw()` (dot.py), and ho
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from gradwalk import engine
