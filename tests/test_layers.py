@@ -32,7 +32,7 @@ ORDER = (
         "structure",
         "math",
         "custom",
-        "gradcheck",
+        "gradient_check",
         "blame",
         "functional",
         "higher_order",

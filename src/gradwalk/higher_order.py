@@ -28,7 +28,7 @@ def gradient_values(root: Any) -> dict[Any, Any]:
             if not node._children:
                 continue
             gradient = gradients.pop(node)
-            for child, local_grad in zip(node._children, _local_grads(node), strict=True):
+            for child, local_grad in zip(node._children, local_grads_of(node), strict=True):
                 contribution = gradient if _is_one(local_grad) else local_grad * gradient
                 gradients[child] = gradients[child] + contribution if child in gradients else contribution
     return {leaf: gradient for leaf, gradient in gradients.items() if not leaf._constant}
@@ -38,7 +38,7 @@ def _is_one(local_grad: Any) -> bool:
     return isinstance(local_grad, float) and local_grad == 1.0
 
 
-def _local_grads(node: Any) -> Any:
+def local_grads_of(node: Any) -> Any:
     """The row's local gradients at the node, as Values (or floats where they do not depend on anything)."""
     name = node._name
     local_grads: Sequence[Any]

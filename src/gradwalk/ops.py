@@ -342,7 +342,8 @@ _ROWS = (
     Op(
         "tanh",
         forward=lambda x: tanh(x),
-        local_grads=lambda x, out: ((1.0 - out) * (1.0 + out),),  # not 1 - out*out: it cancels near ±1
+        # not (1 - out) (1 + out): out is rounded already, and near ±1 little of the difference is left
+        local_grads=lambda x, out: (div(1.0, cosh(x) * cosh(x)),),
         samples=(-5.0, -0.5, -0.0, 0.5, 5.0),
         doc="Hyperbolic tangent.",
     ),

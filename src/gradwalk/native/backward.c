@@ -384,6 +384,49 @@ PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
     Py_RETURN_NONE;
 }
 
+/* ---------------------------------------------------------------- a pass that leaves no trace */
+
+/* The derivative of this node by each of a list of Values, as a list of floats; no grad is changed. None where
+ * Python code would have to run: functional.py then goes the long way. New. */
+PyObject *backward_gradients(PyObject *self, PyObject *inputs)
+{
+    if (!PyList_Check(inputs)) {
+        PyErr_SetString(PyExc_TypeError, "_gradients: expected a list of Values");
+        return NULL;
+    }
+    if (careful_nodes != 0)
+        Py_RETURN_NONE;
+    Order order = order_take();
+    Value *root = (Value *)self;
+    if (make_order(root, &order, CAREFUL_PASS) < 0) {
+        order_give(order);
+        return NULL;
+    }
+    Py_ssize_t count = PyList_GET_SIZE(inputs);
+    double *kept = PyMem_RawMalloc((order.count + 1) * sizeof *kept);
+    PyObject *gradients = kept ? PyList_New(count) : PyErr_NoMemory();
+    if (gradients != NULL) {
+        for (size_t i = 0; i < order.count; i++) {
+            kept[i] = order.nodes[i]->grad;
+            order.nodes[i]->grad = 0.0;
+        }
+        root->grad = 1.0;
+        for (size_t i = order.count; i-- > 0;)
+            push(order.nodes[i]);
+        for (Py_ssize_t i = 0; i < count; i++) {
+            PyObject *input = PyList_GET_ITEM(inputs, i);
+            int reached = is_value(input) && ((Value *)input)->link & MARKED;
+            PyList_SET_ITEM(gradients, i, PyFloat_FromDouble(reached ? ((Value *)input)->grad : 0.0));
+        }
+        for (size_t i = 0; i < order.count; i++)
+            order.nodes[i]->grad = kept[i];
+    }
+    unmark(&order);
+    order_give(order);
+    PyMem_RawFree(kept);
+    return gradients;
+}
+
 /* ---------------------------------------------------------------- the order, for Python */
 
 PyObject *backward_topological_order(PyObject *self, PyObject *unused)

@@ -50,6 +50,9 @@ static PyMethodDef value_methods[] = {
      "backward($self, create_graph=False)\n--\n\n"
      "Add to the grad of every leaf the derivative of this Value with respect to it."},
     {"_push", backward_push, METH_NOARGS, "Hand this node's gradient on to its children."},
+    {"_gradients", backward_gradients, METH_O,
+     "_gradients($self, inputs, /)\n--\n\nThe derivative of this node by each of a list of Values; no grad is changed. "
+     "None if a node has a hand-written _backward."},
     {"_topological_order", backward_topological_order, METH_NOARGS,
      "Every node reachable from this one, each after all of its children."},
     {"_apply", (PyCFunction)(void (*)(void))record_apply, METH_FASTCALL,

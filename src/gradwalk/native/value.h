@@ -198,6 +198,7 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
 
 PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords); /* None */
 PyObject *backward_push(PyObject *self, PyObject *unused);                                          /* None */
+PyObject *backward_gradients(PyObject *self, PyObject *inputs); /* new: a list of floats, or None */
 PyObject *backward_topological_order(PyObject *self, PyObject *unused);                             /* new */
 
 /* ---- composites.c ---- */

@@ -575,7 +575,7 @@ export const OPS = {
     expected: "",
     overflows: false,
     latex: "\\tanh\\left(x\\right)",
-    localGradsLatex: ["\\left(1 - \\mathit{out}\\right)\\,\\left(1 + \\mathit{out}\\right)"],
+    localGradsLatex: ["\\frac{1}{\\cosh\\left(x\\right)\\,\\cosh\\left(x\\right)}"],
     domain(x) {
       return true;
     },
@@ -583,7 +583,7 @@ export const OPS = {
       return Math.tanh(x);
     },
     localGrads(x, out) {
-      return [(1.0 - out) * (1.0 + out)];
+      return [1.0 / (Math.cosh(x) * Math.cosh(x))];
     },
   },
   asinh: {

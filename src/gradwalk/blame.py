@@ -1,0 +1,363 @@
+"""Where a gradient went wrong: `detect_nonfinite` names the operation that first made an inf or nan, and its line.
+
+`gradient_report` shows where gradients vanish or explode, scope by scope. Both are for looking, not for training
+runs: every node is kept, with the place it was made in, while the block is active.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import sys
+import sysconfig
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from gradwalk import engine
+from gradwalk.control import modes
+from gradwalk.scopes import path_of
+from gradwalk.structure import VALUE_TYPES, is_value
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LIBRARIES = tuple(
+    {os.path.abspath(sysconfig.get_paths()[kind]) + os.sep for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+# here rows of the table are run on Values: a branch that is not taken may be inf there, and is no fault
+_RUNS_ROWS = (_PACKAGE + "higher_order.py", _PACKAGE + "functional.py")
+_ROW_RUNNERS = ("gradient_values", "_local_grads", "_backward_with_graph", "forward")
+CHAIN = 6  # steps of a chain that are shown
+
+
+class NonFiniteError(FloatingPointError):
+    """An inf or nan, with the operation that made it: `node`, `phase`, `file` and `line`."""
+
+    def __init__(self, text: str, node: Any, phase: str, site: tuple[str, int] | None) -> None:
+        super().__init__(text)
+        self.node, self.phase = node, phase
+        self.file: str | None = site[0] if site else None
+        self.line: int | None = site[1] if site else None
+
+
+class _Active(threading.local):
+    detector: _Detector | None = None
+
+
+_active = _Active()
+_patching = threading.Lock()
+_users = 0
+
+
+@contextmanager
+def detect_nonfinite() -> Iterator[None]:
+    """Inside, the operation that first makes an inf or nan raises, forward or in backward(), and says where it stands.
+
+    >>> with detect_nonfinite():
+    ...     engine.Value(1e200, label="a") * 1e200
+    Traceback (most recent call last):
+        ...
+    gradwalk.blame.NonFiniteError: '*' made inf in the forward pass, at <doctest gradwalk.blame.detect_nonfinite[0]>:2
+      from 1e+200 (node 'a') and 1e+200
+      the chain: 'a' = 1e+200 → '*' (line 2) = inf
+    """
+    before, detector = _active.detector, _Detector()
+    _active.detector = detector
+    _watch_backward()
+    try:
+        with modes(on_record=detector.on_record):
+            yield
+    finally:
+        _active.detector = before
+        _unwatch_backward()
+
+
+class _Detector:
+    def __init__(self) -> None:
+        self.sites: dict[Any, tuple[str, int] | None] = {}  # holds the nodes, so that no other takes their place
+
+    def on_record(self, node: Any) -> None:
+        site, is_row = _users_line()
+        self.sites[node] = site
+        data = node.data
+        if math.isfinite(data) or is_row:
+            return
+        culprit = node
+        while True:  # a node made by hand is not seen when it is made, but it is seen when it is used
+            unseen = [c for c in culprit._children if c._children and c not in self.sites and not math.isfinite(c.data)]
+            if not unseen:
+                break
+            culprit = unseen[0]
+        raise self.error(culprit, "forward", self.forward_text(culprit, site), site)
+
+    def forward_text(self, node: Any, site: tuple[str, int] | None) -> str:
+        entered = [child for child in node._children if not child._children and not math.isfinite(child.data)]
+        if entered:
+            return f"{_shown(entered[0])} came in as an input, and was first used by {node._op!r}{_at(site)}"
+        return f"{node._op!r} made {node.data!r} in the forward pass{_at(site)}"
+
+    def error(self, node: Any, phase: str, text: str, site: tuple[str, int] | None) -> NonFiniteError:
+        operands = " and ".join(_shown(child) for child in node._children[:4])
+        more = f" and {len(node._children) - 4} more" if len(node._children) > 4 else ""
+        lines = [text, f"  from {operands}{more}"] if node._children else [text]
+        chain = _chain(node)
+        if len(chain) > 1:
+            steps = [f"{step.label!r} = {step.data!r}" if step.label else self.step_text(step) for step in chain]
+            lines.append("  the chain: " + " → ".join(steps))
+        return NonFiniteError("\n".join(lines), node, phase, site)
+
+    def step_text(self, node: Any) -> str:
+        site = self.sites.get(node)
+        line = f" (line {site[1]})" if site else ""
+        return f"{node._op!r}{line} = {node.data!r}" if node._op else repr(node.data)
+
+    # ------------------------------------------------------------ backward
+
+    def backward(self, original: Any, root: Any, create_graph: bool) -> None:
+        order = engine.topological_order(root)
+        leaves = [(node, node.grad) for node in order if not node._children]
+        for leaf, grad in leaves:
+            if not leaf._constant and not math.isfinite(_number(grad)):
+                text = f"the grad of {_shown(leaf)} was {_number(grad)!r} before this backward pass; set it to 0 first"
+                raise NonFiniteError(text, leaf, "backward", None)
+        original(root, create_graph)
+        found = self.first_nonfinite(order)
+        if found is not None:
+            for leaf, grad in leaves:
+                leaf.grad = grad
+            raise found
+
+    def first_nonfinite(self, order: list[Any]) -> NonFiniteError | None:
+        """Walk as backward() did: the first node whose own gradient is finite and what it hands on is not."""
+        for node in reversed(order):
+            grad, site = _number(node.grad), self.sites.get(node)
+            if not math.isfinite(grad):
+                text = f"the gradient of {_shown(node)} overflowed as its contributions were added up{_at(site)}"
+                return None if node._constant else self.error(node, "backward", text, site)
+            for i, (child, local_grad) in enumerate(zip(node._children, node._local_grads, strict=False)):
+                if not child._constant and not math.isfinite(local_grad * grad):
+                    text = (
+                        f"{node._op!r} made {local_grad * grad!r} in the backward pass{_at(site)}\n  it handed operand "
+                        f"{i} its local gradient {local_grad!r} times its own gradient {grad!r}"
+                    )
+                    return self.error(node, "backward", text, site)
+            if not node._local_grads:
+                wrong = [child for child in node._children if not math.isfinite(_number(child.grad))]
+                if wrong:
+                    text = f"the hand-written _backward of {node._op!r} made {_number(wrong[0].grad)!r}{_at(site)}"
+                    return self.error(node, "backward", text, site)
+        return None
+
+
+def _watch_backward() -> None:
+    """backward() is replaced while any block is active, in any thread; in other threads it does what it did."""
+    global _users
+    with _patching:
+        _users += 1
+        if _users == 1:
+            for cls in VALUE_TYPES:
+                _originals[cls] = cls.__dict__["backward"]
+                cls.backward = _watched(_originals[cls])  # type: ignore[attr-defined]
+
+
+def _unwatch_backward() -> None:
+    global _users
+    with _patching:
+        _users -= 1
+        if _users == 0:
+            for cls, original in _originals.items():
+                cls.backward = original
+
+
+_originals: dict[Any, Any] = {}
+
+
+def _watched(original: Any) -> Any:
+    def backward(self: Any, create_graph: bool = False) -> None:
+        detector = _active.detector
+        if detector is None:
+            original(self, create_graph)
+        else:
+            detector.backward(original, self, create_graph)
+
+    return backward
+
+
+# ---------------------------------------------------------------- words
+
+
+def _users_line() -> tuple[tuple[str, int] | None, bool]:
+    """The innermost line that is neither gradwalk's nor a library's; and whether a derivative is being recorded."""
+    frame = sys._getframe(2)
+    is_row, library = False, None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_PACKAGE):
+            if not file.startswith(_LIBRARIES) and not file.startswith("<frozen"):
+                return (file, frame.f_lineno), is_row
+            library = library or (file, frame.f_lineno)
+        elif file in _RUNS_ROWS and frame.f_code.co_name in _ROW_RUNNERS:
+            is_row = True
+        frame = frame.f_back  # type: ignore[assignment]
+    return library, is_row
+
+
+def _at(site: tuple[str, int] | None) -> str:
+    return f", at {site[0]}:{site[1]}" if site else ", in a node made before the block"
+
+
+def _shown(value: Any) -> str:
+    return repr(value.data) + (f" (node {value.label!r})" if value.label else "")
+
+
+def _number(grad: Any) -> float:
+    return float(grad.data) if is_value(grad) else float(grad)
+
+
+def _chain(node: Any) -> list[Any]:
+    """The shortest way to the node from a labelled one, or from a leaf if nothing has a label."""
+    came_from: dict[Any, Any] = {node: None}
+    queue = deque([node])
+    start = None
+    while queue:
+        here = queue.popleft()
+        if here is not node and here.label:
+            start = here
+            break
+        if start is None and not here._children and not here._constant:
+            start = here
+        for child in here._children:
+            if child not in came_from:
+                came_from[child] = here
+                queue.append(child)
+    chain = []
+    while start is not None:
+        chain.append(start)
+        start = came_from[start]
+    return chain if len(chain) <= CHAIN else [chain[0], *chain[1 - CHAIN :]]
+
+
+# ---------------------------------------------------------------- gradients by scope
+
+VANISHING, EXPLODING = 1e-6, 1e3  # of a scope's median |gradient|, of its largest
+
+
+@dataclass(frozen=True)
+class ScopeGradients:
+    """The sizes of the gradients of one scope's nodes."""
+
+    scope: str
+    nodes: int
+    smallest: float  # of those that are not 0
+    median: float
+    largest: float
+    zero: float  # share of gradients that are 0
+    nonfinite: int
+
+    @property
+    def verdict(self) -> str:
+        if self.nonfinite:
+            return "inf or nan"
+        if self.largest > EXPLODING:
+            return "exploding"
+        if self.largest == 0.0:
+            return "no gradient"
+        return "vanishing" if self.median < VANISHING else ""
+
+
+@dataclass(frozen=True)
+class GradientReport:
+    """Gradients by scope, from the inputs to the loss; it prints as a table and a plot."""
+
+    scopes: list[ScopeGradients]
+
+    def table(self) -> str:
+        lines = [("scope", "nodes", "smallest", "median", "largest", "zero", "")]
+        for s in self.scopes:
+            sizes = (f"{s.smallest:.1e}", f"{s.median:.1e}", f"{s.largest:.1e}", f"{s.zero:.0%}")
+            lines.append((s.scope, f"{s.nodes:,}", *sizes, s.verdict))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        justified = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:-1], widths[1:-1]), line[-1]] for line in lines]
+        return "\n".join("  ".join(cells).rstrip() for cells in justified)
+
+    def plot(self, width: int = 48) -> str:
+        """From the smallest to the largest |gradient| of each scope, on a logarithmic axis; ◆ is the median."""
+        sizes = [x for s in self.scopes for x in (s.smallest, s.median, s.largest) if 0.0 < x < math.inf]
+        if not sizes:
+            return "(no gradients to draw)"
+        low, high = math.floor(math.log10(min(sizes))), math.ceil(math.log10(max(sizes)))
+        high = max(high, low + 1)
+
+        def column(x: float) -> int:
+            return round((math.log10(min(max(x, 10.0**low), 10.0**high)) - low) / (high - low) * (width - 1))
+
+        name_width = max(len(s.scope) for s in self.scopes)
+        lines = []
+        for s in self.scopes:
+            cells = [" "] * width
+            if s.largest > 0.0:
+                for i in range(column(s.smallest), column(s.largest) + 1):
+                    cells[i] = "─"
+                cells[column(s.median)] = "◆"
+            lines.append(f"{s.scope.ljust(name_width)} │{''.join(cells)}│")
+        ends = f"1e{low:+03d}", f"1e{high:+03d}"
+        axis = ends[0] + ends[1].rjust(width - len(ends[0]))
+        return "\n".join([*lines, " " * (name_width + 2) + axis])
+
+    def __str__(self) -> str:
+        return f"{self.table()}\n\n{self.plot()}"
+
+
+def gradient_report(loss: Any, depth: int | None = None) -> GradientReport:
+    """The sizes of d loss / d node by scope, `depth` names deep: where gradients vanish, and where they explode.
+
+    The grad of every leaf is put back afterwards.
+
+    >>> from gradwalk.scopes import scope
+    >>> x = engine.Value(1.0)
+    >>> with scope("first"):
+    ...     h = x * 1e-9
+    >>> with scope("second"):
+    ...     out = h * 1e-3
+    >>> print(gradient_report(out).table())
+    scope   nodes  smallest   median  largest  zero
+    first       2   1.0e-12  5.0e-04  1.0e-03    0%
+    second      1   1.0e+00  1.0e+00  1.0e+00    0%
+    """
+    if not is_value(loss):
+        raise TypeError(f"gradient_report: expected a Value, got a {type(loss).__name__}")
+    order = engine.topological_order(loss)
+    kept = [(node, node.grad) for node in order if not node._children and not node._constant]
+    for leaf, _ in kept:
+        leaf.grad = 0.0
+    try:
+        loss.backward()
+        sizes = _sizes_by_scope(order, depth)
+    finally:
+        for leaf, grad in kept:
+            leaf.grad = grad
+    return GradientReport([_summary(name, found) for name, found in sizes.items()])
+
+
+def _sizes_by_scope(order: list[Any], depth: int | None) -> dict[str, list[float]]:
+    paths = {node: path_of(node) for node in order if not node._constant}
+    for node in order:  # an input that was made outside every scope belongs to the first that uses it
+        for child in node._children:
+            if not child._children and not paths.get(child, "constant"):
+                paths[child] = paths[node]
+    sizes: dict[str, list[float]] = {}
+    for node, path in paths.items():
+        sizes.setdefault("/".join(path[:depth]) or "(no scope)", []).append(abs(_number(node.grad)))
+    return sizes
+
+
+def _summary(scope: str, sizes: list[float]) -> ScopeGradients:
+    finite = [size for size in sizes if math.isfinite(size)]
+    nonzero = [size for size in finite if size]
+    return ScopeGradients(
+        scope, len(sizes), min(nonzero, default=0.0), statistics.median(finite) if finite else math.nan,
+        max(finite, default=0.0), 1.0 - len(nonzero) / len(finite) if finite else 0.0, len(sizes) - len(finite),
+    )  # fmt: skip

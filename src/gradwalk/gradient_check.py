@@ -1,0 +1,334 @@
+"""Checking derivatives by central differences: `gradcheck` says what it found, `assert_gradients` is for tests.
+
+The step is chosen for each input by trying several and extrapolating. Where the derivative and the differences
+disagree, how the differences behave as the step shrinks tells a wrong derivative from a kink, a jump and noise.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from gradwalk import engine
+from gradwalk.functional import Argnums, Function, Recording, _rows
+from gradwalk.structure import is_value
+
+OK, WRONG, KINK, NOISE, JUMP = "ok", "wrong derivative", "kink", "noise", "discontinuity"
+_GRAVITY = (OK, NOISE, KINK, JUMP, WRONG)
+
+EPS = sys.float_info.epsilon
+LEVELS = 7  # halvings of the step in one extrapolation
+GOOD = 1e-5  # relative error below which an extrapolation is trusted at once
+USABLE = 1e-2  # and above which it is not used at all
+
+Samples = Callable[[float], Sequence[float] | None]  # the outputs with one input moved by that much; None: undefined
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A derivative by central differences, and how far off it may be."""
+
+    derivative: float
+    error: float
+    size: float  # of the function itself
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One output by one input: its derivative, what the differences say, and the verdict."""
+
+    name: str
+    derivative: float
+    estimate: Estimate | None
+    verdict: str
+
+    @property
+    def relative_error(self) -> float:
+        """How far apart the two are, relative to the larger; nan where there is nothing to compare with."""
+        if self.estimate is None:
+            return math.nan
+        largest = max(abs(self.derivative), abs(self.estimate.derivative))
+        return abs(self.derivative - self.estimate.derivative) / largest if largest else 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What gradcheck found; it prints as a verdict and a table of the worst entries."""
+
+    entries: list[Entry]
+
+    @property
+    def verdict(self) -> str:
+        """The gravest verdict of all entries."""
+        return max((entry.verdict for entry in self.entries), key=_GRAVITY.index, default=OK)
+
+    def worst(self, count: int = 10) -> list[Entry]:
+        """The entries most in need of a look, the gravest and furthest off first."""
+
+        def order(entry: Entry) -> tuple[int, float]:
+            error = entry.relative_error
+            return -_GRAVITY.index(entry.verdict), -error if error == error else -math.inf
+
+        return sorted(self.entries, key=order)[:count]
+
+    def __bool__(self) -> bool:
+        return self.verdict == OK
+
+    def __str__(self) -> str:
+        lines = [("entry", "derivative", "differences", "relative error", "verdict")]
+        for entry in self.worst():
+            estimate = entry.estimate
+            differences = "undefined" if estimate is None else f"{estimate.derivative:.10g} ± {estimate.error:.0e}"
+            derivative, error = f"{entry.derivative:.10g}", f"{entry.relative_error:.1e}"
+            lines.append((entry.name, derivative, differences, error, entry.verdict))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        ]
+        wrong = sum(entry.verdict != OK for entry in self.entries)
+        head = (
+            f"{self.verdict}: {wrong} of {len(self.entries)} entries" if wrong else f"ok: {len(self.entries)} entries"
+        )
+        return "\n".join([head, *table])
+
+
+def gradcheck(f: Function, *args: Any, argnums: Argnums = 0, tolerance: float = 1e-6, **kwargs: Any) -> Report:
+    """Compare the derivative of f at these arguments with central differences, entry by entry.
+
+    >>> print(gradcheck(lambda x: abs(x[0]) * x[1], [0.0, 3.0]).verdict)
+    kink
+    """
+    given = tuple(_without_values(arg) for arg in args), {name: _without_values(arg) for name, arg in kwargs.items()}
+    run = Recording("gradcheck", f, *given, argnums)
+    outputs_part = run.all_outputs()
+    rows = _rows(run, "reverse")
+    outputs = _names(outputs_part.names("f"), len(run.outputs))
+    names = list(run.part.names("x"))
+    point = [leaf.data for leaf in run.inputs]
+    entries = []
+    for j, name in enumerate(names):
+        entries += check_input(
+            _moved(f, *given, argnums, point, j), point[j], [row[j] for row in rows], tolerance,
+            [name if output == "f" else f"{output} by {name}" for output in outputs],
+        )  # fmt: skip
+    return Report(entries)
+
+
+def assert_gradients(f: Function, *args: Any, allow: Sequence[str] = (), **options: Any) -> None:
+    """Fail, with gradcheck's table, unless the derivative of f is right; `allow` names verdicts to accept.
+
+    >>> assert_gradients(lambda x: x**3, 2.0)
+    """
+    __tracebackhide__ = True
+    report = gradcheck(f, *args, **options)
+    if any(entry.verdict not in (OK, *allow) for entry in report.entries):
+        raise AssertionError(f"gradients: {report}")
+
+
+def _without_values(arg: Any) -> Any:
+    return arg.data if is_value(arg) else arg
+
+
+def _names(names: Any, count: int) -> list[str]:
+    listed = list(names)
+    assert len(listed) == count
+    return listed
+
+
+def _moved(f: Function, args: Any, kwargs: Any, argnums: Argnums, point: list[float], j: int) -> Samples:
+    """f's outputs as plain numbers, as a function of how far input j is moved."""
+
+    def samples(step: float) -> list[float] | None:
+        run = _Replay(f, args, kwargs, argnums, [x + step if i == j else x for i, x in enumerate(point)])
+        return run.numbers
+
+    return samples
+
+
+class _Replay(Recording):
+    """Another run of the same function, at another point."""
+
+    def __init__(self, f: Function, args: Any, kwargs: Any, argnums: Argnums, point: list[float]) -> None:
+        self._point = point
+        self.numbers: list[float] | None = None
+        try:
+            super().__init__("gradcheck", f, args, kwargs, argnums)
+            self.all_outputs()
+        except (ArithmeticError, ValueError):  # outside the domain
+            return
+        self.numbers = [float(output.data) if is_value(output) else float(output) for output in self.outputs]
+        if not all(map(math.isfinite, self.numbers)):
+            self.numbers = None
+
+    def _leaves(self, numbers: list[Any]) -> list[Any]:
+        return [engine.Value(number) for number in self._point]
+
+
+# ---------------------------------------------------------------- one input
+
+
+def check_input(
+    samples: Samples, x: float, derivatives: Sequence[float], tolerance: float, names: Sequence[str]
+) -> list[Entry]:
+    """Every output by one input, which is x."""
+    remembered: dict[float, Sequence[float] | None] = {}
+
+    def sampled(step: float) -> Sequence[float] | None:
+        if step not in remembered:
+            remembered[step] = samples(step)
+        return remembered[step]
+
+    return [
+        _check_entry(_picked(sampled, i), x, derivative, tolerance, name)
+        for i, (derivative, name) in enumerate(zip(derivatives, names, strict=True))
+    ]
+
+
+def _picked(samples: Samples, i: int) -> Callable[[float], float | None]:
+    def sample(step: float) -> float | None:
+        outputs = samples(step)
+        return None if outputs is None else outputs[i]
+
+    return sample
+
+
+def _check_entry(f: Callable[[float], float | None], x: float, derivative: float, tolerance: float, name: str) -> Entry:
+    best: Estimate | None = None
+    noise = _noise(f, x)
+    for first_step in _first_steps(x):
+        estimate = extrapolated(f, x, first_step, noise)
+        if estimate is None:
+            continue
+        if best is None or estimate.error < best.error:
+            best = estimate
+        if _agree(derivative, estimate, tolerance, GOOD):
+            verdict = KINK if _looks_bent(f, x) and _singularity(f, x) == KINK else OK
+            return Entry(name, derivative, estimate, verdict)
+    singularity = _singularity(f, x)
+    if singularity is not None:
+        return Entry(name, derivative, best, singularity)
+    if best is None:
+        return Entry(name, derivative, None, NOISE)
+    if _agree(derivative, best, tolerance, USABLE):
+        return Entry(name, derivative, best, OK)
+    usable = best.error <= USABLE * max(abs(derivative), abs(best.derivative))
+    return Entry(name, derivative, best, WRONG if usable or not math.isfinite(derivative) else NOISE)
+
+
+def _first_steps(x: float) -> list[float]:
+    """Large steps lose least to rounding; small ones see past a kink nearby, or a scale that is small itself."""
+    size = max(abs(x), 1.0)
+    steps = [0.1 * size, 1e-2 * size, 1e-3 * size, 1e-5 * size]
+    if 0.0 < abs(x) < 0.1:
+        steps += [0.1 * abs(x), 1e-3 * abs(x)]
+    return steps
+
+
+def _agree(derivative: float, estimate: Estimate, tolerance: float, trusted: float) -> bool:
+    if not math.isfinite(derivative):
+        return False
+    largest = max(abs(derivative), abs(estimate.derivative))
+    apart = abs(derivative - estimate.derivative)
+    if estimate.error <= trusted * largest:
+        return apart <= tolerance * largest + 4.0 * estimate.error
+    # a derivative of 0 has no digits to compare: both are 0 as far as the differences can tell
+    return largest <= 4.0 * estimate.error and estimate.error <= 1e-9 * max(estimate.size, 1.0)
+
+
+def _noise(f: Callable[[float], float | None], x: float) -> float:
+    """How much f jitters over a distance at which a smooth function is a straight line: its third differences there."""
+    for spacing in (1e-7 * max(abs(x), 1.0), 1e-7 * abs(x)):
+        row = [f(k * spacing) for k in range(-3, 4)]
+        numbers = [number for number in row if number is not None]
+        if len(numbers) == len(row) and spacing > 0.0:
+            for _ in range(3):
+                numbers = [after - before for before, after in pairwise(numbers)]
+            return max(map(abs, numbers)) / math.sqrt(20.0)  # the differences of pure noise are that much larger
+    return 0.0
+
+
+def extrapolated(
+    f: Callable[[float], float | None], x: float, first_step: float, noise: float = 0.0
+) -> Estimate | None:
+    """Central differences with the step halved again and again, extrapolated to step 0 (Ridders' way).
+
+    >>> estimate = extrapolated(lambda step: math.sin(1.0 + step), 1.0, 0.1)
+    >>> abs(estimate.derivative - math.cos(1.0)) < 1e-11
+    True
+    """
+    previous: list[float] = []
+    best: Estimate | None = None
+    for level in range(LEVELS):
+        step = first_step / 2.0**level
+        step = (x + step) - x  # a step that floats can take exactly
+        above, below = f(step), f(-step)
+        if above is None or below is None or step == 0.0:
+            previous = []
+            continue
+        size = max(abs(above), abs(below))
+        rounding = (4.0 * noise + 2.0 * EPS * size) / step
+        row = [(above - below) / (2.0 * step)]
+        for k, coarser in enumerate(previous):
+            factor = 4.0 ** (k + 1)
+            row.append((factor * row[k] - coarser) / (factor - 1.0))
+            error = max(abs(row[k + 1] - row[k]), abs(row[k + 1] - coarser)) + rounding
+            if best is None or error <= best.error:
+                best = Estimate(row[k + 1], error, size)
+        previous = row
+    return best
+
+
+# ---------------------------------------------------------------- what the differences look like close by
+
+
+def _looks_bent(f: Callable[[float], float | None], x: float) -> bool:
+    """Whether the slopes to both sides of x differ at a small step: a reason to look closer."""
+    slopes = _one_sided(f, x, 1e-5 * max(abs(x), 1.0))
+    if slopes is None:
+        return False
+    right, left, rounding = slopes
+    return abs(right - left) > 1e-2 * max(abs(right), abs(left)) + 100.0 * rounding
+
+
+def _one_sided(f: Callable[[float], float | None], x: float, step: float) -> tuple[float, float, float] | None:
+    """The slope to the right, the slope to the left, and how much of them rounding may be."""
+    step = (x + step) - x
+    here, above, below = f(0.0), f(step), f(-step)
+    if here is None or above is None or below is None:
+        return None
+    rounding = 4.0 * EPS * max(abs(here), abs(above), abs(below)) / step
+    return (above - here) / step, (here - below) / step, rounding
+
+
+def _singularity(f: Callable[[float], float | None], x: float) -> str | None:
+    """`discontinuity` or `kink` if there is one at x, as far as steps down to 1e-7 can tell."""
+    size = max(abs(x), 1.0)
+    steps = [size * 10.0**-k for k in (4, 5, 6, 7)]
+    if f(0.0) is None:
+        return None
+    if any((f(step) is None) != (f(-step) is None) for step in steps):
+        return KINK  # the edge of the domain: there is only one side
+    slopes = [_one_sided(f, x, step) for step in steps]
+    seen = [(slope, step) for slope, step in zip(slopes, steps, strict=True) if slope is not None]
+    if len(seen) < len(steps):
+        return None
+    for side in (0, 1):
+        jumps = [slope[side] * step for slope, step in seen]
+        noise = max(slope[2] * step for slope, step in seen)
+        # a jump is as high however close one looks; what is smooth would be 10 times lower at each step
+        if min(map(abs, jumps)) > 1e3 * noise and max(jumps) - min(jumps) < 0.05 * max(map(abs, jumps)):
+            return JUMP
+    sides = [slope[side] for slope, _ in seen for side in (0, 1)]
+    steepness = [min(abs(slope[0]), abs(slope[1])) for slope, _ in seen]
+    if (min(sides) > 0.0 or max(sides) < 0.0) and all(2.0 < b / a < 8.0 for a, b in pairwise(steepness)):
+        return KINK  # a vertical tangent: steeper the closer one looks, but less so than a jump, or than noise
+    bends = [(slope[0] - slope[1], slope[2]) for slope, _ in seen]
+    clear = [bend for bend, rounding in bends if abs(bend) > 50.0 * rounding]
+    # a kink is as sharp however close one looks; a smooth curve straightens
+    sharp = len(clear) >= 3 and max(clear) - min(clear) < 0.2 * max(map(abs, clear))
+    slope = max(max(abs(s[0]), abs(s[1])) for s, _ in seen)
+    return KINK if sharp and min(map(abs, clear)) > 1e-6 * slope else None

@@ -1,0 +1,399 @@
+"""The standard math module on Values and on floats alike: `import gradwalk.math as math` is the whole port.
+
+On plain numbers a function gives what the standard one gives (a few only to the last bits) and raises what it raises;
+on a Value it records. What has no derivative (`factorial`) says so; `isnan` and the like answer about the number.
+"""
+
+from __future__ import annotations
+
+import math as _standard
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from math import comb, e, factorial, gcd, inf, isqrt, lcm, nan, nextafter, perm, pi, tau, ulp
+from typing import Any, NoReturn
+
+from gradwalk import composites
+from gradwalk.errors import RangeError
+from gradwalk.functions import abs as fabs
+from gradwalk.functions import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cbrt,
+    copysign,
+    cos,
+    cosh,
+    erf,
+    erfc,
+    exp,
+    expm1,
+    fmod,
+    lgamma,
+    log1p,
+    log2,
+    log10,
+    pow,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+)
+from gradwalk.functions import hypot as _hypot_of_two
+from gradwalk.functions import log as _log
+from gradwalk.structure import is_value
+
+__all__ = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "comb",
+    "copysign",
+    "cos",
+    "cosh",
+    "degrees",
+    "dist",
+    "e",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "fabs",
+    "factorial",
+    "floor",
+    "fma",
+    "fmod",
+    "frexp",
+    "fsum",
+    "gamma",
+    "gcd",
+    "hypot",
+    "inf",
+    "isclose",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "isqrt",
+    "lcm",
+    "ldexp",
+    "lgamma",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "modf",
+    "nan",
+    "nextafter",
+    "perm",
+    "pi",
+    "pow",
+    "prod",
+    "radians",
+    "remainder",
+    "sin",
+    "sinh",
+    "sqrt",
+    "sumprod",
+    "tan",
+    "tanh",
+    "tau",
+    "trunc",
+    "ulp",
+]  # fmt: skip
+
+
+# ---------------------------------------------------------------- powers and logarithms
+
+
+def log(x: Any, base: Any = None) -> Any:
+    """The logarithm, natural or to a base, which may be a Value too.
+
+    >>> log(8.0, 2.0)
+    3.0
+    """
+    return _log(x) if base is None else _log(x) / _log(base)
+
+
+def exp2(x: Any) -> Any:
+    """2 to the power x.
+
+    >>> exp2(3.0)
+    8.0
+    """
+    return pow(2.0, x)
+
+
+def gamma(x: Any) -> Any:
+    """The gamma function: the factorial of x - 1 for any x.
+
+    >>> gamma(5.0)
+    24.0
+    """
+    if not is_value(x):
+        return _standard.gamma(x)
+    logarithm = lgamma(x)
+    try:
+        number = _standard.gamma(x.data)
+    except OverflowError:
+        raise RangeError(f"gamma: the result overflows, got {x.data!r}; scale the input down") from None
+    # exp(0) times the number: the number itself, and the logarithm's derivatives
+    return (logarithm - logarithm.data).exp() * number
+
+
+# ---------------------------------------------------------------- many numbers
+
+
+def hypot(*xs: Any) -> Any:
+    """The length of a vector, given by its coordinates.
+
+    >>> hypot(2.0, 3.0, 6.0)
+    7.0
+    """
+    if len(xs) == 2:
+        return _hypot_of_two(*xs)
+    return composites.norm(xs) if xs else 0.0
+
+
+def dist(p: Sequence[Any], q: Sequence[Any]) -> Any:
+    """The distance between two points.
+
+    >>> dist([1.0, 1.0], [4.0, 5.0])
+    5.0
+    """
+    if len(p) != len(q):
+        raise ValueError(f"dist: expected two points with as many coordinates, got {len(p)} and {len(q)}")
+    return hypot(*(a - b for a, b in zip(p, q, strict=True)))
+
+
+def prod(xs: Iterable[Any], *, start: Any = 1) -> Any:
+    """The product.
+
+    >>> prod([2.0, 3.0, 4.0])
+    24.0
+    """
+    for x in xs:
+        start = start * x
+    return start
+
+
+def fsum(xs: Iterable[Any]) -> Any:
+    """The sum, without the rounding errors of adding one by one.
+
+    >>> fsum([1e16, 1.0, -1e16])
+    1.0
+    """
+    terms = list(xs)
+    if not any(map(is_value, terms)):
+        return _standard.fsum(terms)
+    return _corrected(composites.sum(terms), _standard.fsum(map(_number, terms)))
+
+
+def sumprod(p: Iterable[Any], q: Iterable[Any]) -> Any:
+    """The sum of products.
+
+    >>> sumprod([1.0, 2.0], [3.0, 4.0])
+    11.0
+    """
+    left, right = list(p), list(q)
+    return composites.dot(left, right) if left or right else 0
+
+
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """x * y + z: rounded once for floats, twice for Values.
+
+    >>> fma(2.0, 3.0, 4.0)
+    10.0
+    """
+    if any(map(is_value, (x, y, z))) or not all(map(_standard.isfinite, (x, y, z))):
+        return x * y + z
+    return float(Fraction(x) * Fraction(y) + Fraction(z))
+
+
+# ---------------------------------------------------------------- angles
+
+
+def degrees(x: Any) -> Any:
+    """Radians in degrees.
+
+    >>> degrees(pi)
+    180.0
+    """
+    return x * (180.0 / pi)
+
+
+def radians(x: Any) -> Any:
+    """Degrees in radians.
+
+    >>> radians(180.0) == pi
+    True
+    """
+    return x * (pi / 180.0)
+
+
+# ---------------------------------------------------------------- parts of a number
+
+
+def floor(x: Any) -> Any:
+    """Rounded down: an int for a number, a Value without gradient for a Value.
+
+    >>> floor(2.5)
+    2
+    """
+    return _standard.floor(x)
+
+
+def ceil(x: Any) -> Any:
+    """Rounded up: an int for a number, a Value without gradient for a Value.
+
+    >>> ceil(2.5)
+    3
+    """
+    return _standard.ceil(x)
+
+
+def trunc(x: Any) -> Any:
+    """Rounded towards 0: an int for a number, a Value without gradient for a Value.
+
+    >>> trunc(-2.5)
+    -2
+    """
+    if not is_value(x):
+        return _standard.trunc(x)
+    return x.ceil() if x < 0.0 else x.floor()
+
+
+def modf(x: Any) -> tuple[Any, Any]:
+    """The part behind the point and the part before it.
+
+    >>> modf(2.5)
+    (0.5, 2.0)
+    """
+    if not is_value(x):
+        return _standard.modf(x)
+    whole = trunc(x)
+    return x - whole, whole
+
+
+def frexp(x: Any) -> tuple[Any, int]:
+    """A mantissa between 1/2 and 1, and the power of 2 it is multiplied by.
+
+    >>> frexp(10.0)
+    (0.625, 4)
+    """
+    exponent = _standard.frexp(_number(x))[1]
+    return (ldexp(x, -exponent), exponent) if is_value(x) else _standard.frexp(x)
+
+
+def ldexp(x: Any, i: int) -> Any:
+    """x times 2 to the power i.
+
+    >>> ldexp(0.625, 4)
+    10.0
+    """
+    if not is_value(x):
+        return _standard.ldexp(x, i)
+    half = i // 2  # in two steps: 2.0**i alone may be out of range where the result is not
+    return x * 2.0**half * 2.0 ** (i - half)
+
+
+def remainder(x: Any, y: Any) -> Any:
+    """x minus the nearest whole multiple of y.
+
+    >>> remainder(7.0, 4.0)
+    -1.0
+    """
+    if not is_value(x) and not is_value(y):
+        return _standard.remainder(x, y)
+    exact = _standard.remainder(_number(x), _number(y))
+    multiple = float(round((_number(x) - exact) / _number(y)))
+    return _corrected(x - multiple * y, exact)
+
+
+# ---------------------------------------------------------------- questions
+
+
+def isnan(x: Any) -> bool:
+    """Whether this is not a number.
+
+    >>> isnan(nan)
+    True
+    """
+    return not x >= x
+
+
+def isinf(x: Any) -> bool:
+    """Whether this is infinite.
+
+    >>> isinf(-inf)
+    True
+    """
+    return bool(x >= inf) or bool(x <= -inf)
+
+
+def isfinite(x: Any) -> bool:
+    """Whether this is neither infinite nor nan.
+
+    >>> isfinite(1.0)
+    True
+    """
+    return bool(x < inf) and bool(x > -inf)
+
+
+def isclose(a: Any, b: Any, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> bool:
+    """Whether two numbers are the same up to a tolerance.
+
+    >>> isclose(1.0, 1.0 + 1e-12)
+    True
+    """
+    return _standard.isclose(_number(a), _number(b), rel_tol=rel_tol, abs_tol=abs_tol)
+
+
+# ---------------------------------------------------------------- what has no derivative
+
+
+def _of_plain_numbers(function: Callable[..., Any], advice: str) -> Callable[..., Any]:
+    """The standard function, with one clear sentence for a Value."""
+
+    def checked(*numbers: Any, **named: Any) -> Any:
+        if any(map(is_value, numbers)):
+            _refuse(function.__name__, advice)
+        return function(*numbers, **named)
+
+    checked.__name__ = checked.__qualname__ = function.__name__
+    checked.__doc__ = function.__doc__
+    return checked
+
+
+def _refuse(name: str, advice: str) -> NoReturn:
+    raise TypeError(f"{name}: expected plain numbers, got a Value, and it has no derivative; {advice}")
+
+
+factorial = _of_plain_numbers(factorial, "use gamma(x + 1)")
+comb = _of_plain_numbers(comb, "use lgamma for its logarithm, or .data for the number")
+perm = _of_plain_numbers(perm, "use lgamma for its logarithm, or .data for the number")
+gcd = _of_plain_numbers(gcd, "use .data for the number")
+lcm = _of_plain_numbers(lcm, "use .data for the number")
+isqrt = _of_plain_numbers(isqrt, "use sqrt(x)")
+nextafter = _of_plain_numbers(nextafter, "use .data for the number")
+ulp = _of_plain_numbers(ulp, "use .data for the number")
+
+
+def _number(x: Any) -> Any:
+    return x.data if is_value(x) else x
+
+
+def _corrected(value: Any, number: float) -> Any:
+    """The Value with rounding errors taken out of its data; its derivative is as it was."""
+    error = number - value.data
+    return value + error if error and _standard.isfinite(error) else value

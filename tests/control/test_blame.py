@@ -1,0 +1,170 @@
+"""detect_nonfinite: the right line of each planted program; gradient_report: vanishing and exploding by scope."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import pytest
+from nonfinite_programs import BACKWARD, FORWARD, run
+
+import gradwalk
+from gradwalk import Value, scope
+from gradwalk.blame import NonFiniteError, detect_nonfinite, gradient_report
+from gradwalk.functional import grad, hessian
+
+# where the marked line is not the one to blame, or there is none
+LINES: dict[str, int | None] = {
+    "sqrt behind a branch": 2, "long overflow": 3, "hand-written": None, "local gradient nan": None,
+}  # fmt: skip
+
+
+def marked(source: str) -> int | None:
+    return next((i for i, line in enumerate(source.splitlines(), 1) if line.endswith("# here")), None)
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_forward(name: str) -> None:
+    """The line that first makes an inf or nan is named, in the user's own file."""
+    with pytest.raises(NonFiniteError) as caught:
+        run(FORWARD[name], detect_nonfinite(), "users_program.py", gradwalk.ieee())
+    error = caught.value
+    assert (error.phase, error.file, error.line) == ("forward", "users_program.py", marked(FORWARD[name])), str(error)
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_backward(name: str) -> None:
+    """The line of the operation whose gradient first becomes inf or nan is named, not that of backward()."""
+    with pytest.raises(NonFiniteError) as caught:
+        run(BACKWARD[name], detect_nonfinite(), "users_program.py", gradwalk.ieee())
+    error = caught.value
+    line = LINES[name] if name in LINES else marked(BACKWARD[name])
+    assert (error.phase, error.line) == ("backward", line), str(error)
+
+
+def test_there_are_fifty_programs() -> None:
+    """The bar counts them."""
+    assert len(FORWARD) + len(BACKWARD) == 50
+
+
+def test_the_message_has_operands_and_the_chain() -> None:
+    """Operation, place, operands with their labels, and the way from the nearest labelled node."""
+    a = Value(1e150, label="a")
+
+    def program() -> None:
+        b = a + 1.0
+        c = b * 1e100
+        c * c
+
+    with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
+        program()
+    first, operands, chain = str(caught.value).splitlines()
+    assert first.startswith("'*' made inf in the forward pass, at ")
+    assert first.split(":")[-1] == str(caught.value.line)
+    assert operands == "  from 1e+250 and 1e+250"
+    assert chain.startswith("  the chain: 'a' = 1e+150 → '+' (line ")
+    assert chain.endswith(" = inf")
+
+
+def test_the_backward_message_says_what_was_multiplied(engine: Any) -> None:
+    """The local gradient, the node's own gradient, and what became of them; the leaves keep their grad."""
+    x = engine.Value(0.0, label="x")
+    x.grad = 7.0
+    text = r"(?s)'sqrt' made nan.*local gradient inf times its own gradient 0\.0"
+    with pytest.raises(NonFiniteError, match=text), detect_nonfinite():
+        (x.sqrt() * 0.0).backward()
+    assert x.grad == 7.0
+
+
+def test_a_grad_that_was_bad_before(engine: Any) -> None:
+    """A leaf that comes with nan in its grad is named as such."""
+    x = engine.Value(1.0, label="x")
+    x.grad = math.nan
+    text = r"the grad of 1\.0 \(node 'x'\) was nan before this backward pass"
+    with pytest.raises(NonFiniteError, match=text), detect_nonfinite():
+        (x * 2.0).backward()
+
+
+def test_finite_programs_run_as_before(engine: Any) -> None:
+    """Nothing changes inside the block, nor after it."""
+    backward = engine.Value.backward
+    x = engine.Value(3.0)
+    with detect_nonfinite():
+        (x * x).backward()
+        with gradwalk.ieee():
+            assert (engine.Value(-math.inf).exp()).data == 0.0
+    assert x.grad == 6.0
+    assert engine.Value.backward is backward
+    assert (x * 1e308 * 10.0).data == math.inf
+
+
+def test_nodes_from_before_the_block(engine: Any) -> None:
+    """They have no line, and the message says so."""
+    y = engine.Value(0.0).sqrt()
+    with pytest.raises(NonFiniteError, match="in a node made before the block"), detect_nonfinite():
+        y.backward()
+
+
+def test_second_derivatives_do_not_trip_it() -> None:
+    """Branches of a row that are not taken may be inf while derivatives are recorded."""
+    with detect_nonfinite():
+        assert hessian(lambda x: x**2)(0.0) == 2.0
+        assert grad(grad(lambda x: x**3))(0.0) == 0.0
+
+
+def test_functions_are_watched_too() -> None:
+    """grad() inside the block raises for what backward() would."""
+    with pytest.raises(NonFiniteError, match="'sqrt' made inf in the backward pass"), detect_nonfinite():
+        grad(lambda x: x.sqrt())(0.0)
+
+
+def test_other_threads_are_left_alone() -> None:
+    """A block in one thread does not watch another."""
+    outcomes: list[float] = []
+
+    def other() -> None:
+        x = Value(0.0)
+        x.sqrt().backward()
+        outcomes.append(x.grad)
+
+    with detect_nonfinite():
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert outcomes == [math.inf]
+
+
+def test_gradient_report_names_what_vanishes_and_explodes() -> None:
+    """One row per scope, from the inputs to the loss, with its verdict; leaves keep their grad."""
+    x = Value(0.5)
+    x.grad = 3.0
+    with scope("early"):
+        h = x * 1e-3
+    with scope("squash"):
+        for _ in range(4):
+            h = h * 1e-3
+    with scope("dead"):
+        d = (h - 1.0).relu()
+    with scope("late"):
+        out = h * 1e5 + d * 1.0
+        out = out * 1.0
+    report = gradient_report(out)
+    assert [(s.scope, s.verdict) for s in report.scopes] == [
+        ("early", "vanishing"), ("squash", "exploding"), ("late", ""), ("dead", ""),
+    ]  # fmt: skip
+    assert x.grad == 3.0
+    assert report.table().splitlines()[0].split() == ["scope", "nodes", "smallest", "median", "largest", "zero"]
+    assert len(report.plot().splitlines()) == len(report.scopes) + 1
+    assert "◆" in report.plot()
+
+
+def test_gradient_report_depth_and_bad_input() -> None:
+    """Scopes fold up to the depth given; a plain number is refused."""
+    x = Value(2.0)
+    with scope("a"), scope("b"):
+        y = x * x
+    assert [s.scope for s in gradient_report(y).scopes] == ["a/b"]
+    assert [s.scope for s in gradient_report(y, depth=1).scopes] == ["a"]
+    with pytest.raises(TypeError, match="gradient_report: expected a Value, got a float"):
+        gradient_report(2.0)

@@ -1,0 +1,330 @@
+"""grad, value_and_grad, jacobian, hessian, hvp, jvp, vjp: structures, nesting, purity and bad input."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import gradwalk
+import gradwalk.engine
+from gradwalk import Value
+from gradwalk.control import no_grad
+from gradwalk.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    weights: list[float]
+    bias: float
+    name: str = "m"
+    total: float = dataclasses.field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", sum(self.weights) + self.bias)
+
+
+@pytest.fixture(params=("reference", "native"))
+def on_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The engine whose Values stand in for plain numbers."""
+    monkeypatch.setattr(gradwalk.engine, "Value", gradwalk.engine.load(request.param).Value)
+    return str(request.param)
+
+
+# ---------------------------------------------------------------- structures
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "expected"),
+    [
+        (lambda x: x * x, 3.0, 6.0),
+        (lambda x: x * x, 3, 6.0),
+        (lambda x: x * x, np.float32(3.0), 6.0),
+        (lambda x: x[0] * x[1], [3.0, 4.0], [4.0, 3.0]),
+        (lambda x: x[0] * x[1], (3.0, 4), (4.0, 3.0)),
+        (lambda x: x["a"] * x["b"][1], {"a": 3.0, "b": [1.0, 4.0]}, {"a": 4.0, "b": [0.0, 3.0]}),
+        (lambda p: p.x * p.y, Point(3.0, 4.0), Point(4.0, 3.0)),
+        (lambda x: x["a"] ** 2, collections.OrderedDict(a=3.0), collections.OrderedDict(a=6.0)),
+        (lambda x: x[0] * len(x[1]), [3.0, "abc", None, True], [3.0, "abc", None, True]),
+        (lambda x: x[0][0][0] * 5.0, [[[2.0]], []], [[[5.0]], []]),
+    ],
+)
+def test_the_gradient_has_the_argument_structure(on_engine: str, f: Any, x: Any, expected: Any) -> None:
+    """Numbers are replaced by derivatives; what is no number stays; on both engines."""
+    found = grad(f)(x)
+    assert (type(found), found) == (type(expected), expected)
+
+
+def test_dataclass() -> None:
+    """Derived fields follow the Values; the gradient is of the same class, without them."""
+    slope = grad(lambda m: m.total * m.weights[0])(Model([2.0, 3.0], 1.0))
+    assert isinstance(slope, Model)
+    assert (slope.weights, slope.bias, slope.name, slope.total) == ([8.0, 2.0], 2.0, "m", None)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (2, 1, 2), (0,)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_arrays(shape: tuple[int, ...], dtype: Any) -> None:
+    """An array of any shape and number type in, a float and a float64 array of that shape out."""
+    x = np.arange(1, 1 + math.prod(shape)).astype(dtype).reshape(shape)
+    value, slope = value_and_grad(lambda x: np.sum(x * x))(x)
+    assert type(value) is float
+    assert (type(slope), slope.dtype, slope.shape) == (np.ndarray, np.float64, shape)
+    assert np.array_equal(slope, 2.0 * x)
+
+
+def test_arguments_by_position_and_name() -> None:
+    """One gives a gradient, several give a tuple; keywords and positions both reach an argument."""
+
+    def f(a: Any, b: Any, *, c: Any = 2.0) -> Any:
+        return a * b * c
+
+    assert grad(f)(3.0, 5.0) == 10.0
+    assert grad(f, argnums=1)(3.0, 5.0) == 6.0
+    assert grad(f, argnums=-1)(3.0, 5.0) == 6.0
+    assert grad(f, argnums="b")(3.0, 5.0) == grad(f, argnums="b")(3.0, b=5.0) == grad(f, argnums=1)(3.0, b=5.0) == 6.0
+    assert grad(f, argnums=("c", 0))(3.0, 5.0, c=7.0) == (15.0, 35.0)
+    assert grad(f, argnums=[0])(3.0, 5.0) == (10.0,)
+    assert value_and_grad(f, argnums="a")(3.0, 5.0) == (30.0, 10.0)
+
+
+def test_jacobian_structures() -> None:
+    """The result's structure outside, the argument's inside; arrays against arrays are one array."""
+
+    def f(x: Any) -> Any:
+        return {"s": x["a"][0] * x["b"], "v": np.array([x["b"], x["a"][1]])}
+
+    found = jacobian(f)({"a": np.array([2.0, 3.0]), "b": 5.0})
+    assert np.array_equal(found["s"]["a"], [5.0, 0.0])
+    assert found["s"]["b"] == 2.0
+    assert np.array_equal(found["v"]["a"], [[0.0, 0.0], [0.0, 1.0]])
+    assert np.array_equal(found["v"]["b"], [1.0, 0.0])
+    square = jacobian(lambda x: np.outer(x, x))(np.array([2.0, 3.0]))
+    assert square.shape == (2, 2, 2)
+    assert jacobian(lambda x: [x, 2.0, x * x])(3.0) == [1.0, 0.0, 6.0]
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 5])
+@pytest.mark.parametrize("outputs", [1, 3, 300])
+def test_forward_and_reverse_agree(on_engine: str, inputs: int, outputs: int) -> None:
+    """Whichever way is taken, the numbers are the same up to rounding."""
+
+    def f(x: Any) -> list[Any]:
+        return [(x[i % inputs] * (i + 1.0)).sin() * x[-1] for i in range(outputs)]
+
+    x = [0.3 * (i + 1.0) for i in range(inputs)]
+    forward, reverse, either = (jacobian(f, mode=mode)(x) for mode in ("forward", "reverse", None))
+    assert np.allclose(forward, reverse, rtol=1e-14, atol=1e-15)
+    assert np.allclose(either, reverse, rtol=1e-14, atol=1e-15)
+
+
+# ---------------------------------------------------------------- orders
+
+
+def test_nested_grad_gives_higher_orders(on_engine: str) -> None:
+    """Up to the fifth derivative of exp(2x)."""
+    f = derivative = lambda x: (2.0 * x).exp()
+    for order in range(1, 6):
+        derivative = grad(derivative)
+        assert derivative(0.5) == pytest.approx(2.0**order * math.e, rel=1e-14)
+    assert f is not derivative
+
+
+def test_an_inner_variable_is_not_confused_with_an_outer_one() -> None:
+    """d/dx of x · d/dy (x + y) at y = x is 1, not 2; a closed-over outer variable stays a variable."""
+    assert grad(lambda x: x * grad(lambda y: x + y)(x))(2.0) == 1.0
+    assert grad(lambda x: grad(lambda y: x * y * y)(3.0))(2.0) == 6.0
+    assert grad(lambda x: grad(lambda y: y * y)(3.0) * x)(2.0) == 6.0
+    assert grad(lambda x: grad(lambda y: grad(lambda z: x * y * z * z)(y))(x))(2.0) == 16.0
+
+
+def test_an_inner_derivative_that_depends_on_nothing_outside_is_a_number() -> None:
+    """So that it can be used as one."""
+    seen = []
+    grad(lambda x: x * (seen.append(grad(lambda y: y * y)(3.0)) or seen[-1]))(2.0)
+    assert seen == [6.0]
+    assert type(seen[0]) is float
+
+
+def test_values_in_values_out(engine: Any) -> None:
+    """Given a Value, the derivative is a Value that can be differentiated by it."""
+    x = engine.Value(3.0)
+    value, slope = value_and_grad(lambda x: x**3)(x)
+    slope.backward()
+    assert (value.data, slope.data, x.grad) == (27.0, 27.0, 18.0)
+    y = engine.Value(2.0)
+    jvp(lambda x: x**3)(y, 1.0).backward()
+    assert y.grad == 12.0
+
+
+def test_hessian_and_products() -> None:
+    """hessian, hvp, jvp and vjp are the same matrix, whole or multiplied."""
+
+    def f(x: Any) -> Any:
+        return (x[0] * x[1]).sin() + x[1] ** 3 * x[2].exp()
+
+    x, p = np.array([0.4, 1.3, -0.7]), np.array([1.0, -2.0, 0.5])
+    matrix = hessian(f)(x)
+    assert np.array_equal(matrix.shape, (3, 3))
+    assert np.allclose(matrix, matrix.T, rtol=1e-14)
+    assert np.allclose(hvp(f)(x, p), matrix @ p, rtol=1e-13)
+    assert np.allclose(hvp(f).at(x)(p), matrix @ p, rtol=1e-13)
+    assert np.allclose(jvp(grad(f))(x, p), matrix @ p, rtol=1e-13)
+    assert np.allclose(vjp(grad(f))(x, p), p @ matrix, rtol=1e-13)
+    assert jvp(f)(x, p) == pytest.approx(grad(f)(x) @ p, rel=1e-14)
+    both = hessian(lambda a, b: a * b * b, argnums=(0, 1))(2.0, 3.0)
+    assert both == ((0.0, 6.0), (6.0, 4.0))
+
+
+def test_products_pass_more_arguments_on() -> None:
+    """As SciPy calls hessp(x, p, *args)."""
+    assert hvp(lambda x, a: a * x**2)(3.0, 1.0, 5.0) == 10.0
+
+
+# ---------------------------------------------------------------- leaving no trace
+
+
+def test_closed_over_values_keep_their_grad(on_engine: str) -> None:
+    """A derivative by an argument does not touch the parameters that the function closes over."""
+    w = gradwalk.engine.Value(3.0)
+    w.grad = 7.0
+    assert grad(lambda x: w * x * x)(2.0) == 12.0
+    assert jacobian(lambda x: [w * x, w])(2.0) == [3.0, 0.0]
+    assert w.grad == 7.0
+
+
+def test_inside_no_grad(on_engine: str) -> None:
+    """A derivative that is asked for is computed."""
+    with no_grad():
+        assert grad(lambda x: x * x)(3.0) == 6.0
+        assert hessian(lambda x: x**3)(2.0) == 12.0
+
+
+def test_an_error_in_the_function_passes_through() -> None:
+    """And the next call is as if nothing had happened."""
+    with pytest.raises(ZeroDivisionError):
+        grad(lambda x: x / 0.0)(1.0)
+    assert type(grad(lambda x: x * x)(1.0)) is float
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda x: None, "grad: expected the function to return one number, got None; is a return missing?"),
+        (lambda x: (x, x), "got a tuple of 2; use gradwalk.jacobian for several outputs"),
+        (lambda x: np.array([x, x]), "got a ndarray of 2; use gradwalk.jacobian"),
+        (lambda x: x > 0.0, "grad: expected the function to return one number, got True"),
+        (lambda x: "loss", "got 'loss'"),
+    ],
+)
+def test_a_result_that_is_no_number(f: Any, message: str) -> None:
+    """One sentence says what came back, and what to do."""
+    with pytest.raises(TypeError) as caught:
+        grad(f)(1.0)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: grad(3.0), r"grad: expected a function, got a float; write grad\(f\)\(x\)"),
+        (lambda: grad(lambda x: x)("a"), "grad: expected numbers in argument 0, got 'a'"),
+        (lambda: grad(lambda x: x)(None), "grad: expected numbers in argument 0, got None"),
+        (lambda: grad(lambda x: x)(1j), r"grad: argument 0: .* got a complex; take its .real and .imag"),
+        (lambda: grad(lambda x: x)({1.0, 2.0}), "a set has no order: give a list"),
+        (lambda: grad(lambda x: x)(np.array(["a"])), "expected an array of real numbers or Values, got 'a'"),
+        (lambda: grad(lambda x: x)(np.array([1j])), "expected an array of real numbers or Values, got 1j"),
+        (lambda: grad(lambda x: x, argnums=1)(1.0), "a call with argument 1, got 1 positional; the function's are x"),
+        (lambda: grad(lambda x: x, argnums="y")(1.0), "expected a call with argument 'y'"),
+        (lambda: jacobian(lambda x: None)(1.0), "expected .* to return numbers, got None; is a return missing"),
+    ],
+)  # fmt: skip
+def test_a_bad_argument(call: Any, message: str) -> None:
+    """A TypeError in one sentence."""
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_a_bad_direction_or_mode() -> None:
+    """A ValueError says how many numbers were expected."""
+    with pytest.raises(ValueError, match="hvp: expected a direction of 2 numbers, like the argument, got 3"):
+        hvp(lambda x: x[0] * x[1])([1.0, 2.0], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="vjp: expected a direction of 1 numbers, like the result, got 2"):
+        vjp(lambda x: x[0] * x[1])([1.0, 2.0], [1.0, 2.0])
+    with pytest.raises(ValueError, match="jacobian: expected mode 'forward' or 'reverse', got 'up'"):
+        jacobian(lambda x: x, mode="up")
+
+
+def test_an_argument_that_does_not_reach_the_result() -> None:
+    """Its gradient is 0, in its structure, also for a constant function and a whole number as the result."""
+    assert grad(lambda a, b: a * 2.0, argnums="b")(1.0, [2.0, 3.0]) == [0.0, 0.0]
+    assert value_and_grad(lambda x: 7)(1.0) == (7.0, 0.0)
+    assert hessian(lambda x: 2.0 * x[0])([1.0, 2.0]) == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_the_result_may_be_the_argument() -> None:
+    """d x / d x = 1, also twice over."""
+    assert grad(lambda x: x)(3.0) == 1.0
+    assert jacobian(lambda x: x)([3.0, 4.0]) == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_nodes_with_a_hand_written_backward_go_backward_only() -> None:
+    """reverse works; forward, and a second derivative, say why they do not."""
+
+    def f(x: Any) -> Any:
+        out = Value(x.data**2, (x,), "square")
+
+        def backward() -> None:
+            x.grad += 2.0 * x.data * out.grad
+
+        out._backward = backward
+        return out
+
+    assert grad(f)(3.0) == 6.0
+    with pytest.raises(TypeError, match="jvp: expected local gradients on every node, got one with a hand-written"):
+        jvp(f)(3.0, 1.0)
+    with pytest.raises(TypeError, match="got a node made by hand as 'square'"):
+        hessian(f)(3.0)
+
+
+# ---------------------------------------------------------------- NumPy on Values
+
+
+def test_numpy_functions_on_arrays_of_values() -> None:
+    """dot, @, sum, linalg.norm, mean, the ufuncs: differentiated as they stand."""
+    x, a = np.array([0.5, 1.5, 2.5]), np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 0.5]])
+    for f, expected in [
+        (lambda x: np.dot(x, x), 2.0 * x),
+        (lambda x: x @ x, 2.0 * x),
+        (lambda x: np.sum(a @ x), a.sum(axis=0)),
+        (lambda x: np.linalg.norm(x), x / np.linalg.norm(x)),
+        (lambda x: np.mean(np.exp(x)), np.exp(x) / 3.0),
+        (lambda x: np.sum(np.sqrt(x) * np.log(x)), 0.5 / np.sqrt(x) * np.log(x) + np.sqrt(x) / x),
+        (lambda x: np.sum(np.sin(x) ** 2), 2.0 * np.sin(x) * np.cos(x)),
+        (lambda x: np.exp(x[0]) * x[1], [1.5 * np.exp(0.5), np.exp(0.5), 0.0]),
+        (lambda x: np.prod(x), [3.75, 1.25, 0.75]),
+        (lambda x: np.max(x), [0.0, 0.0, 1.0]),
+    ]:
+        assert np.allclose(grad(f)(x), expected, rtol=1e-14, atol=0.0)
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x: np.linalg.det(np.outer(x, x)), lambda x: np.fft.fft(x)[0], lambda x: x.astype(float)]
+)
+def test_what_numpy_cannot_do_is_an_error(f: Any) -> None:
+    """Never a number with its gradient lost."""
+    with pytest.raises(TypeError):
+        grad(f)(np.array([1.0, 2.0]))

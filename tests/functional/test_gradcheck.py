@@ -1,0 +1,115 @@
+"""gradcheck: planted bugs are found, right functions pass, and kinks, jumps and noise are told apart."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from typing import Any
+
+import pytest
+from planted_programs import BUGS, Program, is_effective
+
+from gradwalk import Value
+from gradwalk.gradient_check import assert_gradients, extrapolated, gradcheck
+
+
+def twice(x: Any, local_grad: float) -> Any:
+    return Value(2.0 * x.data, (x,), "hand", local_grads=(local_grad,))
+
+
+VERDICTS: list[tuple[str, Any, float, str]] = [
+    ("relu at 0", lambda x: x.relu(), 0.0, "kink"),
+    ("abs at 0, where the middle is right", lambda x: abs(x), 0.0, "kink"),
+    ("a kink at 3", lambda x: abs(x - 3.0) * x, 3.0, "kink"),
+    ("maximum at a tie", lambda x: x.maximum(2.0 * x - 1.0), 1.0, "kink"),
+    ("the edge of the domain", lambda x: x.sqrt(), 0.0, "kink"),
+    ("a vertical tangent", lambda x: x.cbrt(), 0.0, "kink"),
+    ("a step", lambda x: x.floor() * x, 2.0, "discontinuity"),
+    ("a sign", lambda x: x.sign(), 0.0, "discontinuity"),
+    ("a branch that does not meet", lambda x: x * 2.0 if x < 1.0 else x + 5.0, 1.0, "discontinuity"),
+    ("right beside a kink", lambda x: (x - 1e-3).relu() + x, 0.0, "ok"),
+    ("right beside a step", lambda x: (x + 0.01).floor() + x, 1.0, "ok"),
+    ("a small number", lambda x: x.log(), 1e-8, "ok"),
+    ("a large number", lambda x: x.log() * x, 1e12, "ok"),
+    ("a steep function", lambda x: (50.0 * x).exp(), 1.0, "ok"),
+    ("a wavy function", lambda x: (1000.0 * x).sin(), 1.0, "ok"),
+    ("rounding at a size of 1e8", lambda x: (x + 1e8) - 1e8, 1.0, "ok"),
+    ("no dependence", lambda x: 3.0, 1.0, "ok"),
+    ("a large constant", lambda x: 0.0 * x + 1e9, 1.0, "ok"),
+    ("an inflection", lambda x: x**3, 0.0, "ok"),
+    ("off by one in a thousand", lambda x: twice(x, 2.002), 1.0, "wrong derivative"),
+    ("nan as a derivative", lambda x: twice(x, math.nan), 1.0, "wrong derivative"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "x", "verdict"), [pytest.param(*row[1:], id=row[0]) for row in VERDICTS])
+def test_verdict(f: Any, x: float, verdict: str) -> None:
+    """Each kind of trouble is called by its name, and none is seen where there is none."""
+    report = gradcheck(f, x)
+    assert report.verdict == verdict, str(report)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise(seed: int) -> None:
+    """A function that jitters more than its derivative can be seen through is noise, not a wrong derivative."""
+    rng = random.Random(seed)
+    report = gradcheck(lambda x: x + 0.05 * rng.random(), 1.0)
+    assert report.verdict == "noise", str(report)
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_bugs_are_found(bug: str) -> None:
+    """Each of 50 of this kind, 200 in all."""
+    planted = (Program(seed, bug) for seed in itertools.count(BUGS.index(bug) * 100_000))
+    found = [
+        gradcheck(program, program.point).verdict for program in itertools.islice(filter(is_effective, planted), 50)
+    ]
+    assert found == ["wrong derivative"] * 50
+
+
+def test_right_functions_pass() -> None:
+    """None of 1,000 is reported."""
+    programs = [Program(seed) for seed in range(1000)]
+    reported = [(p.steps, str(report)) for p in programs if not (report := gradcheck(p, p.point))]
+    assert reported == []
+
+
+def test_every_entry_is_named_and_the_worst_comes_first() -> None:
+    """The table has the path of each input in the argument's structure, and of each output."""
+
+    def f(p: Any) -> Any:
+        return {"a": p["w"][0] * p["b"], "s": Value(p["w"][1].data, (p["w"][1],), "hand", local_grads=(3.0,))}
+
+    report = gradcheck(f, {"w": [2.0, 5.0], "b": 4.0})
+    worst = report.worst(1)[0]
+    assert (worst.name, worst.derivative, worst.verdict) == ("f['s'] by x['w'][1]", 3.0, "wrong derivative")
+    assert len(report.entries) == 6
+    assert str(report).splitlines()[0] == "wrong derivative: 1 of 6 entries"
+    assert str(report).splitlines()[2].startswith("f['s'] by x['w'][1]  3           1 ±")
+
+
+def test_assert_gradients() -> None:
+    """It fails with the table, accepts the verdicts it is told to, and passes on a right function."""
+    assert_gradients(lambda x, y: (x * y).sin(), 2.0, 3.0, argnums=(0, 1))
+    with pytest.raises(AssertionError, match=r"(?s)wrong derivative: 1 of 1.*x +5 +1 ±"):
+        assert_gradients(lambda x: Value(x.data, (x,), "hand", local_grads=(5.0,)), 1.0)
+    with pytest.raises(AssertionError, match="kink"):
+        assert_gradients(lambda x: x.relu(), 0.0)
+    assert_gradients(lambda x: x.relu(), 0.0, allow=["kink"])
+
+
+def test_values_may_be_given() -> None:
+    """A Value as the argument stands for its number, and is left alone."""
+    x = Value(2.0)
+    assert gradcheck(lambda v: v * v, x)
+    assert x.grad == 0.0
+
+
+@pytest.mark.parametrize(("x", "step"), [(1.0, 0.1), (1e-3, 1e-4), (50.0, 5.0)])
+def test_extrapolation_tells_its_error(x: float, step: float) -> None:
+    """The derivative of exp and sin is within four times the stated error."""
+    for f, derivative in ((math.sin, math.cos(x)), (lambda y: math.exp(y / 50.0), math.exp(x / 50.0) / 50.0)):
+        estimate = extrapolated(lambda h, f=f: f(x + h), x, step)
+        assert estimate is not None
+        assert abs(estimate.derivative - derivative) <= 4.0 * estimate.error
