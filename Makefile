@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch])
 
-.PHONY: help train test check sanitize bench generate clean
+.PHONY: help train test chromium check sanitize bench generate clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -12,8 +12,12 @@ help:  ## list the targets
 train: .venv/installed  ## the main job: a small GPT on the bundled names, in about a second
 	$(BIN)/gradwalk train
 
-test: .venv/tested check  ## style, types, and the whole suite on both engines
+test: .venv/tested chromium check  ## style, types, and the whole suite on both engines
 	GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto
+
+chromium:  # the page is tested in a real browser
+	@command -v chromium >/dev/null || (apt-get -qq update && apt-get -qq install -y chromium >/dev/null) \
+	  || echo "chromium is missing and could not be installed; the page's tests will fail: apt-get install chromium"
 
 check: .venv/tested
 	$(BIN)/ruff check .

@@ -257,7 +257,7 @@ def functions_stub() -> str:
     functions = [
         f'def {op.name}({", ".join(signature(op))}, /) -> Any:\n    """{op.doc}"""\n\n'
         for op in OPS.values()
-        if op.name not in OPERATORS
+        if op.name not in OPERATORS and op.name not in ("maximum", "minimum")
     ]
     return f"# {NOTICE}\n\nfrom typing import Any\n\nfrom gradwalk._native import Number\n\n" + "".join(functions)
 

@@ -1,5 +1,8 @@
 """Backpropagation over plain Python numbers: readable, fast, and every gradient can be watched."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from gradwalk import copies as _copies  # these three give Value methods
 from gradwalk import higher_order as _higher_order
 from gradwalk import show as _show
@@ -26,3 +29,31 @@ from gradwalk.errors import DivisionByZeroError, DomainError, RangeError, ieee
 from gradwalk.functions import *
 from gradwalk.scopes import scope
 from gradwalk.walk import walk
+
+# imported when first asked for: most programs need none of them
+_LATER = {
+    "functional": ("grad", "value_and_grad", "jacobian", "hessian", "hvp", "jvp", "vjp"),
+    "custom": ("custom_op", "checkpoint"),
+    "gradient_check": ("gradcheck", "assert_gradients"),
+    "blame": ("detect_nonfinite", "gradient_report", "NonFiniteError"),
+    "show.play": ("play",),
+}
+_MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
+
+if TYPE_CHECKING:
+    from gradwalk.blame import NonFiniteError, detect_nonfinite, gradient_report
+    from gradwalk.custom import checkpoint, custom_op
+    from gradwalk.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+    from gradwalk.gradient_check import assert_gradients, gradcheck
+    from gradwalk.show.play import play
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'gradwalk' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"gradwalk.{_MODULE_OF[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})

@@ -7,6 +7,7 @@
 from gradwalk.engine import FUNCTIONS
 from gradwalk.ops import OPERATORS
 
-__all__ = sorted(FUNCTIONS.keys() - OPERATORS)
+# maximum and minimum take more than two numbers: composites.py has them
+__all__ = sorted(FUNCTIONS.keys() - OPERATORS - {"maximum", "minimum"})
 
 globals().update({name: FUNCTIONS[name] for name in __all__})

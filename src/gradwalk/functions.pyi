@@ -103,12 +103,6 @@ def erfc(x: Number, /) -> Any:
 def lgamma(x: Number, /) -> Any:
     """Logarithm of the absolute value of the gamma function."""
 
-def minimum(x: Number, y: Number, /) -> Any:
-    """The smaller of two."""
-
-def maximum(x: Number, y: Number, /) -> Any:
-    """The larger of two."""
-
 def hypot(x: Number, y: Number, /) -> Any:
     """Length of the vector (x, y), without overflow on the way."""
 

@@ -18,7 +18,8 @@ MODULES = ["gradwalk"] + [
     for module in pkgutil.walk_packages(gradwalk.__path__, "gradwalk.")
     if not module.name.endswith(("._native", ".__main__"))
 ]
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name != "ops.md")]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -33,9 +34,10 @@ def test_there_are_doctests() -> None:
     assert sum(doctest.testmod(importlib.import_module(name)).attempted for name in MODULES) > 20
 
 
-def test_readme() -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_on_the_page(page: Path) -> None:
     """Its Python blocks run one after the other, and print what the text blocks below them say."""
-    text = README.read_text()
+    text = page.read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     promised = re.findall(r"^```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     done = python("\n".join(blocks))

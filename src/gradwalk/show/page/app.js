@@ -1,0 +1,393 @@
+// The page: it holds the state, and lets the expression, the graph, the player and the panel work on it.
+// `mount(root, options)` is all that the file, and the widget in a notebook, call.
+
+import { inWords, kind, sentence } from "./describe.js";
+import { download, element, fill, setText } from "./dom.js";
+import { Drawing } from "./draw.js";
+import { MODES, timeline } from "./engine.js";
+import { EXAMPLES } from "./examples.js";
+import { htmlText, pngBlob, pythonCode, svgText } from "./export.js";
+import { fromExpression, fromProgram, toProgram } from "./graph.js";
+import { Header } from "./header.js";
+import { shortcut } from "./keyboard.js";
+import { detailContent, modeContent, nudge, stepContent, Table } from "./panel.js";
+import { ExpressionError } from "./parser.js";
+import { KEYS, Player } from "./player.js";
+import { fromHash, toHash } from "./state.js";
+import { typeset } from "./typeset.js";
+
+const NARROW = 720;
+const HASH_MS = 250;
+const FOLLOW_MS = 160;
+
+/** Build the page inside `root`; `start` says what to show, `kernel` (in a notebook) hears of edits. */
+export function mount(root, { start = {}, pristine = null, kernel = null, ownsAddress = false } = {}) {
+  return new App(root, start, pristine, kernel, ownsAddress);
+}
+
+class App {
+  constructor(root, start, pristine, kernel, ownsAddress) {
+    this.start = start;
+    this.pristine = pristine;
+    this.kernel = kernel;
+    this.ownsAddress = ownsAddress;
+    this.mode = "right";
+    this.theme = null;
+    this.overrides = {};
+    this.build(root);
+    this.open();
+    new ResizeObserver(() => this.resized()).observe(this.canvas);
+    if (ownsAddress) addEventListener("hashchange", () => location.hash.slice(1) !== this.written && this.open());
+  }
+
+  // ---------------------------------------------------------------- building
+
+  build(root) {
+    this.drawing = new Drawing({
+      hover: (i, card) => this.hover(i, card),
+      choose: (i, card) => this.hover(i, card),
+      scrub: (...given) => this.scrub(...given),
+      key: (event, i) => this.nodeKey(event, i),
+    });
+    this.player = new Player({ move: (t, how) => this.moved(t, how) });
+    this.table = new Table({ edit: (i, value) => this.edit(i, value), scrub: (...given) => this.scrub(...given) });
+    this.header = new Header({
+      text: (text) => this.type(text),
+      example: (example) => this.example(example),
+      program: () => this.showProgram(),
+      mode: (mode) => this.setMode(mode),
+      theme: () => this.toggleTheme(),
+      help: () => this.help.showModal(),
+      save: (what) => this.save(what),
+      focusGraph: () => this.drawing.focus(this.graph.root),
+    }, { hasProgram: Boolean(this.start.program), canSaveHtml: Boolean(this.pristine) });
+    this.formula = element("div", { class: "written" });
+    this.note = element("p", { class: "note" });
+    this.detail = element("div", { class: "detail", hidden: true, role: "tooltip" });
+    this.stepBox = element("section", { class: "step", "aria-label": "This step" });
+    this.modeBox = element("section", { class: "mode-box", hidden: true });
+    this.trouble = element("p", { class: "trouble", hidden: true, role: "status" });
+    this.live = element("div", { class: "unseen", "aria-live": "polite" });
+    this.zoomButtons = element("div", { class: "zoom" },
+      element("button", { type: "button", class: "quiet", "aria-label": "Zoom in", title: "Zoom in (+)", click: () => this.drawing.viewport.zoom(1.25) }, "+"),
+      element("button", { type: "button", class: "quiet", "aria-label": "Zoom out", title: "Zoom out (\u2212)", click: () => this.drawing.viewport.zoom(0.8) }, "\u2212"),
+      element("button", { type: "button", class: "quiet", "aria-label": "Fit", title: "Fit (0)", click: () => this.drawing.viewport.toggleFit() }, "\u2922"));
+    this.canvas = element("div", { class: "canvas" }, this.drawing.lower, this.drawing.svg, this.zoomButtons);
+    this.stage = element("div", { class: "stage" }, this.formula, this.canvas, this.note, this.detail);
+    this.help = element("dialog", { class: "help", "aria-label": "Keyboard", click: (event) => event.target === this.help && this.help.close() },
+      element("h2", {}, "Keyboard"),
+      element("dl", {}, ...KEYS.flatMap(([key, does]) => [element("dt", {}, key), element("dd", {}, does)])),
+      element("p", {}, "Drag a leaf\u2019s card, or its value in the table, to change it. Hover or focus a node for its formula."),
+      element("form", { method: "dialog" }, element("button", { class: "quiet" }, "Close")));
+    this.root = element("div", { class: "gradwalk", keydown: (event) => this.ownsAddress || this.key(event) },
+      this.header.root,
+      element("main", {},
+        element("div", { class: "left" }, this.stage, this.player.root),
+        element("aside", {}, this.trouble, this.modeBox, this.stepBox, this.table.root)),
+      this.live, this.help);
+    if (this.ownsAddress) document.addEventListener("keydown", (event) => this.key(event));
+    root.append(this.root);
+    this.measure();
+  }
+
+  // ---------------------------------------------------------------- what to show
+
+  open() {
+    const given = this.ownsAddress ? fromHash(location.hash, MODES.map((mode) => mode.id)) : { values: {}, text: null, t: null, mode: "right", theme: null };
+    this.mode = given.mode !== "right" ? given.mode : this.start.mode ?? "right";
+    this.overrides = { ...(given.text === null ? this.start.values : {}), ...given.values };
+    this.setTheme(given.theme ?? this.start.theme ?? null);
+    this.header.setMode(this.mode);
+    this.t = given.t ?? this.start.t ?? Infinity;
+    const text = given.text ?? (this.start.program ? null : this.start.text ?? null);
+    if (text === null && this.start.program) this.showProgram();
+    else if (text === null) this.example(EXAMPLES[0], this.overrides);
+    else {
+      this.header.setText(text);
+      this.type(text);
+    }
+  }
+
+  example(example, overrides = {}) {
+    this.overrides = { ...example.values, ...overrides };
+    this.header.setText(example.text);
+    this.type(example.text);
+  }
+
+  showProgram() {
+    try {
+      const graph = fromProgram(this.start.program);
+      this.header.showProgram(graph.title || "your program");
+      const whole = graph.total > graph.nodes.length ? `The ${graph.nodes.length} nodes nearest the result, of ${graph.total}. ` : "";
+      const fixed = graph.editable ? "" : "Some operations were made by hand, so the values are as recorded.";
+      setText(this.note, whole + fixed);
+      this.setGraph(graph);
+    } catch (error) {
+      this.header.setError(error.message, "", -1);
+    }
+  }
+
+  /** A new expression; while it is not valid, the last valid graph stays. */
+  type(text) {
+    try {
+      const graph = fromExpression(text);
+      for (const name of graph.given) if (this.given?.get(name) !== undefined && this.given.get(name) !== valueOf(graph, name)) delete this.overrides[name];
+      this.given = new Map([...graph.given].map((name) => [name, valueOf(graph, name)]));
+      this.header.setError("", text, -1);
+      setText(this.note, EXAMPLES.find((example) => example.text === text)?.note ?? "");
+      this.setGraph(graph);
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
+      this.header.setError(error.message, text, error.position);
+      if (!this.graph) this.setGraph(fromExpression(EXAMPLES[0].text)); // there has to be something to see
+    }
+  }
+
+  setGraph(graph) {
+    const atEnd = this.line === undefined ? this.t === Infinity : this.t >= this.line.steps;
+    this.graph = graph;
+    this.values = graph.nodes.map((node, i) => this.override(node, i) ?? node.value);
+    fill(this.formula, ...typeset(graph));
+    this.line = timeline(graph, this.values, this.mode);
+    if (atEnd) this.t = this.line.steps;
+    this.t = Math.min(this.t, this.line.steps);
+    this.drawing.show(graph, this.isNarrow);
+    this.table.build(graph);
+    this.player.pause();
+    this.player.load(this.line.steps, this.line.forwardSteps + 1, this.line.firstWrongStep, this.t);
+    this.hover(null);
+    this.render("jump");
+  }
+
+  keyOf(node, i) {
+    return this.graph.text ? node.label : String(i);
+  }
+
+  override(node, i) {
+    if (node.children.length || node.constant) return undefined;
+    const key = this.keyOf(node, i);
+    return Object.hasOwn(this.overrides, key) ? this.overrides[key] : undefined;
+  }
+
+  measure() {
+    const view = { width: this.canvas.clientWidth || 800, height: this.canvas.clientHeight || 480 };
+    this.drawing.viewport.view = view;
+    // in pixels: of a picture sized in percent Chromium lays out every text again whenever anything on the page changes
+    for (const picture of [this.drawing.lower, this.drawing.svg]) {
+      picture.style.setProperty("width", `${view.width}px`);
+      picture.style.setProperty("height", `${view.height}px`);
+    }
+    this.isNarrow = (this.root.clientWidth || innerWidth) < NARROW;
+  }
+
+  resized() {
+    this.measure();
+    if (this.drawing.vertical !== this.isNarrow) {
+      this.drawing.show(this.graph, this.isNarrow);
+      this.render("jump");
+    } else {
+      this.drawing.viewport.fit();
+    }
+  }
+
+
+  // ---------------------------------------------------------------- changes
+
+  edit(i, value) {
+    if (Object.is(this.values[i], value)) return;
+    this.values[i] = value;
+    const node = this.graph.nodes[i];
+    Object.defineProperty(this.overrides, this.keyOf(node, i), { value, enumerable: true, configurable: true, writable: true });
+    this.kernel?.edit(i, value);
+    this.recompute();
+  }
+
+  /** Values from the kernel: they are shown, not sent back. */
+  receive(values) {
+    for (const [i, value] of Object.entries(values)) this.values[i] = value;
+    this.recompute();
+  }
+
+  recompute() {
+    this.line = timeline(this.graph, this.values, this.mode);
+    this.t = Math.min(this.t, this.line.steps);
+    this.player.load(this.line.steps, this.line.forwardSteps + 1, this.line.firstWrongStep, this.t);
+    this.later("edit");
+  }
+
+  setMode(mode) {
+    this.mode = mode;
+    this.header.setMode(mode);
+    this.recompute();
+    setText(this.live, MODES.find((known) => known.id === mode).name);
+  }
+
+  /** Drag a leaf's value with the pointer; a press that does not move is a tap. */
+  scrub(i, event, target, tap = () => {}) {
+    if (event.button !== 0) return;
+    const from = { x: event.clientX, value: this.values[i] };
+    let moved = false;
+    const move = (now) => {
+      const distance = now.clientX - from.x;
+      if (!moved && Math.abs(distance) < 4) return;
+      moved = true;
+      target.setPointerCapture?.(now.pointerId);
+      now.preventDefault();
+      this.edit(i, nudge(from.value, Math.round(distance / 2) * (now.shiftKey ? 0.1 : 0.01)));
+    };
+    const end = (now) => {
+      if (!moved && now.type === "pointerup") tap();
+      target.removeEventListener("pointermove", move);
+      target.removeEventListener("pointerup", end);
+      target.removeEventListener("pointercancel", end);
+      this.root.classList.remove("scrubbing");
+    };
+    target.addEventListener("pointermove", move);
+    target.addEventListener("pointerup", end);
+    target.addEventListener("pointercancel", end);
+    target.setPointerCapture?.(event.pointerId);
+    this.root.classList.add("scrubbing");
+  }
+
+  moved(t, how) {
+    this.t = t;
+    if (how === "scrub") this.later(how);
+    else this.render(how);
+  }
+
+  // ---------------------------------------------------------------- showing
+
+  /** At most one drawing per frame, however fast the pointer moves. */
+  later(how) {
+    this.pending ??= requestAnimationFrame(() => {
+      this.pending = null;
+      this.render(how);
+    });
+  }
+
+  render(how) {
+    const { line, t } = this;
+    const step = this.drawing.update(line, t);
+    const said = sentence(line, t, step);
+    this.player.show(said);
+    fill(this.stepBox, ...stepContent(line, t, step));
+    this.table.update(line, t);
+    if (this.shownMode !== line) {
+      this.shownMode = line;
+      const content = modeContent(line, (at) => this.player.go(at, "jump"));
+      this.modeBox.hidden = !content.length;
+      fill(this.modeBox, ...content);
+      this.trouble.hidden = !line.problems.length;
+      if (line.problems.length) setText(this.trouble, line.problems[0].message);
+      this.root.classList.toggle("wrong-mode", line.mode !== "right");
+    }
+    if (how === "step" || how === "play") {
+      this.drawing.pulse(step);
+      if (how === "step" || line.steps < 200) setText(this.live, said);
+    }
+    clearTimeout(this.following);
+    // while the slider is dragged the view stands still; it follows once the hand rests
+    if (how === "scrub") this.following = setTimeout(() => this.drawing.follow(step), FOLLOW_MS);
+    else if (how !== "edit") this.drawing.follow(step);
+    this.remember();
+  }
+
+  hover(i, card = null) {
+    this.detail.hidden = i === null;
+    if (i === null) return;
+    this.drawing.announce(i, this.line, `${kind(this.graph.nodes[i])}${this.graph.nodes[i].children.length ? ` ${inWords(this.graph, i)}` : ""}`);
+    fill(this.detail, ...detailContent(this.line, i, this.t, (at) => this.table.difference(at)));
+    const box = card.getBoundingClientRect();
+    const stage = this.stage.getBoundingClientRect();
+    const { offsetWidth: width, offsetHeight: height } = this.detail;
+    const left = Math.max(8, Math.min(stage.width - width - 8, box.left - stage.left + box.width / 2 - width / 2));
+    const below = box.bottom - stage.top + 10;
+    const top = below + height > stage.height - 4 && box.top - stage.top - height - 10 > 0 ? box.top - stage.top - height - 10 : below;
+    this.detail.style.setProperty("left", `${left}px`);
+    this.detail.style.setProperty("top", `${top}px`);
+  }
+
+  setTheme(theme) {
+    this.theme = theme;
+    if (theme) this.root.dataset.theme = theme;
+    else delete this.root.dataset.theme;
+    if (this.ownsAddress) document.documentElement.dataset.theme = theme ?? "";
+  }
+
+  toggleTheme() {
+    const dark = this.theme ? this.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    this.setTheme(dark ? "light" : "dark");
+    this.remember();
+  }
+
+  /** The address follows the state, but not faster than browsers allow. */
+  remember() {
+    if (!this.ownsAddress || this.remembering) return;
+    this.remembering = setTimeout(() => {
+      this.remembering = null;
+      this.written = toHash({ text: this.graph.text, values: this.overrides, t: this.t, steps: this.line.steps, mode: this.mode, theme: this.theme });
+      try {
+        history.replaceState(null, "", `#${this.written}`);
+      } catch {
+        this.remembering = -1; // a sandboxed frame has no address of its own: do not try again
+      }
+    }, HASH_MS);
+  }
+
+  // ---------------------------------------------------------------- keys
+
+  key(event) {
+    const action = shortcut(event);
+    if (!action || this.help.open) return;
+    event.preventDefault();
+    const { player, drawing } = this;
+    const actions = {
+      toggle: () => player.playOrPause(),
+      back: () => player.step(-1),
+      next: () => player.step(1),
+      first: () => player.go(0, "jump"),
+      last: () => player.go(player.steps, "jump"),
+      forward: () => player.go(0, "jump"),
+      backward: () => player.go(this.line.forwardSteps + 1, "jump"),
+      wrong: () => this.line.firstWrongStep >= 0 && player.go(this.line.firstWrongStep, "jump"),
+      up: () => drawing.focus(drawing.focused < 0 ? this.graph.root : drawing.focused - 1),
+      down: () => drawing.focus(drawing.focused < 0 ? 0 : drawing.focused + 1),
+      expression: () => this.header.focusText(),
+      value: () => this.table.focusFirst(),
+      zoomIn: () => drawing.viewport.zoom(1.25),
+      zoomOut: () => drawing.viewport.zoom(0.8),
+      fit: () => drawing.viewport.toggleFit(),
+      theme: () => this.toggleTheme(),
+      help: () => this.help.showModal(),
+      escape: () => this.hover(null),
+    };
+    if (action.startsWith("mode")) this.setMode(MODES[Number(action.slice(4)) - 1].id);
+    else actions[action]();
+  }
+
+  nodeKey(event, i) {
+    if (event.key === "Enter" && this.table.focusFirst(i)) event.preventDefault();
+  }
+
+  // ---------------------------------------------------------------- taking it along
+
+  async save(what) {
+    const name = "gradwalk";
+    if (what === "svg") download(`${name}.svg`, svgText(this.drawing), "image/svg+xml");
+    if (what === "png") download(`${name}.png`, await pngBlob(this.drawing), "image/png");
+    if (what === "python") download(`${name}_walk.py`, pythonCode(this.graph, this.values, this.line.data), "text/x-python");
+    if (what === "html") download(`${name}.html`, htmlText(this.pristine, this.startingPoint()), "text/html");
+    if (what === "link") await navigator.clipboard?.writeText(location.href);
+  }
+
+  /** What a new file has to begin with to show what is shown now. */
+  startingPoint() {
+    const common = { t: this.t, mode: this.mode, theme: this.theme };
+    if (this.graph.text) return { ...common, text: this.graph.text, values: this.overrides };
+    return { ...common, program: toProgram(this.graph, this.values, this.line.data) };
+  }
+}
+
+function valueOf(graph, name) {
+  return graph.nodes.find((node) => node.label === name)?.value;
+}

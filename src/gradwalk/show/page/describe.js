@@ -1,0 +1,117 @@
+// What a node is, in a glyph, a word and a formula, for the drawing, the panel and the screen reader.
+
+import { COMPOSITES } from "./composites.js";
+import { identifier, math, numeral, row } from "./mathml.js";
+import { short } from "./numbers.js";
+import { OPS } from "./ops.js";
+
+const GLYPHS = {
+  add: "+", sub: "\u2212", mul: "\u00d7", div: "\u00f7", neg: "\u2212x", pow: "x\u02b8", abs: "|x|", sqrt: "\u221a",
+  cbrt: "\u221bx", sum: "\u03a3", mean: "mean", sigmoid: "\u03c3", floor: "\u230ax\u230b", ceil: "\u2308x\u2309",
+  relu: "ReLU", leaky_relu: "leaky", log_softmax: "log sm", cross_entropy: "CE", largest: "max", smallest: "min",
+  maximum: "max", minimum: "min", dot: "dot", logsumexp: "LSE", softmax: "softmax",
+};
+const SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079";
+
+/** The few characters that stand for an operation on a card. */
+export function glyph(node) {
+  if (node.op === "pow_number") {
+    const n = node.parameters[0];
+    return Number.isInteger(n) && n >= 0 && n <= 9 ? `x${SUPERSCRIPTS[n]}` : "x\u207f";
+  }
+  const text = GLYPHS[node.op] ?? (node.op || node.spelled || "f");
+  return text.length > 9 ? `${text.slice(0, 8)}\u2026` : text;
+}
+
+/** The row of the table, or the composite, that a node comes from; null for a leaf or a node made by hand. */
+export function operation(node) {
+  if (Object.hasOwn(OPS, node.op)) return OPS[node.op];
+  return Object.hasOwn(COMPOSITES, node.op) ? COMPOSITES[node.op] : null;
+}
+
+/** What the variables of a node's formula stand for: names, or (with `data`) numbers. */
+export function substitution(graph, i, data = null) {
+  const node = graph.nodes[i];
+  const found = {};
+  const op = Object.hasOwn(OPS, node.op) ? OPS[node.op] : null;
+  const given = (at) => {
+    const isNumber = data !== null || graph.nodes[at].constant;
+    return { text: isNumber ? short(data ? data[at] : graph.nodes[at].value) : graph.names[at], isNumber };
+  };
+  op?.inputs.forEach((name, k) => { found[name] = given(node.children[k]); });
+  op?.parameters.forEach((name, k) => { found[name] = { text: short(node.parameters[k]), isNumber: true }; });
+  if (op) found.out = given(i);
+  else if (Object.hasOwn(COMPOSITES, node.op)) {
+    found.out = given(i);
+    found.n = { text: String(node.children.length), isNumber: true };
+    if (node.parameters.length) found.i = { text: String(node.parameters[0]), isNumber: true };
+  }
+  return found;
+}
+
+/** name = formula, as mathematics. */
+export function forwardFormula(graph, i) {
+  const node = graph.nodes[i];
+  const op = operation(node);
+  const right = op ? row(op.latex, substitution(graph, i)) : math("mtext", node.spelled || "made by hand");
+  return math("math", identifier(graph.names[i]), math("mo", "="), right);
+}
+
+/** The formula with numbers in it, and its result; null where that says nothing more. */
+export function forwardNumbers(graph, i, data) {
+  const node = graph.nodes[i];
+  if (!Object.hasOwn(OPS, node.op)) return null;
+  return math("math", row(OPS[node.op].latex, substitution(graph, i, data)), math("mo", "="), numeral(short(data[i])));
+}
+
+/** The derivative of a node by one of its children, as a fraction. */
+export function derivative(graph, i, slot) {
+  const child = graph.nodes[i].children[slot];
+  const top = math("mrow", math("mo", "\u2202"), identifier(graph.names[i]));
+  const bottom = math("mrow", math("mo", "\u2202"), identifier(graph.names[child]));
+  return math("mfrac", top, bottom);
+}
+
+/** The formula of that derivative; null for a node made by hand. */
+export function derivativeFormula(graph, i, slot) {
+  const op = operation(graph.nodes[i]);
+  if (!op) return null;
+  const latex = op.localGradsLatex ? op.localGradsLatex[slot] : op.localGradLatex;
+  return row(latex, substitution(graph, i));
+}
+
+/** The operation in words, for screen readers and tooltips. */
+export function kind(node) {
+  if (node.cut) return "the rest of the graph is below this node";
+  if (node.constant) return "a constant";
+  if (!node.children.length) return "a leaf";
+  return operation(node)?.doc ?? `made by hand${node.spelled ? ` as ${node.spelled}` : ""}; its local gradients are as recorded`;
+}
+
+/** How a node was computed, in a line of text: v1 = mul(a, b). */
+export function inWords(graph, i) {
+  const node = graph.nodes[i];
+  const signs = { add: "+", sub: "\u2212", mul: "\u00d7", div: "\u00f7" };
+  const names = node.children.map((child) => graph.names[child]);
+  if (signs[node.op]) return `${names[0]} ${signs[node.op]} ${names[1]}`;
+  if (node.op === "neg") return `\u2212${names[0]}`;
+  if (node.op === "pow_number") return `${names[0]} to the power ${short(node.parameters[0])}`;
+  const listed = names.length > 6 ? [...names.slice(0, 5), `\u2026 (${names.length})`] : names;
+  return `${node.op || node.spelled || "a node made by hand"} of ${[...listed, ...node.parameters.map(short)].join(", ")}`;
+}
+
+/** The step that has just happened, in a sentence. */
+export function sentence(line, t, step) {
+  const { graph, data } = line;
+  const count = line.contributions.length;
+  if (step.kind === "start") return "Start: the leaves have their values, nothing is computed yet.";
+  if (step.kind === "forward") {
+    return `Forward ${t} of ${line.forwardSteps}: ${graph.names[step.node]} = ${inWords(graph, step.node)} = ${short(data[step.node])}.`;
+  }
+  if (step.kind === "seed") return `Seed: ${graph.names[step.node]}.grad = 1.`;
+  const sign = line.mode === "assign" ? "=" : "+=";
+  const place = t - line.forwardSteps - 1;
+  const sum = line.mode === "assign" ? `it was ${short(step.before)}` : `${short(step.before)} + ${short(step.product)}`;
+  const wrong = step.wrong ? ` This is wrong: it should be ${short(step.should.product)} handed on, ${short(step.should.after)} in all.` : "";
+  return `Backward ${place} of ${count}: ${graph.names[step.child]}.grad ${sign} ${short(step.local)} × ${short(step.upstream)} = ${short(step.product)}; now ${sum} = ${short(step.after)}.${wrong}`;
+}

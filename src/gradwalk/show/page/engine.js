@@ -1,0 +1,269 @@
+// The engine: forward, the backward pass as steps, its wrong modes, and finite differences. The one rule is in
+// `walk`; what an operation computes comes from the generated ops.js and from composites.js.
+
+import { COMPOSITES } from "./composites.js";
+import { exact } from "./numbers.js";
+import { OPS } from "./ops.js";
+
+const isTable = (node) => Object.hasOwn(OPS, node.op);
+const isComposite = (node) => Object.hasOwn(COMPOSITES, node.op);
+
+/** What a node computes from its children's data; undefined for an operation that only Python knows. */
+function computed(node, data) {
+  const numbers = node.children.map((child) => data[child]);
+  if (isTable(node)) return OPS[node.op].forward(...numbers, ...node.parameters);
+  if (isComposite(node)) return COMPOSITES[node.op].forward(numbers, ...node.parameters);
+  return undefined;
+}
+
+/** Data and local gradients of every node, as IEEE arithmetic gives them, and what Python would object to. */
+export function forward(graph, values) {
+  const data = new Float64Array(graph.nodes.length);
+  const localGrads = [];
+  const problems = [];
+  graph.nodes.forEach((node, i) => {
+    if (!node.children.length) {
+      data[i] = values[i];
+      localGrads.push([]);
+      return;
+    }
+    const numbers = node.children.map((child) => data[child]);
+    if (isTable(node)) {
+      const op = OPS[node.op];
+      data[i] = op.forward(...numbers, ...node.parameters);
+      localGrads.push(op.localGrads(...numbers, ...node.parameters, data[i]));
+      const problem = objection(graph, node, op, [...numbers, ...node.parameters], data[i]);
+      if (problem) problems.push({ node: i, message: problem });
+    } else if (isComposite(node)) {
+      data[i] = COMPOSITES[node.op].forward(numbers, ...node.parameters);
+      localGrads.push(COMPOSITES[node.op].localGrads(numbers, ...node.parameters, data[i]));
+    } else {
+      data[i] = node.value;
+      localGrads.push(node.recorded ?? node.children.map(() => NaN));
+    }
+  });
+  return { data, localGrads, problems };
+}
+
+/** The error that Python raises for these numbers, or "". */
+function objection(graph, node, op, numbers, out) {
+  const described = () =>
+    numbers.map((number, i) => {
+      const name = numbers.length > 1 ? `${[...op.inputs, ...op.parameters][i]} = ` : "";
+      const label = i < node.children.length ? graph.nodes[node.children[i]].label : "";
+      return name + exact(number) + (label ? ` (node '${label}')` : "");
+    }).join(", ");
+  if (!op.domain(...numbers) && !numbers.some(Number.isNaN)) {
+    return `${node.op}: expected ${op.expected}, got ${described()}`;
+  }
+  const overflowed = op.overflows && Math.abs(out) === Infinity && numbers.every(Number.isFinite);
+  return overflowed ? `${node.op}: the result overflows, got ${described()}` : "";
+}
+
+// ---------------------------------------------------------------- the backward pass
+
+export const MODES = [
+  {
+    id: "right",
+    name: "as it should be",
+    why: "Each node hands its gradient on only after everything that uses it has: reversed topological order.",
+  },
+  {
+    id: "breadth_first",
+    name: "breadth-first order",
+    why: "Nodes are visited by their distance from the result. A node that is used at two distances hands on a gradient that is not complete yet.",
+  },
+  {
+    id: "no_order",
+    name: "no order at all",
+    why: "Nodes hand on in the order they were made, inputs first. Almost every gradient is still 0 when it is handed on.",
+  },
+  {
+    id: "assign",
+    name: "= instead of +=",
+    why: "Each contribution overwrites the one before. A node that is used twice keeps only the last of them.",
+  },
+  {
+    id: "not_reset",
+    name: "gradients not reset",
+    why: "A second backward pass starts from what the first one left behind, so old gradients are handed on again.",
+  },
+];
+
+function breadthFirst(graph) {
+  const order = [graph.root];
+  const seen = new Set(order);
+  for (let i = 0; i < order.length; i += 1) {
+    for (const child of graph.nodes[order[i]].children) {
+      if (!seen.has(child)) {
+        seen.add(child);
+        order.push(child);
+      }
+    }
+  }
+  return order;
+}
+
+function visitOrder(graph, mode) {
+  if (mode === "breadth_first") return breadthFirst(graph);
+  const made = graph.nodes.map((_, i) => i);
+  return mode === "no_order" ? made : made.reverse();
+}
+
+/** The backward pass as contributions, in order; `start` are the gradients it begins with. */
+export function walk(graph, localGrads, mode) {
+  const right = pass(graph, localGrads, "right", new Float64Array(graph.nodes.length));
+  if (mode === "right") return { ...right, right: right.grads, firstWrong: -1 };
+  const start = new Float64Array(graph.nodes.length);
+  if (mode === "not_reset") {
+    // leaves were set to zero between the passes, what was computed on the way was forgotten
+    graph.nodes.forEach((node, i) => node.children.length && (start[i] = right.grads[i]));
+  }
+  const wrong = pass(graph, localGrads, mode, start);
+  mark(wrong.contributions, right.contributions, mode);
+  const firstWrong = wrong.contributions.findIndex((step) => step.wrong);
+  return { ...wrong, right: right.grads, firstWrong };
+}
+
+function pass(graph, localGrads, mode, start) {
+  const grads = start.slice();
+  const contributions = [];
+  grads[graph.root] = 1;
+  for (const node of visitOrder(graph, mode)) {
+    graph.nodes[node].children.forEach((child, slot) => {
+      const local = localGrads[node][slot];
+      const upstream = grads[node];
+      const product = local * upstream;
+      const before = grads[child];
+      const after = mode === "assign" ? product : before + product;
+      grads[child] = after;
+      contributions.push({ node, slot, child, local, upstream, product, before, after, wrong: false, should: null });
+    });
+  }
+  return { contributions, start, grads };
+}
+
+const same = (ours, theirs, tolerance) =>
+  ours === theirs ||
+  (Number.isNaN(ours) && Number.isNaN(theirs)) ||
+  Math.abs(ours - theirs) <= tolerance * Math.max(Math.abs(ours), Math.abs(theirs));
+
+/** A step is wrong by what it hands on or by what it leaves the child; the order of a sum is no mistake. */
+function mark(contributions, right, mode) {
+  const reordered = mode === "breadth_first" || mode === "no_order";
+  const places = new Map(right.map((step) => [`${step.node}/${step.slot}`, step]));
+  for (const step of contributions) {
+    step.should = places.get(`${step.node}/${step.slot}`);
+    step.wrong = reordered
+      ? !same(step.upstream, step.should.upstream, 1e-9)
+      : !same(step.upstream, step.should.upstream, 0) || !same(step.after, step.should.after, 0);
+  }
+}
+
+// ---------------------------------------------------------------- the timeline: forward, seed, backward
+
+/** Everything the player shows: one step per computed node, the seed, one step per contribution. */
+export function timeline(graph, values, mode) {
+  const run = forward(graph, values);
+  const backward = walk(graph, run.localGrads, mode);
+  const computing = [];
+  graph.nodes.forEach((node, i) => node.children.length && computing.push(i));
+  const forwardSteps = computing.length;
+  return {
+    graph,
+    mode,
+    ...run,
+    ...backward,
+    computing,
+    forwardSteps,
+    steps: forwardSteps + 1 + backward.contributions.length,
+    firstWrongStep: backward.firstWrong < 0 ? -1 : forwardSteps + 2 + backward.firstWrong,
+  };
+}
+
+/** What happened last when `t` steps are done: {kind: "start" | "forward" | "seed" | "contribution", …}. */
+export function stepAt(line, t) {
+  if (t <= 0) return { kind: "start" };
+  if (t <= line.forwardSteps) return { kind: "forward", node: line.computing[t - 1] };
+  if (t === line.forwardSteps + 1) return { kind: "seed", node: line.graph.root };
+  return { kind: "contribution", ...line.contributions[t - line.forwardSteps - 2] };
+}
+
+/** The gradients when `t` steps are done; null while the backward pass has not begun. */
+export function gradsAt(line, t) {
+  if (t <= line.forwardSteps) return line.mode === "not_reset" ? line.start : null;
+  const grads = line.start.slice();
+  grads[line.graph.root] = 1;
+  const count = t - line.forwardSteps - 1;
+  for (let i = 0; i < count; i += 1) grads[line.contributions[i].child] = line.contributions[i].after;
+  return grads;
+}
+
+// ---------------------------------------------------------------- finite differences
+
+const AGREES = 1e-6; // a relative error up to this is the difference's own inaccuracy
+
+/** The change of the root per change of one node, as check.py measures it: {slope, left, right, isKink}. */
+export function finiteDifference(graph, data, at) {
+  if (at === graph.root) return { slope: 1, left: 1, right: 1, isKink: false };
+  const x = data[at];
+  const size = Math.abs(x);
+  const scales = size > 0 && size < Infinity ? [...new Set([1, 2 ** floorLog2(size)])].sort((a, b) => a - b) : [1];
+  const steps = scales.map((scale) => scale * 2 ** -17).filter((step) => x - step < x && x < x + step);
+  if (!steps.length) return { slope: NaN, left: NaN, right: NaN, isKink: false };
+  // a step fit for x may be far too large or too small for the function: the one that changes least when doubled
+  let best = null;
+  for (const step of steps) {
+    const near = slopes(graph, data, at, step);
+    const far = slopes(graph, data, at, 2 * step);
+    const change = Math.abs(near.slope - far.slope);
+    const unsteadiness = Number.isNaN(change) ? Infinity : change;
+    if (best === null || unsteadiness < best.unsteadiness) best = { near, far, unsteadiness };
+  }
+  const { near, far } = best;
+  const gap = Math.abs(near.right - near.left);
+  // across a smooth bend the gap between the two sides grows with the step; across a kink it stays
+  const isKink = gap > 1e-3 * Math.max(Math.abs(near.right), Math.abs(near.left)) && Math.abs(far.right - far.left) < 1.5 * gap;
+  return { ...near, isKink };
+}
+
+function floorLog2(x) {
+  const exponent = Math.floor(Math.log2(x));
+  return 2 ** exponent > x ? exponent - 1 : exponent;
+}
+
+function slopes(graph, data, at, step) {
+  const x = data[at];
+  const [below, above] = [x - step, x + step];
+  const [low, high] = [nudged(graph, data, at, below), nudged(graph, data, at, above)];
+  const middle = data[graph.root];
+  return { slope: (high - low) / (above - below), left: (middle - low) / (x - below), right: (high - middle) / (above - x) };
+}
+
+function nudged(graph, data, at, x) {
+  const moved = new Uint8Array(graph.nodes.length);
+  const numbers = data.slice();
+  numbers[at] = x;
+  moved[at] = 1;
+  for (let i = at + 1; i < graph.nodes.length; i += 1) {
+    const node = graph.nodes[i];
+    // what passes a stop_gradient counts as a constant
+    if (node.op !== "stop_gradient" && node.children.some((child) => moved[child])) {
+      moved[i] = 1;
+      numbers[i] = computed(node, numbers) ?? NaN;
+    }
+  }
+  return numbers[graph.root];
+}
+
+/** Whether a gradient fits: the slope itself, or at a kink anything between the slopes on both sides. */
+export function agrees(grad, { slope, left, right, isKink }, root) {
+  if (Number.isNaN(slope)) return true;
+  if (isKink) {
+    const [low, high] = left < right ? [left, right] : [right, left];
+    const slack = AGREES * Math.max(1, Math.abs(low), Math.abs(high));
+    return low - slack <= grad && grad <= high + slack;
+  }
+  if (grad === slope) return true;
+  return Math.abs(grad - slope) / Math.max(Math.abs(grad), Math.abs(slope), 1e-6 * Math.max(1, Math.abs(root))) <= AGREES;
+}

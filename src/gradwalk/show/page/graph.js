@@ -1,0 +1,161 @@
+// A recorded graph: nodes in topological order (each after all of its children), the root last. It is made from a
+// parsed expression or from the JSON that Python writes; what it computes is in engine.js.
+
+import { COMPOSITES } from "./composites.js";
+import { exact, fromJson, toJson } from "./numbers.js";
+import { OPS } from "./ops.js";
+import { parse } from "./parser.js";
+
+// a new leaf gets the first of these that no other leaf has: all in the domain of log and sqrt
+const STARTS = [2, 3, 0.5, 1.5, 4, 2.5, 0.25, 3.5];
+
+function leaf(label, value, constant = false) {
+  // op is a row of the table or a composite; what was made by hand has none, but is spelled somehow
+  return { op: "", spelled: "", children: [], parameters: [], label, scope: "", value, constant, cut: false, recorded: null };
+}
+
+/** Whether the page itself can compute a node: a leaf, a row of the table or a composite. */
+export function isKnown(node) {
+  return !node.children.length || Object.hasOwn(OPS, node.op) || Object.hasOwn(COMPOSITES, node.op);
+}
+
+/** The graph of a formula. Throws an ExpressionError where the formula is not valid. */
+export function fromExpression(text) {
+  const { instructions, inputs, given } = parse(text);
+  const nodes = [];
+  const known = new Map();
+  const stack = [];
+  const lift = (operand) => {
+    if (typeof operand === "object") return operand.node;
+    nodes.push(leaf("", operand, true));
+    return nodes.length - 1;
+  };
+  const named = (name, value) => {
+    nodes.push(leaf(name, value));
+    known.set(name, { node: nodes.length - 1 });
+  };
+  const unset = inputs.filter((name) => !given.has(name));
+  for (const { kind, name, number, count } of instructions) {
+    if (kind === "number") {
+      stack.push(number);
+    } else if (kind === "name") {
+      if (!known.has(name)) named(name, STARTS[unset.indexOf(name) % STARTS.length]);
+      stack.push(known.get(name));
+    } else if (kind === "assign") {
+      const result = stack.pop();
+      if (typeof result === "number") {
+        named(name, result);
+      } else {
+        nodes[result.node].label ||= name;
+        known.set(name, result);
+      }
+    } else {
+      const operands = stack.splice(-count);
+      stack.push(applied(name, operands, nodes, lift));
+    }
+  }
+  const root = stack.length ? stack.at(-1) : known.get(instructions.at(-1).name);
+  return arranged(nodes, root.node, { text, given });
+}
+
+function applied(name, operands, nodes, lift) {
+  const op = OPS[name];
+  const missing = op.inputs.length + op.parameters.length - operands.length;
+  const filled = missing > 0 ? [...operands, ...op.defaults.slice(-missing)] : operands;
+  if (operands.every((operand) => typeof operand === "number")) return op.forward(...filled);
+  const byNumber = name === "pow" && typeof filled[0] === "object" && typeof filled[1] === "number";
+  const inputs = byNumber ? 1 : op.inputs.length;
+  nodes.push({
+    ...leaf("", 0),
+    op: byNumber ? "pow_number" : name,
+    children: filled.slice(0, inputs).map(lift),
+    parameters: filled.slice(inputs),
+  });
+  return { node: nodes.length - 1 };
+}
+
+/** The graph that Python wrote as JSON (see play.py); unknown operations keep the numbers that were recorded. */
+export function fromProgram(program) {
+  const nodes = program.nodes.map((given) => ({
+    ...leaf(String(given.label ?? ""), fromJson(given.data), Boolean(given.constant)),
+    op: given.local_grads ? "" : String(given.op ?? ""),
+    spelled: given.local_grads ? String(given.op ?? "") : "",
+    children: (given.children ?? []).map(Number),
+    parameters: (given.parameters ?? []).map(fromJson),
+    scope: String(given.scope ?? ""),
+    cut: Boolean(given.cut),
+    recorded: given.local_grads ? given.local_grads.map(fromJson) : null,
+  }));
+  const last = nodes.length - 1;
+  if (nodes.some((node) => node.children.some((child) => !Number.isInteger(child) || child < 0 || child > last))) {
+    throw new Error("the program refers to a node it does not have");
+  }
+  return arranged(nodes, Number(program.root ?? last), { title: String(program.title ?? ""), total: program.total });
+}
+
+/** The reverse of fromProgram, with the leaves' values as they are now. */
+export function toProgram(graph, values, data) {
+  const nodes = graph.nodes.map((node, i) => {
+    const written = { data: toJson(node.children.length ? data[i] : values[i]) };
+    if (node.op || node.spelled) written.op = node.op || node.spelled;
+    if (node.children.length) written.children = node.children;
+    if (node.parameters.length) written.parameters = node.parameters.map(toJson);
+    if (node.label) written.label = node.label;
+    if (node.scope) written.scope = node.scope;
+    if (node.constant) written.constant = true;
+    if (node.cut) written.cut = true;
+    if (node.recorded) written.local_grads = node.recorded.map(toJson);
+    return written;
+  });
+  return { nodes, root: graph.root, title: graph.title, total: graph.total };
+}
+
+/** Left-first, depth-first post-order, without recursion: the order that backward() walks in reverse. */
+export function topologicalOrder(nodes, root) {
+  const order = [];
+  const seen = new Set([root]);
+  const path = [[root, 0]];
+  while (path.length) {
+    const top = path.at(-1);
+    const { children } = nodes[top[0]];
+    while (top[1] < children.length && seen.has(children[top[1]])) top[1] += 1;
+    if (top[1] < children.length) {
+      const child = children[top[1]];
+      seen.add(child);
+      path.push([child, 0]);
+    } else {
+      order.push(top[0]);
+      path.pop();
+    }
+  }
+  return order;
+}
+
+function arranged(nodes, root, rest) {
+  const order = topologicalOrder(nodes, root);
+  const place = new Map(order.map((node, i) => [node, i]));
+  const ordered = order.map((i) => ({ ...nodes[i], children: nodes[i].children.map((child) => place.get(child)) }));
+  if (ordered.some((node, i) => node.children.some((child) => child >= i))) {
+    throw new Error("the program is not a graph without cycles");
+  }
+  const parents = ordered.map(() => []);
+  ordered.forEach((node, i) => node.children.forEach((child, slot) => parents[child].push([i, slot])));
+  const graph = { nodes: ordered, parents, root: ordered.length - 1, text: "", title: "", ...rest };
+  graph.names = names(ordered);
+  graph.editable = ordered.every(isKnown);
+  return graph;
+}
+
+/** What each node is called: its label, a constant's number, else v1, v2, … for results and x1, x2, … for leaves. */
+function names(nodes) {
+  const taken = new Set(nodes.map((node) => node.label));
+  const counts = { v: 0, x: 0 };
+  return nodes.map((node) => {
+    if (node.label) return node.label;
+    if (node.constant) return exact(node.value).replace(/\.0$/, "");
+    const letter = node.children.length ? "v" : "x";
+    do counts[letter] += 1;
+    while (taken.has(letter + counts[letter]));
+    return letter + counts[letter];
+  });
+}

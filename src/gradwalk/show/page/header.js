@@ -1,0 +1,115 @@
+// The top of the page: the expression, the examples, the modes, and what can be saved.
+
+import { element, fill, setText } from "./dom.js";
+import { MODES } from "./engine.js";
+import { EXAMPLES } from "./examples.js";
+
+const SAVES = [
+  ["link", "Copy the address"],
+  ["svg", "Picture (SVG)"],
+  ["png", "Picture (PNG)"],
+  ["html", "This page (HTML)"],
+  ["python", "Python code"],
+];
+
+export class Header {
+  constructor(on, { hasProgram, canSaveHtml }) {
+    this.on = on;
+    this.field = element("textarea", {
+      class: "expression", rows: 1, spellcheck: "false", autocomplete: "off", autocapitalize: "off", maxlength: 10000,
+      "aria-label": "Expression", "aria-describedby": "gradwalk-problem", placeholder: "relu(a*b + d)",
+      input: () => this.typed(),
+      keydown: (event) => this.key(event),
+    });
+    this.problem = element("p", { class: "problem", id: "gradwalk-problem", "aria-live": "polite", hidden: true });
+    this.examples = element("select", { class: "examples", "aria-label": "Examples", change: () => this.chosen() },
+      element("option", { value: "", hidden: true }, "Examples"),
+      hasProgram ? element("option", { value: "program" }, "your program") : null,
+      ...EXAMPLES.map((example, i) => element("option", { value: String(i) }, example.title)));
+    this.modes = element("select", { class: "modes", "aria-label": "Mode of the backward pass", change: () => on.mode(this.modes.value) },
+      element("option", { value: "right" }, "correct"),
+      element("optgroup", { label: "wrong on purpose" },
+        ...MODES.slice(1).map((mode) => element("option", { value: mode.id }, mode.name))));
+    const saves = SAVES.filter(([what]) => (what !== "html" && what !== "link") || canSaveHtml);
+    this.menu = element("details", { class: "menu" },
+      element("summary", { title: "Save or share" }, "Save"),
+      element("div", { class: "sheet" }, ...saves.map(([what, label]) =>
+        element("button", { type: "button", class: "quiet", "data-save": what, click: () => this.save(what) }, label))));
+    this.root = element("header", {},
+      element("div", { class: "wordmark", "aria-hidden": "true" }, "grad", element("b", {}, "walk")),
+      element("div", { class: "entry" }, this.field, this.problem),
+      element("div", { class: "tools" },
+        this.examples, this.modes, this.menu,
+        element("button", { type: "button", class: "quiet round", title: "Light or dark (D)", "aria-label": "Light or dark", click: () => on.theme() }, "\u25d0"),
+        element("button", { type: "button", class: "quiet round", title: "Keyboard (?)", "aria-label": "Keyboard", click: () => on.help() }, "?")));
+  }
+
+  typed() {
+    this.grow();
+    this.examples.value = "";
+    this.on.text(this.field.value);
+  }
+
+  grow() {
+    const lines = this.field.value.split("\n").length;
+    this.field.rows = Math.max(1, Math.min(6, lines));
+  }
+
+  setText(text) {
+    if (this.field.value !== text) this.field.value = text;
+    const place = EXAMPLES.findIndex((example) => example.text === text);
+    this.examples.value = place < 0 ? "" : String(place);
+    this.grow();
+  }
+
+  showProgram(title) {
+    this.field.value = "";
+    this.field.placeholder = `${title}: type an expression to leave it`;
+    this.examples.value = "program";
+    this.grow();
+    this.setError("", "", -1);
+  }
+
+  /** The problem, with the character it is about marked. */
+  setError(message, text, position) {
+    this.problem.hidden = !message;
+    this.field.setAttribute("aria-invalid", String(Boolean(message)));
+    if (!message) {
+      setText(this.problem, "");
+      return;
+    }
+    const start = text.lastIndexOf("\n", position - 1) + 1;
+    const from = Math.max(start, position - 24);
+    const end = text.indexOf("\n", position);
+    const after = text.slice(position + 1, Math.min(end < 0 ? text.length : end, position + 24));
+    fill(this.problem, message,
+      position < 0 ? null : element("span", { class: "excerpt" }, text.slice(from, position), element("mark", {}, text.slice(position, position + 1).trim() || "\u2423"), after));
+  }
+
+  key(event) {
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      this.on.focusGraph();
+    }
+  }
+
+  chosen() {
+    const { value } = this.examples;
+    if (value === "program") this.on.program();
+    else if (value) this.on.example(EXAMPLES[Number(value)]);
+  }
+
+  setMode(mode) {
+    this.modes.value = mode;
+  }
+
+  save(what) {
+    this.menu.open = false;
+    this.on.save(what);
+  }
+
+  focusText() {
+    this.field.focus();
+    this.field.select();
+  }
+}

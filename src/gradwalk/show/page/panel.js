@@ -1,0 +1,319 @@
+// Beside the graph: what the step does, in numbers, and the table of leaves with their finite differences.
+
+import { derivative, derivativeFormula, forwardFormula, forwardNumbers, kind } from "./describe.js";
+import { element, fill, setText } from "./dom.js";
+import { agrees, finiteDifference, gradsAt, MODES } from "./engine.js";
+import { identifier, math, numeral } from "./mathml.js";
+import { exact, short, typed } from "./numbers.js";
+
+const MOST_ROWS = 400;
+const BUDGET_MS = 7;
+
+// ---------------------------------------------------------------- the step
+
+const mathOf = (...parts) => math("math", ...parts);
+
+function number(x, className = "") {
+  return element("span", { class: `number ${className}`, title: exact(x) }, short(x));
+}
+
+/** A number with what it is written under it. */
+function captioned(x, className, ...caption) {
+  return element("span", { class: `part ${className}` }, number(x), element("span", { class: "under" }, ...caption));
+}
+
+/** A number after a sign: a negative one stands in parentheses. */
+function enclosed(x) {
+  return x < 0 ? ["(", number(x), ")"] : [number(x)];
+}
+
+/** = formula = number, or only = number where the formula says no more. */
+function equalities(formula, text) {
+  const result = [math("mo", "="), numeral(text)];
+  return formula && formula.textContent !== text ? [math("mo", "="), formula, ...result] : result;
+}
+
+function sign(text) {
+  return element("span", { class: "sign" }, text);
+}
+
+function gradOf(name) {
+  return element("span", { class: "grad-of" }, mathOf(identifier(name)), ".grad");
+}
+
+/** The step's heading and its arithmetic. */
+export function stepContent(line, t, step) {
+  const { graph } = line;
+  if (step.kind === "start") {
+    return [heading("Start", "start"), paragraph("The leaves have their values. Press play, or the right arrow key, and the graph is computed from the inputs to the result; then the gradient walks back.")];
+  }
+  if (step.kind === "forward") {
+    const numbers = forwardNumbers(graph, step.node, line.data);
+    return [
+      heading(`Forward, step ${t} of ${line.forwardSteps}`, "forward"),
+      element("div", { class: "formula" }, forwardFormula(graph, step.node)),
+      numbers ? element("div", { class: "formula numbers" }, numbers) : null,
+    ];
+  }
+  if (step.kind === "seed") {
+    return [
+      heading("Backward, the seed", "backward"),
+      element("div", { class: "equation" }, gradOf(graph.names[step.node]), sign("="), number(1, "grad")),
+      paragraph("The result changes by exactly as much as the result does: the derivative of a thing by itself is 1."),
+    ];
+  }
+  return contributionContent(line, t, step);
+}
+
+function contributionContent(line, t, step) {
+  const { graph } = line;
+  const assigning = line.mode === "assign";
+  const formula = derivativeFormula(graph, step.node, step.slot);
+  const rule = mathOf(derivative(graph, step.node, step.slot), ...equalities(formula, short(step.local)));
+  const name = graph.names[step.child];
+  return [
+    heading(`Backward, step ${t - line.forwardSteps - 1} of ${line.contributions.length}`, "backward"),
+    element("div", { class: "equation" },
+      gradOf(name), sign(assigning ? "=" : "+="),
+      captioned(step.local, "local", "local"), sign("\u00d7"),
+      captioned(step.upstream, step.wrong && !Object.is(step.upstream, step.should.upstream) ? "upstream bad" : "upstream", "upstream"),
+      sign("="), captioned(step.product, "product", "contribution")),
+    element("dl", { class: "parts" },
+      element("dt", {}, "local gradient"), element("dd", {}, rule),
+      element("dt", {}, "upstream gradient"), element("dd", {}, gradOf(graph.names[step.node]), " = ", number(step.upstream)),
+      element("dt", {}, assigning ? "overwritten" : "running sum"),
+      element("dd", { class: "sum" }, ...(assigning
+        ? [number(step.before, "struck"), sign("\u2192"), number(step.after, "grad")]
+        : [number(step.before), sign("+"), ...enclosed(step.product), sign("="), number(step.after, "grad")]))),
+    step.wrong ? verdict(line, step) : null,
+  ];
+}
+
+function verdict(line, step) {
+  const early = !Object.is(step.upstream, step.should.upstream);
+  const name = line.graph.names[early ? step.node : step.child];
+  const [is, should] = early ? [step.upstream, step.should.upstream] : [step.after, step.should.after];
+  return element("p", { class: "verdict" }, "Wrong here: ", gradOf(name), " is ", number(is), ", it should be ", number(should), ".");
+}
+
+function heading(text, pass) {
+  return element("h2", { class: `step-title ${pass}` }, text);
+}
+
+function paragraph(text) {
+  return element("p", {}, text);
+}
+
+/** What the chosen mode does wrong, and where to look. */
+export function modeContent(line, jump) {
+  const mode = MODES.find((known) => known.id === line.mode);
+  if (line.mode === "right") return [];
+  const step = line.firstWrongStep;
+  const where = step < 0
+    ? element("p", {}, "On this graph nothing goes wrong: every gradient is as it should be. Try softmax with cross entropy.")
+    : element("button", { type: "button", class: "jump", click: () => jump(step) }, `First wrong step: ${step}`);
+  return [element("strong", {}, `Wrong on purpose: ${mode.name}`), element("p", {}, mode.why), where];
+}
+
+// ---------------------------------------------------------------- a node's details, on hover and focus
+
+export function detailContent(line, i, t, differences) {
+  const { graph } = line;
+  const node = graph.nodes[i];
+  const grads = gradsAt(line, t);
+  const rows = [["data", exact(line.data[i])]];
+  if (grads) rows.push(["grad", exact(grads[i])]);
+  const difference = differences(i);
+  if (!Number.isNaN(difference.slope)) rows.push(["finite difference", exact(difference.slope) + (difference.isKink ? ", at a kink" : "")]);
+  if (node.scope) rows.push(["scope", node.scope]);
+  const slots = node.children.length <= 4 ? node.children.map((_, slot) => slot) : [0];
+  return [
+    element("div", { class: "detail-head" }, mathOf(identifier(graph.names[i])), element("span", {}, kind(node))),
+    node.children.length ? element("div", { class: "formula" }, forwardFormula(graph, i)) : null,
+    ...slots.map((slot) => {
+      const formula = derivativeFormula(graph, i, slot);
+      const right = equalities(formula, short(line.localGrads[i][slot]));
+      return element("div", { class: "formula derivative" }, mathOf(derivative(graph, i, slot), ...right));
+    }),
+    element("dl", { class: "exact" }, ...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])),
+  ];
+}
+
+// ---------------------------------------------------------------- the table
+
+export class Table {
+  /** `on.edit(node, value)` is called with a new value, `on.scrub(node, event, field, tap)` when one is dragged. */
+  constructor(on) {
+    this.on = on;
+    this.all = false;
+    this.body = element("tbody");
+    this.more = element("p", { class: "more" });
+    this.toggle = element("button", { type: "button", class: "quiet", "aria-pressed": "false", click: () => this.showAll(!this.all) }, "all nodes");
+    this.root = element("section", { class: "values", "aria-label": "Values and gradients" },
+      element("div", { class: "values-head" }, element("h2", {}, "Values and gradients"), this.toggle),
+      element("table", {},
+        element("thead", {}, element("tr", {},
+          element("th", { scope: "col" }, "name"), element("th", { scope: "col" }, "value"),
+          element("th", { scope: "col", class: "grad" }, "gradient"),
+          element("th", { scope: "col", title: "(f(x + h) \u2212 f(x \u2212 h)) / 2h, beside the gradient" }, "finite diff."),
+          element("th", { scope: "col", class: "check" }, element("span", { class: "unseen" }, "agrees")))),
+        this.body),
+      this.more);
+  }
+
+  showAll(all) {
+    this.all = all;
+    this.toggle.setAttribute("aria-pressed", String(all));
+    this.build(this.graph);
+    this.update(this.line, this.t);
+  }
+
+  build(graph) {
+    this.graph = graph;
+    const listed = graph.nodes.flatMap((node, i) => (this.all || (!node.children.length && !node.constant) ? [i] : []));
+    if (this.all) listed.reverse();
+    this.rows = listed.slice(0, MOST_ROWS).map((i) => this.row(i));
+    const left = listed.length - this.rows.length;
+    setText(this.more, left > 0 ? `and ${left} more` : "");
+    fill(this.body, ...this.rows.map((row) => row.root));
+  }
+
+  row(i) {
+    const node = this.graph.nodes[i];
+    const editable = this.graph.editable && !node.children.length && !node.constant && !node.cut;
+    const row = { i, seen: {} };
+    row.value = editable ? this.input(i) : element("span", { class: "number" });
+    row.grad = element("td", { class: "number grad" });
+    row.difference = element("td", { class: "number" });
+    row.check = element("td", { class: "check" });
+    row.root = element("tr", {},
+      element("th", { scope: "row" }, mathOf(node.constant ? numeral(short(node.value)) : identifier(clip(this.graph.names[i])))),
+      element("td", { class: "number" }, row.value), row.grad, row.difference, row.check);
+    return row;
+  }
+
+  input(i) {
+    const name = this.graph.names[i];
+    const field = element("input", {
+      class: "value number", type: "text", inputmode: "decimal", role: "spinbutton", autocomplete: "off", spellcheck: "false",
+      "aria-label": `value of ${name}`, title: "type, drag, or use the up and down keys",
+      focus: () => { field.value = exact(this.line.data[i]).replace(/\.0$/, ""); field.select(); },
+      blur: () => this.update(this.line, this.t, true),
+      input: () => {
+        const value = typed(field.value);
+        field.classList.toggle("bad", value === null);
+        if (value !== null) this.on.edit(i, value);
+      },
+      keydown: (event) => this.key(event, i, field),
+      // a press focuses only once it has turned out not to be a drag
+      mousedown: (event) => field.matches(":focus") || event.preventDefault(),
+      pointerdown: (event) => field.matches(":focus") || this.on.scrub(i, event, field, () => field.focus()),
+    });
+    return field;
+  }
+
+  key(event, i, field) {
+    if (event.key === "Enter" || event.key === "Escape") field.blur();
+    const by = { ArrowUp: 1, ArrowDown: -1, PageUp: 10, PageDown: -10 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    const value = nudge(this.line.data[i], by * (event.shiftKey ? 10 : 1) * (event.altKey ? 0.1 : 1) * 0.1);
+    field.value = exact(value).replace(/\.0$/, "");
+    field.classList.remove("bad");
+    this.on.edit(i, value);
+  }
+
+  update(line, t, force = false) {
+    this.line = line;
+    this.t = t;
+    const grads = gradsAt(line, t);
+    const done = t === line.steps;
+    for (const row of this.rows) {
+      const data = line.data[row.i];
+      const grad = grads ? grads[row.i] : null;
+      if (force || !Object.is(row.seen.data, data)) this.setValue(row, data);
+      if (!Object.is(row.seen.grad, grad) || row.seen.wrong !== (done && line.mode)) {
+        row.seen.grad = grad;
+        row.seen.wrong = done && line.mode;
+        setText(row.grad, short(grad));
+        row.grad.title = grad === null ? "" : exact(grad);
+        this.check(row);
+      }
+    }
+    this.scheduleDifferences();
+  }
+
+  setValue(row, data) {
+    row.seen.data = data;
+    if (row.value.tagName === "INPUT") {
+      if (!row.value.matches(":focus")) {
+        row.value.value = short(data);
+        row.value.classList.remove("bad");
+      }
+      row.value.setAttribute("aria-valuenow", String(data));
+    } else {
+      setText(row.value, short(data));
+    }
+    if (!row.value.matches(":focus")) row.value.title = exact(data);
+  }
+
+  /** A tick where the gradient is complete and the finite difference agrees, a cross where it does not. */
+  check(row) {
+    const final = this.t === this.line.steps;
+    const difference = row.seen.difference;
+    const known = final && row.seen.grad !== null && difference !== undefined && !Number.isNaN(difference.slope);
+    const right = known && agrees(row.seen.grad, difference, this.line.data[this.graph.root]);
+    setText(row.check, known ? (right ? "\u2713" : "\u2717") : "");
+    row.root.classList.toggle("disagrees", known && !right);
+    row.check.title = known && difference.isKink ? "at a kink: any slope between those on both sides is right" : "";
+  }
+
+  // ---------------------------------------------------------------- finite differences, a few at a time
+
+  scheduleDifferences() {
+    if (this.measured !== this.line.data) {
+      this.measured = this.line.data;
+      this.known = new Map();
+    }
+    if (!this.waiting) this.measure();
+  }
+
+  measure() {
+    this.waiting = null;
+    const until = performance.now() + BUDGET_MS;
+    for (const row of this.rows) {
+      if (row.measured === this.measured) continue;
+      if (performance.now() > until) {
+        this.waiting = setTimeout(() => this.measure(), 0);
+        return;
+      }
+      row.measured = this.measured;
+      row.seen.difference = this.difference(row.i);
+      const { slope } = row.seen.difference;
+      setText(row.difference, Number.isNaN(slope) ? "\u2013" : short(slope));
+      row.difference.title = exact(slope);
+      this.check(row);
+    }
+  }
+
+  difference(i) {
+    if (!this.known.has(i)) this.known.set(i, finiteDifference(this.graph, this.line.data, i));
+    return this.known.get(i);
+  }
+
+  focusFirst(i = null) {
+    const row = this.rows.find((known) => (i === null ? known.value.tagName === "INPUT" : known.i === i));
+    if (row && row.value.tagName === "INPUT") row.value.focus();
+    return Boolean(row);
+  }
+}
+
+/** A step up or down, without the dust that decimal fractions leave: 0.1 + 0.2 is 0.3 here. */
+export function nudge(x, by) {
+  const size = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, Math.abs(x)))));
+  return Number((x + by * size).toPrecision(12));
+}
+
+function clip(name) {
+  return name.length > 14 ? `${name.slice(0, 13)}\u2026` : name;
+}
