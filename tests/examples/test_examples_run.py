@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+import gradwalk
+
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
 QUICK = ("01_one_neuron", "hand_written_step", "black_scholes")  # on the reference engine as well
 
 
 def output_of(example: Path, engine: str, folder: Path) -> str:
-    environment = os.environ | {"GRADWALK_ENGINE": engine}
+    package = Path(gradwalk.__file__).resolve().parents[1]  # the one under test, installed or not
+    environment = os.environ | {"GRADWALK_ENGINE": engine, "PYTHONPATH": str(package)}
     done = subprocess.run(
         [sys.executable, str(example)], capture_output=True, text=True, env=environment, cwd=folder, timeout=120
     )
