@@ -60,10 +60,10 @@ class Walk:
     (3.0, 0.0)
     """
 
-    def __init__(self, root: Any, mode: str = "right") -> None:
+    def __init__(self, root: Any, mode: str = "right", fresh: bool = False) -> None:
         if mode not in MODES:
             raise ValueError(f"walk: expected a mode of {', '.join(MODES)}; got {mode!r}")
-        self.root, self.mode = root, mode
+        self.root, self.mode, self.fresh = root, mode, fresh
         self.order: list[Any] = engine.topological_order(root)
         self._place = {node: place for place, node in enumerate(self.order)}
         self._visits = self._visiting_order()
@@ -213,9 +213,9 @@ class Walk:
 
     def _starting_gradients(self) -> list[float]:
         """Leaves accumulate over passes; what was computed on the way starts afresh, if nobody forgets it."""
-        start = [0.0 if node._children or node._constant else number_of(node.grad) for node in self.order]
+        start = [0.0 if self.fresh or node._children or node._constant else number_of(node.grad) for node in self.order]
         if self.mode == "not_reset":
-            first = Walk(self.root)
+            first = Walk(self.root, fresh=self.fresh)
             first.seek(-1)
             start = [first.grad(node) if node._children else start[i] for i, node in enumerate(self.order)]
         return start
@@ -228,7 +228,7 @@ class Walk:
         if self.mode == "right":
             return self
         if self._right is None:
-            self._right = Walk(self.root)
+            self._right = Walk(self.root, fresh=self.fresh)
             self._right_index = {node: index for index, node in enumerate(self._right._visits, start=1)}
         return self._right
 
@@ -261,8 +261,10 @@ class Walk:
         return None if self.mode == "right" else next((step.index for step in self if self.differs(step)), None)
 
 
-def walk(root: Any, mode: str = "right") -> Walk:
+def walk(root: Any, mode: str = "right", *, fresh: bool = False) -> Walk:
     """The backward pass from `root` as a sequence of steps: the seed, then each node with its contributions.
+
+    Leaves go on from the gradient they have, as with backward(); with `fresh`, from 0, as after zero_grad().
 
     >>> a, b = engine.Value(2.0, label="a"), engine.Value(-3.0, label="b")
     >>> for step in walk(a * b):
@@ -272,7 +274,7 @@ def walk(root: Any, mode: str = "right") -> Walk:
     a -3.0 * 1.0 = -3.0
     b 2.0 * 1.0 = 2.0
     """
-    return Walk(root, mode)
+    return Walk(root, mode, fresh)
 
 
 def is_hand_written(node: Any) -> bool:

@@ -9,7 +9,11 @@ from __future__ import annotations
 import html
 import importlib
 import os
+import sys
+import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,12 +106,32 @@ def rendered(dot: str, format: str) -> bytes:
             pygraphviz: Any = importlib.import_module("pygraphviz")
     except ImportError as error:
         raise ImportError("draw: expected pygraphviz to be installed; pip install 'gradwalk[draw]'") from error
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), without_font_warnings():
         warnings.simplefilter("ignore")  # about fonts it would like to have
         agraph = pygraphviz.AGraph(string=dot)
         agraph.layout(prog="dot")
         image = agraph.draw(format=format)
     return bytes(image)
+
+
+@contextmanager
+def without_font_warnings() -> Iterator[None]:
+    """Keep what the font library of Graphviz's wheel says about the system's font settings off stderr."""
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    try:
+        with tempfile.TemporaryFile() as said:
+            os.dup2(said.fileno(), 2)
+            try:
+                yield
+            finally:
+                os.dup2(stderr, 2)
+                said.seek(0)
+                for line in said:
+                    if not line.startswith(b"Fontconfig"):
+                        os.write(2, line)
+    finally:
+        os.close(stderr)
 
 
 # ---------------------------------------------------------------- the source

@@ -64,13 +64,18 @@ class Player(anywidget.AnyWidget):
         if self.value is not None:
             self.value, self._nodes = recomputed(self.value, self._nodes)
 
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        bundle = super()._repr_mimebundle_(**options)
-        if self.value is None or not bundle:
-            return bundle
-        data, *rest = bundle if isinstance(bundle, tuple) else (bundle,)
-        full = {**data, "text/html": static_walk(self.value), "text/plain": repr(self.value)}
-        return (full, *rest) if rest else full
+    def _ipython_display_(self) -> None:
+        """Two outputs: the live page, and the walk as tables, which is what a saved notebook still shows.
+
+        As two forms of one output they would not do: a notebook without a kernel takes the live one, and shows nothing.
+        """
+        from IPython.display import display
+
+        bundle = self._repr_mimebundle_()
+        data, *metadata = bundle if isinstance(bundle, tuple) else (bundle,)
+        display(data, raw=True, metadata=metadata[0] if metadata else None)
+        if self.value is not None:
+            display({"text/html": static_walk(self.value), "text/plain": repr(self.value)}, raw=True)
 
 
 def _prepared(shown: Any, values: Mapping[str, float] | None) -> tuple[Any, list[Any], dict[str, Any]]:
@@ -130,7 +135,7 @@ def _applied(name: str, node: Any, children: list[Any]) -> Any:
 
 def static_walk(root: Any) -> str:
     """The leaves and the steps as two tables: no script, no style sheet, every label escaped."""
-    walked = walk(root)
+    walked = walk(root, fresh=True)
     names = _names(walked.order)
     walked.seek(-1)
     leaves = [node for node in walked.order if not node._children and not node._constant]
