@@ -213,8 +213,13 @@ NOT_FOR_VALUES: dict[str, Callable[[Any], Any]] = {
     "item": lambda v: v[0],
     "trunc": math.trunc,
     "attribute": lambda v: v.nothing,
-    "misspelled": lambda v: setattr(v, "gard", 0.0),
 }
+
+
+def test_a_misspelled_attribute_is_refused(engine: Any) -> None:
+    """v.gard = 0.0 does not make an attribute that nobody reads."""
+    with pytest.raises(AttributeError, match="'Value' object has no attribute 'gard'"):
+        engine.Value(2.0).gard = 0.0
 
 
 @pytest.mark.parametrize("case", NOT_FOR_VALUES)

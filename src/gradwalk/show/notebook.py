@@ -20,4 +20,4 @@ def mimebundle(value: Any) -> dict[str, str]:
         svg = rendered(source(Graph(value).overview(MOST_SHOWN)), "svg").decode()
     except Exception:  # showing a number must not fail because its picture does
         return text
-    return text | {"image/svg+xml": svg}
+    return text | {"image/svg+xml": svg.replace("<svg ", '<svg style="max-width: 100%; height: auto" ', 1)}
