@@ -69,8 +69,9 @@ class Player(anywidget.AnyWidget):
 
         As two forms of one output they would not do: a notebook without a kernel takes the live one, and shows nothing.
         """
-        from IPython.display import display
+        from IPython import display as notebook
 
+        display: Any = notebook.display
         bundle = self._repr_mimebundle_()
         data, *metadata = bundle if isinstance(bundle, tuple) else (bundle,)
         display(data, raw=True, metadata=metadata[0] if metadata else None)
