@@ -36,12 +36,14 @@ _LATER = {
     "custom": ("custom_op", "checkpoint"),
     "gradient_check": ("gradcheck", "assert_gradients"),
     "blame": ("detect_nonfinite", "gradient_report", "NonFiniteError"),
+    "compiler.compile": ("compile",),
     "show.play": ("play",),
 }
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
 
 if TYPE_CHECKING:
     from gradwalk.blame import NonFiniteError, detect_nonfinite, gradient_report
+    from gradwalk.compiler.compile import compile
     from gradwalk.custom import checkpoint, custom_op
     from gradwalk.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
     from gradwalk.gradient_check import assert_gradients, gradcheck

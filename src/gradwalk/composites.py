@@ -378,7 +378,8 @@ def cross_entropy(logits: Iterable[Number], target: int) -> Any:
     >>> cross_entropy([1000.0, 0.0], 1)
     1000.0
     """
-    return _active.cross_entropy(logits, target)
+    made = target._cross_entropy(logits) if hasattr(target, "_cross_entropy") else None  # an Index of a trace
+    return _active.cross_entropy(logits, target) if made is None else made
 
 
 def rmsnorm(xs: Iterable[Number], eps: float = 1e-5) -> list[Any]:
@@ -423,4 +424,5 @@ def take(rows: Sequence[Any], index: int) -> Any:
     >>> take([[1.0, 2.0], [3.0, 4.0]], 1)
     [3.0, 4.0]
     """
-    return _active.take(rows, index)
+    made = index._take(rows) if hasattr(index, "_take") else None  # an Index of a trace
+    return _active.take(rows, index) if made is None else made

@@ -13,6 +13,12 @@
 #include "backward.c"
 #include "composites.c"
 #include "optim.c"
+#include "kernels.c"
+#include "kernels_table.c"
+#include "kernels_views.c"
+#include "kernels_steps.c"
+#include "kernels_build.c"
+#include "program.c"
 #include "type.c"
 
 static PyMethodDef module_methods[] = {
@@ -43,7 +49,7 @@ static int module_exec(PyObject *module)
         PyErr_SetString(PyExc_ImportError, "gradwalk._native cannot be loaded twice in one process");
         return -1;
     }
-    return type_ready(module) < 0
+    return type_ready(module) < 0 || executor_ready(module) < 0
         || PyModule_AddObject(module, "FUNCTIONS", functions_by_name(record_functions)) < 0
         || PyModule_AddObject(module, "COMPOSITES", functions_by_name(composite_functions)) < 0
         || PyModule_AddObject(module, "OPTIMISERS", functions_by_name(optim_functions)) < 0 ? -1 : 0;

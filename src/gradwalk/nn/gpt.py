@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from operator import index as whole_number
 from typing import Any
 
 from gradwalk.composites import cross_entropy, matvec, mean, softmax
@@ -199,6 +198,6 @@ class GPT(Module):
         positions = min(len(tokens) - 1, self.block_size)
         if positions < 1:
             raise ValueError(f"GPT: expected at least two tokens, got {len(tokens)}")
-        logits = self([whole_number(token) for token in tokens[:positions]])
+        logits = self(tokens[:positions])
         with scope("loss"):
             return mean(map(cross_entropy, logits, tokens[1 : positions + 1]))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from operator import add
 from typing import Any
 
-from gradwalk.composites import layernorm, matvec, rmsnorm
+from gradwalk.composites import layernorm, matvec, rmsnorm, take
 from gradwalk.engine import Value
 from gradwalk.nn.module import Module
 
@@ -73,7 +73,8 @@ class Embedding(Module):
     def __call__(self, index: int) -> list[Any]:
         if not 0 <= index < len(self.weight):
             raise IndexError(f"Embedding: expected an index from 0 to {len(self.weight) - 1}, got {index}")
-        return self.weight[index]
+        # in a compiled function the index is left open, so that one program serves every token
+        return self.weight[index] if type(index) is int else list(take(self.weight, index))
 
 
 class RMSNorm(Module):

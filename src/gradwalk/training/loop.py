@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gradwalk.compiler.compile import compile
+from gradwalk.control import no_grad
 from gradwalk.engine import Value, topological_order
 from gradwalk.errors import DomainError
 from gradwalk.nn import GPT
@@ -51,6 +53,7 @@ class Configuration:
     tied: bool = False
     validation_share: float = 0.1
     seed: int = 42
+    compiled: bool = False  # in a compiled step sums are made in another order, so the last bits differ
 
     def model(self, vocabulary_size: int) -> GPT:
         return GPT(
@@ -101,6 +104,7 @@ class Trainer:
         self.validation = validation[:evaluated_documents]
         self.model = configuration.model(self.tokenizer.vocabulary_size)
         self.optimiser = configuration.optimiser(self.model)
+        self._compiled = compile(self.model.loss) if configuration.compiled else None
         self.order = data.Order(len(self.documents), configuration.seed)
         self.step = 0
         self.losses = array("d")
@@ -124,10 +128,10 @@ class Trainer:
 
     def make_step(self, lr: float) -> float:
         """One batch forward, backward and update; returns the batch's mean loss."""
-        chosen = self.order.take(self.configuration.batch_size)
+        chosen = [self.documents[number] for number in self.order.take(self.configuration.batch_size)]
         total = 0.0
-        for number in chosen:
-            loss = self._loss(self.documents[number])
+        for document, loss in zip(chosen, self._losses(chosen), strict=True):
+            self._check(document, loss)
             (loss if len(chosen) == 1 else loss / len(chosen)).backward()
             total += loss.data
         if self.configuration.clip is not None:
@@ -147,22 +151,37 @@ class Trainer:
         seen = self.configuration.block_size + 1
         return self.tokenizer.encode(document[:seen])[:seen]
 
-    def _loss(self, document: str) -> Any:
-        try:
-            loss = self.model.loss(self.tokens(document))
-        except DomainError as error:  # the operation's own words
-            raise NotFiniteError(f"step {self.step + 1}: no finite loss for {document!r}: {error}") from None
-        if not math.isfinite(loss.data):
-            names = {value: name for name, value in self.model.named_parameters()}
-            began = described(first_not_finite(loss), names)
-            raise NotFiniteError(f"step {self.step + 1}: the loss for {document!r} is {loss.data}: {began}")
-        return loss
+    @property
+    def programs(self) -> int | None:
+        """How many programs the compiled step is made of by now, one for each length of document; None if it is not."""
+        return None if self._compiled is None else len(self._compiled.programs)
+
+    def _losses(self, documents: Sequence[str]) -> Iterator[Any]:
+        if self._compiled is not None and len(documents) > 1:
+            try:
+                yield from self._compiled.map([(self.tokens(document),) for document in documents])
+                return
+            except DomainError:
+                pass  # one by one, to say for which document
+        for document in documents:
+            try:
+                yield (self._compiled or self.model.loss)(self.tokens(document))
+            except DomainError as error:  # the operation's own words
+                raise NotFiniteError(f"step {self.step + 1}: no finite loss for {document!r}: {error}") from None
+
+    def _check(self, document: str, loss: Any) -> None:
+        if math.isfinite(loss.data):
+            return
+        names = {value: name for name, value in self.model.named_parameters()}
+        began = described(first_not_finite(self.model.loss(self.tokens(document))), names)
+        raise NotFiniteError(f"step {self.step + 1}: the loss for {document!r} is {loss.data}: {began}")
 
     def validation_loss(self) -> float:
         """The mean loss over the documents that were set aside for it."""
-        frozen = self.model.frozen()
+        loss = self._compiled or self.model.frozen().loss
         try:
-            losses = [frozen.loss(self.tokens(document)) for document in self.validation]
+            with no_grad():  # a compiled loss then gives plain numbers, as a frozen one does
+                losses = [loss(self.tokens(document)) for document in self.validation]
         except DomainError as error:
             raise NotFiniteError(f"step {self.step}: no finite validation loss: {error}") from None
         mean: float = math.fsum(losses) / len(losses) if all(map(math.isfinite, losses)) else math.nan

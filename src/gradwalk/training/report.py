@@ -84,7 +84,9 @@ class PlainReporter(Reporter):
         parts = f"{len(trainer.optimiser.parameters):,} parameters, {type(trainer.optimiser).__name__}"
         from gradwalk import engine
 
-        self.say(f"{name}: {len(trainer.documents):,} documents to train on; {parts}; {engine.NAME} engine")
+        self._trainer = trainer
+        running = "compiled" if trainer.configuration.compiled else f"{engine.NAME} engine"
+        self.say(f"{name}: {len(trainer.documents):,} documents to train on; {parts}; {running}")
         if trainer.step:
             self.say(f"resumed at step {trainer.step} of {self._steps}")
         if long_documents:
@@ -100,8 +102,11 @@ class PlainReporter(Reporter):
         if record.validation_loss is not None or nothing_set_aside:
             rate = (record.step - self._first) / max(record.seconds, 1e-9)
             validated = "" if record.validation_loss is None else f"  validation loss {record.validation_loss:.4f}"
-            numbers = f"loss {self.recent():.4f}{validated}  {rate:,.0f} steps/s"
+            numbers = f"loss {self.recent():.4f}{validated}  {rate:,.0f} steps/s{self._programs_shown()}"
             self.say(f"step {record.step:>{len(str(self._steps))}}/{self._steps}  {numbers}")
+
+    def _programs_shown(self) -> str:
+        return "" if self._trainer.programs is None else f"  {self._trainer.programs} programs"
 
     def recent(self) -> float:
         return sum(self._recent) / len(self._recent)
@@ -150,13 +155,20 @@ class TerminalReporter(PlainReporter):
     def __enter__(self) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        losses = "loss {task.fields[loss]}  validation {task.fields[validation]}  {task.fields[rate]} steps/s"
+        losses = "loss {task.fields[loss]}  validation {task.fields[validation]}"
+        speed = "{task.fields[rate]} steps/s{task.fields[programs]}"
         self._progress = Progress(
-            TextColumn("step"), MofNCompleteColumn(), BarColumn(bar_width=None), TextColumn(losses),
+            TextColumn("step"), MofNCompleteColumn(), BarColumn(bar_width=None), TextColumn(losses), TextColumn(speed),
             TimeRemainingColumn(compact=True), TextColumn("left"), console=self.console, auto_refresh=False,
         )  # fmt: skip
         self._task = self._progress.add_task(
-            "train", total=self._steps, completed=self._first, loss="-", rate="-", validation=self._validation_shown()
+            "train",
+            total=self._steps,
+            completed=self._first,
+            loss="-",
+            rate="-",
+            validation=self._validation_shown(),
+            programs="",
         )
         self._drawn = 0.0
         self._progress.start()
@@ -180,7 +192,7 @@ class TerminalReporter(PlainReporter):
         rate = (record.step - self._first) / max(record.seconds, 1e-9)
         self._progress.update(
             self._task, completed=record.step, refresh=True, loss=f"{self.recent():.4f}", rate=f"{rate:,.0f}",
-            validation=self._validation_shown(),
+            validation=self._validation_shown(), programs=self._programs_shown(),
         )  # fmt: skip
 
 

@@ -105,9 +105,10 @@ def _trainer(
         stored = configuration_of(checkpoint)
         for name in sorted(given - set(CHANGEABLE)):
             if options[name] != getattr(stored, name):
-                raise PlanError(
-                    f"--{name.replace('_', '-')} cannot change when a run is resumed: it is {getattr(stored, name)}"
-                )
+                was: object = getattr(stored, name)
+                if name == "compiled":
+                    name, was = "engine", "compiled" if was else "not compiled"
+                raise PlanError(f"--{name.replace('_', '-')} cannot change when a run is resumed: it is {was}")
         configuration = replace(stored, **{name: options[name] for name in CHANGEABLE if name in given})
         if configuration.steps < checkpoint.step:
             raise PlanError(f"--steps {configuration.steps}: the checkpoint is at step {checkpoint.step} already")
@@ -208,13 +209,18 @@ def summary_of(trainer: Trainer, plan: Plan, data_name: str | None, target: Path
         "parameters": len(trainer.optimiser.parameters),
         "data": data_name or "names.txt (bundled)",
         "documents": {"training": len(trainer.documents), "evaluated": len(trainer.validation)},
-        "engine": engine.NAME,
+        "engine": engine_of(trainer),
+        "programs": trainer.programs,
         "checkpoint": os.fspath(target),
         "sample_command": f"gradwalk sample {quoted}",
         "resume_command": None if finished else resume_command(plan, target),
         "samples": samples_of(trainer, plan.samples),
         "configuration": asdict(trainer.configuration),
     }
+
+
+def engine_of(trainer: Trainer) -> str:
+    return "compiled" if trainer.configuration.compiled else engine.NAME
 
 
 def resume_command(plan: Plan, target: Path) -> str:

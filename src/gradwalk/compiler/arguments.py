@@ -1,0 +1,136 @@
+"""Arguments as one flat list of entries, and the structure they were in.
+
+An entry is a number or a Value. Integers are marked, because in a trace they become an `Index`; text, None, True and
+False are part of the structure; so is any other object, by identity.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from gradwalk.structure import VALUE_TYPES
+
+_FLOAT, _INT, _VALUE = "float", "int", "value"
+_ROWS = {float: "floats", int: "ints", **dict.fromkeys(VALUE_TYPES, "values")}
+_KEPT = (bool, str, bytes, type(None))
+
+
+def flatten(whole: Any, entries: list[Any]) -> Hashable:
+    """The structure of `whole`, as a key; its numbers and Values go to the end of `entries`."""
+    kind = type(whole)
+    if kind is float or kind in VALUE_TYPES:
+        entries.append(whole)
+        return _FLOAT if kind is float else _VALUE
+    if kind is int:
+        entries.append(float(whole))
+        return _INT
+    if kind is list or kind is tuple:
+        kinds = set(map(type, whole))
+        if len(kinds) == 1 and (row := _ROWS.get(next(iter(kinds)))):
+            entries.extend(map(float, whole) if row == "ints" else whole)
+            return kind, row, len(whole)
+        return kind, tuple([flatten(entry, entries) for entry in whole])
+    if isinstance(whole, np.ndarray):
+        return _flatten_array(whole, entries)
+    if isinstance(whole, dict):
+        return kind, tuple(whole), tuple([flatten(entry, entries) for entry in whole.values()])
+    if isinstance(whole, (*_KEPT, np.bool_)):
+        return "kept", kind, whole
+    if isinstance(whole, (np.integer, np.floating, *VALUE_TYPES)):
+        is_value = isinstance(whole, VALUE_TYPES)
+        number: Any = whole
+        entries.append(whole if is_value else float(number))
+        return _VALUE if is_value else _FLOAT if isinstance(whole, np.floating) else _INT
+    if isinstance(whole, list | tuple):
+        return kind, tuple([flatten(entry, entries) for entry in whole])
+    if isinstance(whole, set | frozenset | complex):
+        advice = "take its .real and .imag" if isinstance(whole, complex) else "a set has no order: give a list"
+        raise TypeError(f"compile: expected numbers, lists, tuples, dicts or arrays, got a {kind.__name__}; {advice}")
+    return "object", _Same(whole)
+
+
+class _Same:
+    """An object as part of a key: equal to itself only, and kept alive, so that its id is not given away."""
+
+    __slots__ = ("it",)
+
+    def __init__(self, it: Any) -> None:
+        self.it = it
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.it is self.it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+
+def _flatten_array(array: Any, entries: list[Any]) -> Hashable:
+    kind = array.dtype.kind
+    if kind == "O":
+        listed: Hashable = flatten(array.ravel().tolist(), entries)
+        return "array", array.shape, listed
+    if kind not in "fiu":
+        raise TypeError(f"compile: expected an array of real numbers or Values, got one of dtype {array.dtype}")
+    entries.extend(array.ravel().astype(np.float64).tolist())
+    return "array", array.shape, "f" if kind == "f" else "i"
+
+
+def replaced(whole: Any, number: Callable[[float], Any], integer: Callable[[int], Any]) -> Any:
+    """`whole` with what `number` and `integer` make of each entry, in the order of `flatten`."""
+    kind = type(whole)
+    if isinstance(whole, bool | np.bool_):
+        return whole
+    if isinstance(whole, int | np.integer):
+        return integer(int(whole))
+    if isinstance(whole, (float, np.floating, *VALUE_TYPES)):
+        return number(whole)  # type: ignore[arg-type]
+    if isinstance(whole, np.ndarray):
+        filled = np.empty(whole.shape, object)
+        flat = filled.ravel()  # a view: it was just made, in one piece
+        for i, entry in enumerate(whole.ravel().tolist()):
+            flat[i] = replaced(entry, number, integer)
+        return filled
+    if isinstance(whole, dict):
+        like = whole.copy()
+        for key, entry in whole.items():
+            like[key] = replaced(entry, number, integer)
+        return like
+    if isinstance(whole, list | tuple):
+        made = [replaced(entry, number, integer) for entry in whole]
+        return kind(*made) if hasattr(whole, "_fields") else kind(made)
+    return whole
+
+
+def like_arguments(whole: Any, numbers: list[float]) -> Any:
+    """`whole` with these numbers in place of its entries; an array of floats stays one."""
+    left = iter(numbers)
+
+    def filled(part: Any) -> Any:
+        if isinstance(part, np.ndarray):
+            return np.fromiter(left, np.float64, part.size).reshape(part.shape)
+        if isinstance(part, dict):
+            like = part.copy()
+            for key, entry in part.items():
+                like[key] = filled(entry)
+            return like
+        if isinstance(part, list | tuple):
+            made = [filled(entry) for entry in part]
+            return type(part)(*made) if hasattr(part, "_fields") else type(part)(made)
+        if isinstance(part, _KEPT):
+            return part
+        is_entry = isinstance(part, (float, int, np.integer, np.floating, *VALUE_TYPES))
+        return next(left) if is_entry else part
+
+    return filled(whole)
+
+
+def user_line() -> str:
+    """Where in the user's own files we are: `model.py:12`."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "gradwalk":
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

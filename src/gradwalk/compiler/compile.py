@@ -1,0 +1,310 @@
+"""`compile(function)`: the function, traced when it is first called and replayed from then on.
+
+Randomness, printing and other side effects happen while tracing, not in the calls after it. Values the function
+closes over are bound by reference: their numbers may change, which Values they are may not.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from gradwalk import engine
+from gradwalk.compiler.arguments import flatten, like_arguments, replaced
+from gradwalk.compiler.batch import batch_of
+from gradwalk.compiler.program import Program
+from gradwalk.compiler.results import result_of
+from gradwalk.compiler.second_order import directional
+from gradwalk.compiler.trace import described
+from gradwalk.compiler.version import Version, current_modes
+from gradwalk.structure import is_value
+
+KEPT = 32  # programs for one function; the one that was not used for longest goes
+_FLOAT64 = np.dtype(np.float64)
+_WARNED_AFTER = 8  # programs for arguments of one structure
+
+
+class _Tracing(threading.local):
+    active = False
+
+
+_tracing = _Tracing()
+
+
+def compile(function: Callable[..., Any] | None = None, *, exact: bool = False) -> Any:
+    """The function as a replayed program; also a decorator. `exact` keeps the eager engine's order and rounding.
+
+    >>> @compile
+    ... def energy(xs):
+    ...     return sum(x * x for x in xs)
+    >>> energy([3.0, 4.0]).data
+    25.0
+    >>> energy.value_and_grad([3.0, 4.0])
+    (25.0, [6.0, 8.0])
+    """
+    if function is None:
+        return functools.partial(compile, exact=exact)
+    if not callable(function):
+        raise TypeError(f"compile: expected a function, got a {type(function).__name__}")
+    return Compiled(function, exact)
+
+
+class Compiled:
+    """A compiled function. Calling it makes one node; `programs` are all that its guards have made."""
+
+    def __init__(self, function: Callable[..., Any], exact: bool = False) -> None:
+        functools.update_wrapper(self, function)
+        self.function, self.exact = function, exact
+        self._versions: dict[Hashable, list[Version]] = {}
+        self._arrays: dict[tuple[int, ...], Version] = {}  # the last version for one array of this shape
+        self._count = 0
+        self._warned = False
+        self._second: Compiled | None = None  # for second derivatives
+
+    # ---------------------------------------------------------------- for people who look
+
+    @property
+    def programs(self) -> list[Program]:
+        """Every program made so far, the last used one first for each structure of arguments."""
+        return [version.program for versions in self._versions.values() for version in versions]
+
+    @property
+    def program(self) -> Program:
+        """The program last used for the structure of arguments seen last."""
+        if not self._versions:
+            raise ValueError(f"compile: expected a call of {described(self.function)} before its program is looked at")
+        return self._versions[next(reversed(self._versions))][0].program
+
+    def __repr__(self) -> str:
+        return f"<compiled {described(self.function)}, {len(self.programs)} programs>"
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    # ---------------------------------------------------------------- calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _tracing.active:  # inside another compiled function it is part of that one's graph
+            return self.function(*args, **kwargs)
+        entries: list[Any] = []
+        version = self._quick(args) if not kwargs else None
+        if version is None:
+            version = self._version(args, kwargs, entries)
+            if version is None:
+                return self._plain(args, kwargs)
+        try:
+            return version.node(entries)
+        finally:
+            version.lock.release()
+
+    def value_and_grad(self, *args: Any, **kwargs: Any) -> tuple[float, Any]:
+        """The value, and its gradient by the numbers of the arguments, in their structure (of several: a tuple)."""
+        if len(args) == 1 and not kwargs:
+            version = self._array_version(args[0])
+            if version is not None and version.result.single:
+                both = version.run_with_gradient(args[0])
+                if both is not None:
+                    return both
+        entries: list[Any] = []
+        version = self._version(args, kwargs, entries)
+        if version is None:
+            return self._eager_value_and_grad(args, kwargs)
+        try:
+            if not version.result.single:
+                self._refuse_many()
+            value, gradient = version.value_and_gradient()
+        finally:
+            version.lock.release()
+        whole = args if not kwargs else (*args, kwargs)
+        made = like_arguments(whole, gradient.tolist())
+        return value, made[0] if len(whole) == 1 else made
+
+    def backward(self, *args: Any, **kwargs: Any) -> float:
+        """What `compiled(*args).backward()` does, without the node: adds to the leaves' gradients, returns the value.
+
+        >>> weight = engine.Value(3.0)
+        >>> compile(lambda x: weight * x).backward(2.0), weight.grad
+        (6.0, 2.0)
+        """
+        entries: list[Any] = []
+        version = self._quick(args) if not kwargs else None
+        if version is None:
+            version = self._version(args, kwargs, entries)
+        if version is None or any(map(is_value, entries)) or not version.result.single:
+            if version is not None:
+                version.lock.release()
+            out = self(*args, **kwargs)
+            if not is_value(out):
+                self._refuse_many("backward")
+            out.backward()
+            return float(out.data)
+        try:
+            return version.accumulate()
+        finally:
+            version.lock.release()
+
+    def hessian_vector(self, *args: Any, vector: Any) -> Any:
+        """The Hessian by the numbers of the arguments, times `vector`, which has their structure (of several: a tuple).
+
+        >>> compile(lambda x: x[0] * x[0] * x[1]).hessian_vector([3.0, 5.0], vector=[1.0, 0.0])
+        [10.0, 6.0]
+        """
+        if self._second is None:
+            self._second = Compiled(directional(self.function))
+        _, (product, _) = self._second.value_and_grad(args, vector if len(args) > 1 else (vector,))
+        return product[0] if len(args) == 1 else product
+
+    def map(self, inputs: Iterable[Any]) -> list[Any]:
+        """The function of each input (a tuple: of several arguments), in one pass for those of one structure.
+
+        >>> weight = engine.Value(3.0)
+        >>> scaled = compile(lambda x: weight * x).map([1.0, 2.0])
+        >>> (scaled[0] + scaled[1]).backward()
+        >>> weight.grad
+        3.0
+        """
+        calls = [given if isinstance(given, tuple) else (given,) for given in inputs]
+        results: list[Any] = [None] * len(calls)
+        waiting: dict[Hashable, list[tuple[int, Any]]] = {}
+        for place, args in enumerate(calls):
+            entries: list[Any] = []
+            key = flatten((args, {}), entries)
+            if any(map(is_value, entries)):
+                results[place] = self(*args)
+            else:
+                waiting.setdefault(key, []).append((place, np.array(entries, np.float64)))
+        for rows in waiting.values():
+            self._map_rows(calls, rows, results)
+        return results
+
+    def _map_rows(self, calls: list[tuple[Any, ...]], rows: list[tuple[int, Any]], results: list[Any]) -> None:
+        """One pass for each program that is needed; what the first of the rest needs is traced if it is not there."""
+        while rows:
+            version = self._version(calls[rows[0][0]], {}, [])
+            if version is not None:
+                version.lock.release()
+            if version is None or not version.result.single:
+                place, _ = rows.pop(0)
+                results[place] = self(*calls[place])
+                continue
+            fitting = [row for row in rows if version.fits(row[1])]
+            made, failed = batch_of(version, np.array([numbers for _, numbers in fitting]))
+            for (place, _), result in zip(fitting, made, strict=True):
+                results[place] = result
+            left = {id(fitting[row]) for row in failed}
+            rows = [row for row in rows if not version.fits(row[1]) or id(row) in left]
+
+    def _plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the function itself says, given Values for numbers as in a trace; plain numbers under no_grad."""
+        given, named = replaced((args, kwargs), lambda x: x if is_value(x) else engine.Value(x), int)
+        result = result_of(self.function(*given, **named), self.function)
+        return result.filled(result.values if not current_modes()[0] else [value.data for value in result.values])
+
+    def _refuse_many(self, called: str = "value_and_grad") -> None:
+        raise TypeError(
+            f"compile: {called} expected {described(self.function)} to return one Value, got a structure of them"
+        )
+
+    def _eager_value_and_grad(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, Any]:
+        leaves: list[Any] = []
+
+        def leaf(number: Any) -> Any:
+            leaves.append(engine.Value(number.data if is_value(number) else number))
+            return leaves[-1]
+
+        def fixed(number: int) -> int:
+            leaves.append(engine.Value(float(number)))
+            return number
+
+        given, named = replaced((args, kwargs), leaf, fixed)
+        out = self.function(*given, **named)
+        if not is_value(out):
+            self._refuse_many()
+        closed_over = [node for node in engine.topological_order(out) if not node._children]
+        before = [(node, node.grad) for node in closed_over]
+        out.backward()
+        gradient = [value.grad for value in leaves]
+        for node, grad in before:
+            node.grad = grad
+        whole = args if not kwargs else (*args, kwargs)
+        made = like_arguments(whole, gradient)
+        return out.data, made[0] if len(whole) == 1 else made
+
+    # ---------------------------------------------------------------- which program applies
+
+    def _array_version(self, array: Any) -> Version | None:
+        """The version that was right last time for an array of this shape."""
+        if type(array) is not np.ndarray or array.dtype is not _FLOAT64 or not array.flags.c_contiguous:
+            return None
+        return self._arrays.get(array.shape)
+
+    def _quick(self, args: tuple[Any, ...]) -> Version | None:
+        """That version, locked and run; None if there is none, or if it does not apply now."""
+        version = self._array_version(args[0]) if len(args) == 1 else None
+        if version is None:
+            return None
+        array = args[0]
+        return version if version.locked_run(array if array.ndim == 1 else array.reshape(-1)) else None
+
+    def _version(self, args: tuple[Any, ...], kwargs: dict[str, Any], entries: list[Any]) -> Version | None:
+        """The version that applies, locked and run on these arguments; None if only the plain function will do."""
+        key = flatten((args, kwargs), entries)
+        numbers = np.array([entry.data if is_value(entry) else entry for entry in entries], np.float64)
+        versions = self._versions.get(key, [])
+        for version in versions:
+            if version.fits(numbers) and version.locked_run(numbers):
+                if version is not versions[0]:
+                    versions.remove(version)
+                    versions.insert(0, version)
+                return self._remembered(version, key, args, kwargs)
+        version = self._traced(args, kwargs, another_structure=bool(self._versions) and not versions)
+        if any(version.digest == other.digest for other in versions):
+            return None  # the guards hold, but an operation came out infinite or nan: the plain function says why
+        self._add(key, version, versions, numbers)
+        return self._remembered(version, key, args, kwargs) if version.locked_run(numbers) else None
+
+    def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any], another_structure: bool) -> Version:
+        _tracing.active = True
+        try:
+            return Version(self.function, args, kwargs, self.exact)
+        except Exception as error:
+            if another_structure and hasattr(error, "add_note"):  # from Python 3.11 on
+                error.add_note(
+                    f"compile: {described(self.function)} was called with arguments of another structure than before, "
+                    "and traced again for them"
+                )
+            raise
+        finally:
+            _tracing.active = False
+
+    def _remembered(self, version: Version, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Version:
+        self._versions[key] = self._versions.pop(key)  # the structure used last comes last
+        if len(args) == 1 and not kwargs and type(args[0]) is np.ndarray and args[0].dtype == np.float64:
+            self._arrays[args[0].shape] = version
+        return version
+
+    def _add(self, key: Hashable, version: Version, versions: list[Version], numbers: Any) -> None:
+        if len(versions) >= _WARNED_AFTER and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"compile: {described(self.function)} was traced {len(versions) + 1} times for arguments of one "
+                f"structure, because {versions[0].what_changed(numbers)} keeps changing; use gradwalk.where, "
+                "maximum or take for it, or leave the function uncompiled",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        versions.insert(0, version)
+        self._versions[key] = versions
+        self._count += 1
+        while self._count > KEPT:
+            oldest = next(iter(self._versions))
+            dropped = self._versions[oldest].pop()
+            self._arrays = {shape: kept for shape, kept in self._arrays.items() if kept is not dropped}
+            if not self._versions[oldest]:
+                del self._versions[oldest]
+            self._count -= 1

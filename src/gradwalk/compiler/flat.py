@@ -1,0 +1,159 @@
+"""A traced graph as flat NumPy arrays: what the passes take and return.
+
+A node is a number; its children have smaller numbers. Inputs and constants are nodes without children.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gradwalk.composites import COMPOSITES
+from gradwalk.ops import OPS
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
+NAMES = ("input", "constant", *OPS, *COMPOSITES)
+CODES = {name: code for code, name in enumerate(NAMES)}
+INPUT, CONSTANT = CODES["input"], CODES["constant"]
+SIGNS = ("<", "<=", ">", ">=")
+
+# One instruction makes a whole row of these: the nodes that share their children are its entries.
+ROW_OPS = frozenset({"softmax", "log_softmax", "rmsnorm", "layernorm"})
+# An operation of the table that can be refused an input, or overflow: what comes out has to be finite.
+CHECKED = frozenset(op.name for op in OPS.values() if op.overflows or op.expected)
+
+
+@dataclass(frozen=True, eq=False)
+class Flat:
+    """The graph. The children of node i are `children[starts[i]:starts[i + 1]]`.
+
+    Composites as the instructions have them: `dot` has its left list, then its right one; `cross_entropy` the logits,
+    then the target; `take` the index, then one entry per row (its parameters: the number of the table, the column).
+    `softmax` and the others of ROW_OPS have the entry's place as their first parameter.
+    """
+
+    op: Ints
+    starts: Ints
+    children: Ints
+    parameters: Floats  # two a node
+    number: Floats  # a constant's number
+    inputs: Ints  # first the numbers of the arguments, then the leaves closed over
+    outputs: Ints
+    guards: Ints  # left and right of each comparison
+    signs: Ints  # places in SIGNS
+    outcomes: Truths
+
+    @property
+    def size(self) -> int:
+        return len(self.op)
+
+    @cached_property
+    def counts(self) -> Ints:
+        """How many children each node has."""
+        return np.diff(self.starts)
+
+    def roots(self) -> Ints:
+        """The nodes that are needed whether or not another node uses them."""
+        return np.concatenate([self.inputs, self.outputs, self.guards.ravel()])
+
+    def uses(self) -> Ints:
+        """How often each node is used: as a child, as a result, in a comparison."""
+        used = np.concatenate([self.children, self.outputs, self.guards.ravel()])
+        return np.bincount(used, minlength=self.size)
+
+    def owners(self) -> Ints:
+        """For each entry of `children`, the node it is a child of."""
+        return np.repeat(np.arange(self.size), self.counts)
+
+    def child(self, nodes: Ints, place: int) -> Ints:
+        """The child at that place of each of these nodes, which have to have one."""
+        return self.children[self.starts[nodes] + place]
+
+    def is_op(self, *names: str) -> Truths:
+        return np.isin(self.op, [CODES[name] for name in names])
+
+    def with_uses_of(self, instead: Ints) -> Flat:
+        """The same nodes, but wherever node i was used, `instead[i]` is."""
+        instead = followed(instead)
+        return replace(
+            self, children=instead[self.children], outputs=instead[self.outputs], guards=instead[self.guards]
+        )
+
+    def only(self, kept: Truths) -> Flat:
+        """Without the other nodes, which nobody uses."""
+        place = np.cumsum(kept) - 1
+        counts = self.counts[kept]
+        return replace(
+            self,
+            op=self.op[kept],
+            starts=starts_of(counts),
+            children=place[self.children[np.repeat(kept, self.counts)]],
+            parameters=self.parameters[kept],
+            number=self.number[kept],
+            inputs=place[self.inputs],
+            outputs=place[self.outputs],
+            guards=place[self.guards],
+        )
+
+
+def starts_of(counts: Ints) -> Ints:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
+def followed(instead: Ints) -> Ints:
+    """Where each chain of replacements ends."""
+    while True:
+        further = instead[instead]
+        if np.array_equal(further, instead):
+            return instead
+        instead = further
+
+
+def ragged(starts: Ints, counts: Ints) -> Ints:
+    """The places start, start + 1, … of each of several stretches, one stretch after the other."""
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts) + np.repeat(starts, counts)
+
+
+def flat_of(
+    nodes: list[tuple[Any, ...]],
+    inputs: int,
+    outputs: list[int],
+    guards: list[tuple[int, str, int, bool]] | None = None,
+) -> Flat:
+    """A small graph written down by hand: `inputs` input nodes, then (op, children…) or (op, children…, {parameters}).
+
+    >>> flat = flat_of([("constant", 2.0), ("mul", 0, 1)], inputs=1, outputs=[2])
+    >>> flat.size, flat.children.tolist()
+    (3, [0, 1])
+    """
+    written = [("input",)] * inputs + nodes
+    parameters, number = np.zeros((len(written), 2)), np.zeros(len(written))
+    children: list[list[int]] = []
+    for i, (name, *rest) in enumerate(written):
+        if name == "constant":
+            number[i] = rest.pop()
+        if rest and isinstance(rest[-1], tuple):
+            given = rest.pop()
+            parameters[i, : len(given)] = given
+        children.append(rest)
+    compared = guards or []
+    return Flat(
+        op=np.array([CODES[name] for name, *_ in written], np.int64),
+        starts=starts_of(np.array([len(c) for c in children], np.int64)),
+        children=np.array([c for row in children for c in row], np.int64),
+        parameters=parameters,
+        number=number,
+        inputs=np.arange(inputs),
+        outputs=np.array(outputs, np.int64),
+        guards=np.array([(left, right) for left, _, right, _ in compared], np.int64).reshape(-1, 2),
+        signs=np.array([SIGNS.index(sign) for _, sign, _, _ in compared], np.int64),
+        outcomes=np.array([outcome for *_, outcome in compared], np.bool_),
+    )

@@ -1,0 +1,122 @@
+"""An integer argument inside a trace.
+
+`gradwalk.take(rows, i)` and `gradwalk.cross_entropy(logits, i)` leave it open, a comparison makes a guard, arithmetic
+with a Value takes it as a number; whatever else needs the integer itself (`range(i)`, `rows[i]`, `i + 1`) fixes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradwalk.structure import is_value
+
+
+class Index:
+    """Not an int: Python would take the integer out of one without saying so."""
+
+    __slots__ = ("_entry", "_trace", "number", "value")
+
+    def __init__(self, trace: Any, entry: int, number: int, value: Any) -> None:
+        self._trace, self._entry, self.number, self.value = trace, entry, number, value
+
+    def __index__(self) -> int:
+        self._trace.specialise(self._entry, self.number)
+        return self.number
+
+    __int__ = __trunc__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.__index__())
+
+    def __hash__(self) -> int:
+        return hash(self.__index__())
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __repr__(self) -> str:
+        return repr(self.__index__())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.__index__(), spec)
+
+    # ---------------------------------------------------------------- left open
+
+    def _take(self, rows: Any) -> Any:
+        """For `gradwalk.take`: the row, or None if it has to be taken the ordinary way."""
+        return self._trace.take(self, list(rows))
+
+    def _cross_entropy(self, logits: Any) -> Any:
+        """For `gradwalk.cross_entropy`: the node, or None if it has to be made the ordinary way."""
+        return self._trace.cross_entropy(self, list(logits))
+
+    def within(self, count: int) -> bool:
+        """Whether it is the place of one of `count` entries; a guard from now on."""
+        return self >= 0 and self < count
+
+    # ---------------------------------------------------------------- comparisons: guards
+
+    def _compared(self, other: Any, sign: str, outcome: bool) -> bool:
+        if isinstance(other, Index):
+            other = other.value
+        self._trace.compare(self.value, other, sign, outcome)
+        return outcome
+
+    def __lt__(self, other: Any) -> bool:
+        return self._compared(other, "<", self.number < _plain(other))
+
+    def __le__(self, other: Any) -> bool:
+        return self._compared(other, "<=", self.number <= _plain(other))
+
+    def __gt__(self, other: Any) -> bool:
+        return self._compared(other, ">", self.number > _plain(other))
+
+    def __ge__(self, other: Any) -> bool:
+        return self._compared(other, ">=", self.number >= _plain(other))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, int | float | Index):
+            return NotImplemented
+        if self.number == _plain(other):
+            return self <= other and self >= other
+        return not (self < other if self.number < _plain(other) else self > other)
+
+    def __ne__(self, other: object) -> bool:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    # ---------------------------------------------------------------- arithmetic
+
+    def _beside(self, other: Any) -> Any:
+        """As a number beside a Value; as a plain, fixed integer beside anything else."""
+        return self.value if is_value(other) else self.__index__()
+
+    # fmt: off
+    def __add__(self, other: Any) -> Any: return self._beside(other) + other
+    def __radd__(self, other: Any) -> Any: return other + self._beside(other)
+    def __sub__(self, other: Any) -> Any: return self._beside(other) - other
+    def __rsub__(self, other: Any) -> Any: return other - self._beside(other)
+    def __mul__(self, other: Any) -> Any: return self._beside(other) * other
+    def __rmul__(self, other: Any) -> Any: return other * self._beside(other)
+    def __truediv__(self, other: Any) -> Any: return self._beside(other) / other
+    def __rtruediv__(self, other: Any) -> Any: return other / self._beside(other)
+    def __floordiv__(self, other: Any) -> Any: return self.__index__() // other
+    def __rfloordiv__(self, other: Any) -> Any: return other // self.__index__()
+    def __mod__(self, other: Any) -> Any: return self.__index__() % other
+    def __rmod__(self, other: Any) -> Any: return other % self.__index__()
+    def __divmod__(self, other: Any) -> Any: return divmod(self.__index__(), other)
+    def __pow__(self, other: Any) -> Any: return self.__index__() ** other
+    def __rpow__(self, other: Any) -> Any: return other ** self.__index__()
+    def __and__(self, other: Any) -> Any: return self.__index__() & other
+    def __or__(self, other: Any) -> Any: return self.__index__() | other
+    def __xor__(self, other: Any) -> Any: return self.__index__() ^ other
+    def __lshift__(self, other: Any) -> Any: return self.__index__() << other
+    def __rshift__(self, other: Any) -> Any: return self.__index__() >> other
+    def __neg__(self) -> int: return -self.__index__()
+    def __pos__(self) -> Index: return self
+    def __abs__(self) -> int: return abs(self.__index__())
+    # fmt: on
+
+
+def _plain(other: Any) -> Any:
+    return other.number if isinstance(other, Index) else other

@@ -1,0 +1,142 @@
+"""Pass 8: every node gets its slot, so that groups are contiguous and what they read is strided where possible.
+
+The numbers of the arguments come first, in their order; then the leaves and constants in the order in which matrix
+products, dots, tables and the rest first read them, row by row; then the results, group by group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gradwalk.compiler.flat import CONSTANT, INPUT, SIGNS, Flat, Ints
+from gradwalk.compiler.grouping import NOBODY
+from gradwalk.compiler.matrices import Group
+from gradwalk.compiler.program import Guard, Instruction, Program, View
+from gradwalk.ops import OPS
+
+_FIRST_CHOICE = ("matmul", "dot", "take", "cross_entropy")
+
+
+def laid_out(flat: Flat, groups: Sequence[Group], arguments: int, scalar_nodes: int) -> Program:
+    """The program of these groups; the first `arguments` inputs are the numbers of the arguments."""
+    slot = np.full(flat.size, NOBODY)
+    slot[flat.inputs[:arguments]] = np.arange(arguments)
+    size = _place_leaves(flat, groups, slot, arguments)
+    outs = []
+    for group in groups:
+        there = group.nodes.ravel()
+        slot[there[there != NOBODY]] = size + np.flatnonzero(there != NOBODY)
+        outs.append(size)
+        size += there.size
+    memory = _Memory(flat, slot, size)
+    instructions = tuple(memory.instruction(group, out) for group, out in zip(groups, outs, strict=True))
+    return Program(
+        size=memory.size,
+        initial=memory.initial(),
+        inputs=slot[flat.inputs].astype(np.int32),
+        outputs=slot[flat.outputs].astype(np.int32),
+        instructions=instructions,
+        guards=tuple(
+            Guard(left, SIGNS[sign], right, outcome)
+            for (left, right), sign, outcome in zip(
+                slot[flat.guards].tolist(), flat.signs.tolist(), flat.outcomes.tolist(), strict=True
+            )
+        ),
+        scalar_nodes=scalar_nodes,
+        arguments=arguments,
+    )
+
+
+def _place_leaves(flat: Flat, groups: Sequence[Group], slot: Ints, size: int) -> int:
+    """Slots for the inputs and constants that have none yet."""
+    leaf = (flat.op == INPUT) | (flat.op == CONSTANT)
+    first = [group for name in _FIRST_CHOICE for group in groups if group.op == name]
+    read = [operand.ravel() for group in (*first, *groups) for operand in _longest_first(group)]
+    wanted = np.concatenate([*read, flat.inputs, flat.outputs, flat.guards.ravel()])
+    wanted = wanted[leaf[wanted]]
+    wanted = wanted[slot[wanted] == NOBODY]
+    _, where = np.unique(wanted, return_index=True)
+    ordered = wanted[np.sort(where)]
+    ordered = np.concatenate([ordered[flat.op[ordered] == INPUT], ordered[flat.op[ordered] == CONSTANT]])
+    slot[ordered] = size + np.arange(len(ordered))
+    return size + len(ordered)
+
+
+def _longest_first(group: Group) -> list[Ints]:
+    return sorted(group.operands, key=lambda operand: -operand.size)
+
+
+class _Memory:
+    """The slots, with room at the end for copies of constants that do not lie in a row where they are read."""
+
+    def __init__(self, flat: Flat, slot: Ints, size: int) -> None:
+        self.flat, self.slot, self.size = flat, slot, size
+        self.copies: list[tuple[int, Ints]] = []
+
+    def initial(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        numbers = np.zeros(self.size)
+        constants = np.flatnonzero((self.flat.op == CONSTANT) & (self.slot != NOBODY))
+        numbers[self.slot[constants]] = self.flat.number[constants]
+        for start, nodes in self.copies:
+            numbers[start : start + nodes.size] = self.flat.number[nodes.ravel()]
+        return numbers
+
+    def instruction(self, group: Group, out: int) -> Instruction:
+        rows, columns = group.nodes.shape
+        operands = group.operands
+        if rows == columns == 1 and group.op in OPS:  # nothing to find out, and in a chain there are many
+            views = tuple(View(1, 1, int(self.slot[operand[0, 0]])) for operand in operands)
+            return Instruction(group.op, out, 1, 1, views, group.parameters)
+        if columns == 1 and all(operand.shape == (rows, 1) for operand in operands) and group.op != "take":
+            columns = best_width([self.slot[operand].ravel() for operand in operands])
+            rows //= columns
+            operands = tuple(operand.reshape(rows, columns) for operand in operands)
+            if group.op in _OVER_ROWS:  # sums of one entry each
+                rows, columns, operands = len(group.nodes), 1, group.operands
+        return Instruction(group.op, out, rows, columns, tuple(map(self.view, operands)), group.parameters)
+
+    def view(self, nodes: Ints) -> View:
+        slots = self.slot[nodes]
+        strided = strided_view(slots)
+        if strided is not None:
+            return strided
+        if (self.flat.op[nodes] == CONSTANT).all():
+            start, self.size = self.size, self.size + nodes.size
+            self.copies.append((start, nodes))
+            return View(len(nodes), nodes.shape[1], start, nodes.shape[1], 1)
+        return View(len(slots), slots.shape[1], index=np.ascontiguousarray(slots, np.int32))
+
+
+_OVER_ROWS = frozenset({"dot", "matmul", "sum", "mean", "norm", "logsumexp", "largest", "smallest", "cross_entropy",
+                        "softmax", "log_softmax", "rmsnorm", "layernorm"})  # fmt: skip
+
+
+def strided_view(slots: Ints) -> View | None:
+    """The matrix of slots as start and strides, or None."""
+    rows, columns = slots.shape
+    start = int(slots[0, 0])
+    row = int(slots[1, 0]) - start if rows > 1 else 0
+    column = int(slots[0, 1]) - start if columns > 1 else 0
+    if row < 0 or column < 0:
+        return None
+    grid = start + row * np.arange(rows)[:, None] + column * np.arange(columns)
+    return View(rows, columns, start, row, column) if np.array_equal(grid, slots) else None
+
+
+def best_width(operands: Sequence[Ints]) -> int:
+    """How many columns make most of these operands, each a run of slots, strided matrices."""
+    count = len(operands[0])
+    candidates = {count} | {width for operand in operands if count % (width := _first_run(operand)) == 0}
+    return max(
+        sorted(candidates),
+        key=lambda width: (sum(strided_view(o.reshape(-1, width)) is not None for o in operands), width),
+    )
+
+
+def _first_run(slots: Ints) -> int:
+    """How many slots from the beginning are evenly spaced."""
+    steps = np.diff(slots)
+    breaks = np.flatnonzero(steps != steps[0]) if len(steps) else steps
+    return int(breaks[0]) + 1 if len(breaks) else len(slots)

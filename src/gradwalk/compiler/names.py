@@ -1,0 +1,119 @@
+"""What a person would call the inputs of a program: the names of parameters, and of the variables closed over."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from gradwalk.compiler.program import Program
+from gradwalk.structure import is_value
+
+_DEEP = 6  # lists in dicts in objects
+_MANY = 2_000_000  # entries looked at: names are a help, not worth more time than the compiling itself
+
+
+def named(
+    program: Program,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    leaves: tuple[Any, ...],
+) -> None:
+    """Give the program's inputs their names: each name at the first slot of the block it belongs to."""
+    names = [*_argument_names(function, args, kwargs), *_leaf_names(function, leaves)]
+    if len(names) != len(program.inputs):
+        return
+    order = np.argsort(program.inputs)
+    before: str | None = None
+    for place in order.tolist():
+        if names[place] != before:
+            before = names[place]
+            program.names[int(program.inputs[place])] = before
+
+
+def _argument_names(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[str]:
+    from gradwalk.compiler.arguments import flatten
+
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    for i, argument in enumerate(args):
+        entries: list[Any] = []
+        flatten(argument, entries)
+        positional = i < len(parameters) and parameters[i].kind is not inspect.Parameter.VAR_POSITIONAL
+        yield from [parameters[i].name if positional else f"arg{i}"] * len(entries)
+    for key, argument in kwargs.items():
+        entries = []
+        flatten(argument, entries)
+        yield from [key] * len(entries)
+
+
+def _leaf_names(function: Callable[..., Any], leaves: tuple[Any, ...]) -> list[str]:
+    if not leaves:
+        return []
+    found: dict[int, str] = {}
+    wanted = {id(leaf) for leaf in leaves}
+    left = [_MANY]
+    of_object = getattr(inspect.unwrap(function), "__self__", None) is not None
+    for name, held in _variables(function):
+        _search(held, name, wanted, found, left, 1 if of_object else 0, set())
+        if len(found) == len(wanted):
+            break
+    return [found.get(id(leaf)) or leaf.label or "leaf" for leaf in leaves]
+
+
+def _variables(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """What the function can reach by name: its own closure, its object, its globals."""
+    inner = inspect.unwrap(function)
+    yield from ((name, held) for name, held in getattr(getattr(inner, "__self__", None), "__dict__", {}).items())
+    code = getattr(inner, "__code__", None)
+    if code is None:
+        yield from getattr(inner, "__dict__", {}).items()
+        return
+    for name, cell in zip(code.co_freevars, getattr(inner, "__closure__", None) or (), strict=False):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:
+            continue
+    reach = inner.__globals__
+    for name in _global_names(code):
+        if name in reach and not inspect.ismodule(reach[name]):
+            yield name, reach[name]
+
+
+def _global_names(code: CodeType) -> Iterator[str]:
+    """Names used in the function and in the functions and generators written inside it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _global_names(constant)
+
+
+def _search(held: Any, name: str, wanted: set[int], found: dict[int, str], left: list[int], depth: int, seen: set[int]) -> None:  # fmt: skip  # noqa: E501
+    if is_value(held):
+        if id(held) in wanted:
+            found.setdefault(id(held), name)
+        return
+    if depth > _DEEP or left[0] <= 0 or id(held) in seen:
+        return
+    if isinstance(held, dict):
+        parts = [(str(key), entry) for key, entry in held.items()]
+    elif isinstance(held, list | tuple) or (isinstance(held, np.ndarray) and held.dtype == object):
+        parts = [(name, entry) for entry in (held if not isinstance(held, np.ndarray) else held.ravel().tolist())]
+    elif (
+        type(held).__module__ != "builtins"
+        and hasattr(held, "__dict__")
+        and not callable(getattr(held, "__get__", None))
+    ):
+        parts = [(key if depth == 0 else f"{name}.{key}", entry) for key, entry in vars(held).items()]
+    else:
+        return
+    seen.add(id(held))
+    left[0] -= len(parts)
+    for key, entry in parts:
+        _search(entry, key, wanted, found, left, depth + 1, seen)

@@ -1,0 +1,96 @@
+"""The program a compiled function replays: vector instructions over numbered slots of one buffer of float64.
+
+It is made by `trace.py` and the passes, printed for people here, and run by `native/program.c`. What each
+instruction computes is said beside `Instruction`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from gradwalk.compiler.printing import Counts
+
+Slots = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A matrix of slots to read, rows × columns: strided, or gathered through a table of slot numbers.
+
+    Strided: entry (r, c) is slot `start + r * row_stride + c * column_stride`; strides may be 0 (broadcast).
+    Gathered: entry (r, c) is slot `index[r, c]`.
+    """
+
+    rows: int
+    columns: int
+    start: int = 0
+    row_stride: int = 0
+    column_stride: int = 0
+    index: Slots | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Instruction:
+    """One vector operation. Its outputs are the slots `out … out + rows * columns - 1`, row by row.
+
+    - a row of the table (`add`, `tanh`, `pow_number`, …): entry by entry; each operand is a View(rows, columns)
+    - `matmul`: out[r, c] = Σ_k A[r, k] · B[c, k], with A a View(rows, k), B a View(columns, k)
+    - `dot`: out[r, 0] = Σ_k A[r, k] · B[r, k], both View(rows, k); columns is 1
+    - `sum`, `mean`, `norm`, `logsumexp`, `largest`, `smallest`: out[r, 0] over A's row, a View(rows, k)
+    - `softmax`, `log_softmax`, `rmsnorm`, `layernorm` (parameter: eps): out[r, :] over A's row, a View(rows, columns)
+    - `cross_entropy`: out[r, 0] of the logits A, a View(rows, k), and the targets, a View(rows, 1) of whole numbers
+    - `take`: out[r, :] = A[i, :] where i is the whole number in the second operand's (r, 0); A is a View(n, columns)
+    """
+
+    op: str
+    out: int
+    rows: int
+    columns: int
+    operands: tuple[View, ...]
+    parameters: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A comparison the traced function made: where `left sign right` is not `outcome`, the program does not apply."""
+
+    left: int
+    sign: str
+    right: int
+    outcome: bool
+
+
+@dataclass(eq=False, repr=False)
+class Program:
+    """`size` slots, `initial` numbers in them (constants; 0 elsewhere), where inputs go, and where results are."""
+
+    size: int
+    initial: npt.NDArray[np.float64]
+    inputs: Slots
+    outputs: Slots
+    instructions: tuple[Instruction, ...]
+    guards: tuple[Guard, ...] = ()
+    scalar_nodes: int = 0  # of the graph it was made from
+    arguments: int = 0  # so many of the inputs are numbers of the arguments, the others leaves closed over
+    exact: bool = False  # one instruction a node, in the order and with the rounding of the eager engine
+    names: dict[int, str] = field(default_factory=dict)  # what a person would call the group that starts at a slot
+
+    def __str__(self) -> str:
+        from gradwalk.compiler.printing import written
+
+        return written(self)
+
+    def __repr__(self) -> str:
+        return f"<program: {self.scalar_nodes} scalar nodes, {len(self.instructions)} instructions>"
+
+    @property
+    def counts(self) -> Counts:
+        """Scalar nodes in, instructions out, slots, guards, flops and bytes."""
+        from gradwalk.compiler.printing import counts
+
+        return counts(self)

@@ -1,0 +1,99 @@
+"""All passes in their order: from the flat graph of a trace to the program that replays it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gradwalk.compiler.constants import with_folded_constants, with_shared_constants, without_identities
+from gradwalk.compiler.dead_code import without_dead_code
+from gradwalk.compiler.flat import CODES, CONSTANT, INPUT, NAMES, ROW_OPS, Flat, Ints
+from gradwalk.compiler.grouping import alike, grouped, with_zero
+from gradwalk.compiler.layout import laid_out
+from gradwalk.compiler.levels import latest_levels, levels
+from gradwalk.compiler.matrices import Group
+from gradwalk.compiler.program import Program
+from gradwalk.compiler.sources import split_by_source
+from gradwalk.compiler.subexpressions import with_shared_subexpressions
+from gradwalk.compiler.sums import with_fused_sums, without_lonely
+from gradwalk.ops import OPS
+
+
+def rolled_up(flat: Flat, arguments: int = 0) -> Program:
+    """The program with as few, as wide instructions as the passes find."""
+    scalar_nodes = flat.size
+    flat = without_dead_code(with_folded_constants(with_shared_constants(without_dead_code(flat))))
+    flat = without_dead_code(with_shared_subexpressions(without_identities(with_shared_constants(flat))))
+    flat = with_fused_sums(flat)
+    flat = without_dead_code(without_lonely(flat, levels(flat)))
+    flat, zero = with_zero(flat)
+    level = levels(flat)
+    level = min(level, latest_levels(flat, level), key=lambda each: len(alike(flat, each)))
+    groups = split_by_source(flat, grouped(flat, level, zero))
+    return laid_out(flat, groups, arguments, scalar_nodes)
+
+
+def step_by_step(flat: Flat, arguments: int = 0) -> Program:
+    """The program without reassociation: an instruction for each node, in the order the eager engine walks."""
+    scalar_nodes = flat.size
+    flat = with_shared_constants(without_dead_code(flat))
+    flat = with_one(flat)
+    groups = [_alone(flat, node) for node in _eager_order(flat) if flat.op[node] not in (INPUT, CONSTANT)]
+    program = laid_out(flat, groups, arguments, scalar_nodes)
+    program.exact = True
+    return program
+
+
+def with_one(flat: Flat) -> Flat:
+    """A `take` of a fixed row hands its number on: as a product with 1 it does so to the bit."""
+    fixed = np.flatnonzero((flat.op == CODES["take"]) & (flat.counts == 1))
+    if not len(fixed):
+        return flat
+    op = flat.op.copy()
+    op[fixed] = CODES["mean"]  # of one number: the number, and a local gradient of 1
+    return replace(flat, op=op)
+
+
+def _eager_order(flat: Flat) -> list[int]:
+    """Left-first, depth-first from each result, then from each guard: as Value._topological_order."""
+    children, starts = flat.children.tolist(), flat.starts.tolist()
+    order: list[int] = []
+    cursor: list[int] = starts[:-1]
+    seen = bytearray(flat.size)
+    for root in (*flat.outputs.tolist(), *flat.guards.ravel().tolist()):
+        if seen[root]:
+            continue
+        seen[root] = 1
+        path = [root]
+        while path:
+            node = path[-1]
+            if cursor[node] == starts[node + 1]:
+                order.append(node)
+                path.pop()
+                continue
+            child = children[cursor[node]]
+            cursor[node] += 1
+            if not seen[child]:
+                seen[child] = 1
+                path.append(child)
+    return order
+
+
+def _alone(flat: Flat, node: int) -> Group:
+    name = NAMES[flat.op[node]]
+    nodes: Ints = np.array([[node]])
+    row = flat.children[flat.starts[node] : flat.starts[node + 1]].reshape(1, -1)
+    parameters = flat.parameters[node].tolist()
+    if name in OPS:
+        return Group(name, nodes, tuple(row.T[:, :, None]), tuple(parameters[: len(OPS[name].parameters)]))
+    if name == "dot":
+        return Group(name, nodes, (row[:, : row.size // 2], row[:, row.size // 2 :]))
+    if name == "take":
+        return Group(name, nodes, (row[:, 1:].T, row[:, :1]))
+    if name == "cross_entropy":
+        return Group(name, nodes, (row[:, :-1], row[:, -1:]))
+    if name in ROW_OPS:  # one entry of the row: which one is its last parameter
+        eps = parameters[1:] if name in ("rmsnorm", "layernorm") else []
+        return Group(name, nodes, (row,), (*eps, parameters[0]))
+    return Group(name, nodes, (row,))

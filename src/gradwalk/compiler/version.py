@@ -1,0 +1,227 @@
+"""One traced version of a compiled function: its program, the leaves it reads, and the nodes it makes."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gradwalk import engine
+from gradwalk.compiler import interpret
+from gradwalk.compiler.flat import ROW_OPS
+from gradwalk.compiler.names import named
+from gradwalk.compiler.program import Program
+from gradwalk.compiler.rolling import rolled_up, step_by_step
+from gradwalk.compiler.trace import Trace
+from gradwalk.structure import is_value
+
+Array = npt.NDArray[np.float64]
+_engine: Any = engine.load(engine.NAME)
+
+
+def current_modes() -> tuple[bool, Any, Any, Any]:
+    """What is in force in this thread (see control.py): only by setting can it be asked."""
+    modes: tuple[bool, Any, Any, Any] = _engine.set_modes(False, None, None, None)
+    _engine.set_modes(*modes)
+    return modes
+
+
+class Interpreted:
+    """The executor's interface over `interpret.py`, for machines and programs the native one does not serve."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.slots = program.initial
+
+    def run(self, inputs: Array) -> bool:
+        self.slots = interpret.run(self.program, inputs)
+        return interpret.applies(self.program, self.slots)
+
+    def run_values(self, arguments: Array, leaves: tuple[Any, ...]) -> bool:
+        return self.run(np.concatenate([arguments, [leaf.data for leaf in leaves]]))
+
+    def gradients_into(self, seeds: Array, leaves: tuple[Any, ...], arguments: Array) -> None:
+        gradients = interpret.gradients(self.program, self.slots, seeds)
+        arguments[:] = gradients[: len(arguments)]
+        for leaf, gradient in zip(leaves, gradients[len(arguments) :].tolist(), strict=True):
+            leaf.grad += gradient
+
+    def value_and_gradients(
+        self, arguments: Array, leaves: tuple[Any, ...], outputs: Array, seeds: Array, gradients: Array
+    ) -> bool:
+        applies = self.run_values(arguments, leaves)
+        self.outputs(outputs)
+        self.gradients(seeds, gradients)
+        return applies
+
+    def outputs(self, into: Array) -> None:
+        into[:] = self.slots[self.program.outputs]
+
+    def gradients(self, seeds: Array, into: Array) -> None:
+        into[:] = interpret.gradients(self.program, self.slots, seeds)
+
+
+def executor_for(program: Program) -> Any:
+    """The native executor, else the interpreter: it also runs what the native one cannot do to the bit."""
+    if engine.NAME != "native":
+        return Interpreted(program)
+    native: Any = engine.load("native").Executor
+    if program.exact and any(instruction.op in ROW_OPS for instruction in program.instructions):
+        return Interpreted(program)
+    parts = (program.size, program.initial, program.inputs, program.outputs, program.instructions, program.guards)
+    return native(*parts, exact=True) if program.exact else native(*parts)
+
+
+class Version:
+    """Made by one trace; `run` fills its executor's slots, everything else reads them."""
+
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], exact: bool
+    ) -> None:
+        trace = Trace(function, args, kwargs).run()
+        self.program = (step_by_step if exact else rolled_up)(trace.flat, len(trace.entries))
+        self.program.scalar_nodes = trace.scalar_nodes
+        named(self.program, function, args, kwargs, trace.leaves)
+        self.leaves, self.result = trace.leaves, trace.result
+        self.result.values.clear()  # and with them the traced graph
+        self.whole = list(trace.whole.items())
+        self.lines = trace.lines
+        self.digest = _digest(trace)
+        self.lock = threading.RLock()  # a hook may call the function again
+        self.values = [i for i, given in enumerate(trace.given) if is_value(given)]
+        self._of_children = np.array([*self.values, *range(len(trace.entries), len(self.program.inputs))], np.intp)
+        self.executor = executor_for(self.program)
+        self._out = np.empty(len(self.program.outputs))
+        self._one = np.ones(1)
+        self._inputs = len(self.program.inputs)
+        self._gradients_of_arguments = np.empty(self.program.arguments)
+        self.numbers = self._out  # of the last run's arguments
+
+    # ---------------------------------------------------------------- running
+
+    def fits(self, numbers: Array) -> bool:
+        """Whether the integers the trace fixed are what they were."""
+        return all(numbers[entry] == number for entry, number in self.whole)
+
+    def run(self, numbers: Array) -> bool:
+        """Forward, on the numbers of the arguments and the leaves' own; False where the program does not apply."""
+        self.numbers = numbers
+        return bool(self.executor.run_values(numbers, self.leaves))
+
+    def locked_run(self, numbers: Array) -> bool:
+        """`run`, and the lock is kept if the program applies."""
+        self.lock.acquire()
+        applies = False
+        try:
+            applies = self.run(numbers)
+        finally:
+            if not applies:
+                self.lock.release()
+        return applies
+
+    def inputs(self, numbers: Array) -> Array:
+        """Everything the program reads, as it is now."""
+        return np.concatenate([numbers, [leaf.data for leaf in self.leaves]])
+
+    def what_changed(self, numbers: Array) -> str:
+        """Why this version does not apply to these numbers."""
+        for entry, number in self.whole:
+            if numbers[entry] != number:
+                return f"the integer {number} among the arguments"
+        slots = interpret.run(self.program, self.inputs(numbers))
+        failed = interpret.first_failed(self.program, slots)
+        if failed is None:
+            return "a result that is infinite or nan"
+        return f"the comparison at {self.lines[self.program.guards.index(failed)]}"
+
+    def run_with_gradient(self, array: Array) -> tuple[float, Array] | None:
+        """Both passes of a single result in one go, for one array; None where the program does not apply."""
+        out, gradient = np.empty(1), np.empty(self._inputs)
+        with self.lock:
+            flat = array if array.ndim == 1 else array.reshape(-1)
+            if not self.executor.value_and_gradients(flat, self.leaves, out, self._one, gradient):
+                return None
+        if self.leaves:
+            gradient = gradient[: self.program.arguments]
+        return out.item(), gradient if array.ndim == 1 else gradient.reshape(array.shape)
+
+    # ---------------------------------------------------------------- after a run
+
+    def value_and_gradient(self) -> tuple[float, Array]:
+        """The single result, and its gradient by each number of the arguments."""
+        self.executor.outputs(self._out)
+        gradient = np.empty(len(self.program.inputs))
+        self.executor.gradients(self._one, gradient)
+        return self._out.item(0), gradient[: self.program.arguments]
+
+    def accumulate(self) -> float:
+        """The single result; its gradients are added to the leaves' own."""
+        self.executor.outputs(self._out)
+        self.executor.gradients_into(self._one, self.leaves, self._gradients_of_arguments)
+        return self._out.item(0)
+
+    def node(self, entries: list[Any]) -> Any:
+        """The result as recorded nodes (plain numbers under no_grad), in the structure the function returned."""
+        no_grad, on_record, _, _ = current_modes()
+        self.executor.outputs(self._out)
+        data = self._out.tolist()
+        if no_grad:
+            return self.result.filled(data)
+        children = (*(entries[i] for i in self.values), *self.leaves) if self.values else self.leaves
+        if not children:
+            return self.result.filled([engine.Value(number) for number in data])
+        made = [self._single(data[0], children)] if self.result.single else self._many(data, children)
+        if on_record:
+            for node in made:
+                on_record(node)
+        return self.result.filled(made)
+
+    def _single(self, number: float, children: tuple[Any, ...]) -> Any:
+        gradient = np.empty(len(self.program.inputs))
+        self.executor.gradients(self._one, gradient)
+        own = gradient[self._of_children] if self.values else gradient[self.program.arguments :]
+        return engine.Value(number, children, "compiled", local_grads=tuple(own.tolist()))
+
+    def _many(self, data: list[float], children: tuple[Any, ...]) -> list[Any]:
+        """A node for each result, over one that runs a single reverse pass when all of them have their gradient."""
+        call = _Call(self, children)
+        hub = engine.Value(0.0, children, "compiled")
+        hub._backward = call.backward
+        made = [engine.Value(number, (0.0, hub), "compiled", local_grads=(1.0, 0.0)) for number in data]
+        call.mailboxes = [node._children[0] for node in made]
+        return made
+
+
+class _Call:
+    """What a call with several results needs to find its gradients later, when leaves may have moved on."""
+
+    def __init__(self, version: Version, children: tuple[Any, ...]) -> None:
+        self.version, self.children = version, children
+        self.inputs = version.inputs(version.numbers)
+        self.mailboxes: list[Any] = []  # where each result leaves its gradient, without a way back to the result
+
+    def backward(self) -> None:
+        seeds = np.array([mailbox.grad for mailbox in self.mailboxes], np.float64)
+        for mailbox in self.mailboxes:
+            mailbox.grad = 0.0
+        if not seeds.any():
+            return
+        gradient = np.empty(len(self.inputs))
+        with self.version.lock:
+            self.version.executor.run(self.inputs)
+            self.version.executor.gradients(seeds, gradient)
+        for child, contribution in zip(self.children, gradient[self.version._of_children].tolist(), strict=True):
+            child.grad += contribution
+
+
+def _digest(trace: Trace) -> bytes:
+    """Two traces with one digest did the same things."""
+    flat = trace.flat
+    arrays = (flat.op, flat.starts, flat.children, flat.parameters, flat.number, flat.outputs, flat.guards,
+              flat.signs, flat.outcomes)  # fmt: skip
+    whole = repr(sorted(trace.whole.items())).encode()
+    return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays) + whole).digest()

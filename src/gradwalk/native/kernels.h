@@ -1,0 +1,95 @@
+/* What the executor asks of its kernels. They exist once per instruction set, and kernels_best() picks one set.
+ * Every count is in doubles. A reverse kernel adds to the gradients it is given; none of them may be `restrict`,
+ * because two operands may be the same slots, or overlap. */
+
+#ifndef GRADWALK_KERNELS_H
+#define GRADWALK_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Examples that a batch runs side by side: every slot is then a vector of that many doubles. */
+#define BATCH 8
+
+typedef ptrdiff_t Count;
+
+/* Entry by entry: `in` has a pointer per operand; a gradient nobody needs is NULL in `grads`. */
+typedef void (*Forward)(Count n, const double *const *in, const double *parameters, double *out);
+typedef void (*Reverse)(Count n, const double *const *in, const double *parameters, const double *out,
+                        const double *out_grad, double *const *grads);
+
+/* Over one row x of n numbers. `target` is the class of a cross entropy; `facts` is kept from forward to reverse. */
+typedef void (*RowForward)(Count n, const double *x, double target, const double *parameters, double *facts,
+                           double *out);
+typedef void (*RowReverse)(Count n, const double *x, double target, const double *parameters, const double *facts,
+                           const double *out, const double *out_grad, double *grad);
+
+/* The same for a row of each example of a batch, side by side; NULL where examples take turns with the above. */
+typedef void (*BatchForward)(Count n, const double *x, const double *targets, const double *parameters, double *facts,
+                             double *out);
+typedef void (*BatchReverse)(Count n, const double *x, const double *targets, const double *parameters,
+                             const double *facts, const double *out, const double *out_grad, double *grad);
+
+enum row_op {
+    ROW_SUM, ROW_MEAN, ROW_NORM, ROW_LOGSUMEXP, ROW_LARGEST, ROW_SMALLEST, ROW_SOFTMAX, ROW_LOG_SOFTMAX,
+    ROW_RMSNORM, ROW_LAYERNORM, ROW_CROSS_ENTROPY, ROW_OPS
+};
+#define ROW_FACTS 2
+
+/* Powers by a number that need no call of pow(). */
+enum power { POWER_2, POWER_3, POWER_HALF, POWER_3_HALVES, POWER_MINUS_1, POWER_MINUS_2, POWER_MINUS_HALF,
+             POWER_MINUS_3_HALVES, POWERS };
+
+enum vector_op {
+    VECTOR_ADD, VECTOR_SUB, VECTOR_MUL, VECTOR_DIV, VECTOR_NEG, VECTOR_RELU, VECTOR_EXP, VECTOR_LOG, VECTOR_TANH,
+    VECTOR_SQRT, VECTOR_SIGMOID, VECTOR_SIN, VECTOR_COS, VECTOR_POWERS, VECTOR_OPS = VECTOR_POWERS + POWERS
+};
+
+/* out[i, j] = or += Σ_p left[i, p] · right[p, j]; `right` and `out` have unit stride in j. */
+typedef struct {
+    Count rows, columns, depth;
+    const double *left;
+    Count left_row, left_depth;
+    const double *right;
+    Count right_depth;
+    double *out;
+    Count out_row;
+    int add;
+} Product;
+
+/* The same where each entry is BATCH numbers side by side; strides count entries. */
+typedef struct {
+    Count rows, columns, depth;
+    const double *left;
+    Count left_row, left_depth;
+    const double *right;
+    Count right_depth, right_column;
+    double *out;
+    Count out_row, out_column;
+    int add;
+} BatchProduct;
+
+typedef struct {
+    const char *name;
+    Forward forward[VECTOR_OPS];
+    Reverse reverse[VECTOR_OPS];
+    RowForward row_forward[ROW_OPS];
+    RowReverse row_reverse[ROW_OPS];
+    BatchForward batch_forward[ROW_OPS];
+    BatchReverse batch_reverse[ROW_OPS];
+    double (*sum)(Count n, const double *x);
+    double (*dot)(Count n, const double *x, const double *y);
+    void (*add)(Count n, const double *x, double *into);                 /* into += x */
+    void (*add_scaled)(Count n, double scale, const double *x, double *into); /* into += scale x */
+    void (*add_product)(Count n, const double *x, const double *y, double *into); /* into += x y */
+    int (*finite)(Count n, const double *x);
+    void (*product)(const Product *product);
+    void (*batch_product)(const BatchProduct *product);
+    void (*adam)(Count n, double *data, const double *grad, double *mean, double *square, const double *settings);
+} Kernels;
+
+/* settings of adam */
+enum { ADAM_RATE, ADAM_BETA, ADAM_BETA_SQUARE, ADAM_CORRECTION, ADAM_CORRECTION_SQUARE, ADAM_EPSILON, ADAM_SHRINK,
+       ADAM_SETTINGS };
+
+#endif

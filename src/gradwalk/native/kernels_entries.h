@@ -1,0 +1,232 @@
+/* Entry by entry, for the instruction set ISA: the operations worth a vector form. Included after kernels_vector.h. */
+
+#define UNUSED_HERE(what) (void)(what)
+
+/* The same statement for whole vectors and for the part that is left. */
+#define FOR_EACH_VECTOR(statement) \
+    Count i = 0; \
+    for (; i + LANES <= n; i += LANES) { \
+        statement(LOAD, STORE) \
+    } \
+    if (LANES > 1 && i < n) { \
+        Count rest = n - i; \
+        statement(LOAD_REST, STORE_REST) \
+    }
+#define LOAD_REST(x) NAME(load_part)(x, rest)
+#define STORE_REST(x, v) NAME(store_part)(x, v, rest)
+
+/* One operand. FORWARD_STEP says the value in x, REVERSE_STEP what to add to the gradient of x, in x, in the value y
+ * and in g, the gradient of y. */
+#define UNARY(name) \
+    static void NAME(name##_forward)(Count n, const double *const *in, const double *parameters, double *out) \
+    { \
+        UNUSED_HERE(parameters); \
+        FOR_EACH_VECTOR(UNARY_FORWARD_##name) \
+    } \
+    static void NAME(name##_reverse)(Count n, const double *const *in, const double *parameters, const double *out, \
+                                     const double *out_grad, double *const *grads) \
+    { \
+        UNUSED_HERE(parameters), UNUSED_HERE(in), UNUSED_HERE(out); \
+        double *grad = grads[0]; \
+        FOR_EACH_VECTOR(UNARY_REVERSE_##name) \
+    }
+#define FORWARD_STEP(load, put, value) vec x = load(in[0] + i); put(out + i, value);
+#define REVERSE_STEP(load, put, uses, slope) \
+    uses vec g = load(out_grad + i); put(grad + i, load(grad + i) + (slope));
+#define OF_X(load) vec x = load(in[0] + i);
+#define OF_OUT(load) vec y = load(out + i);
+#define OF_NONE(load)
+
+#define ONES SPLAT(1.0)
+#define ZEROS SPLAT(0.0)
+
+#define UNARY_FORWARD_neg(load, put) FORWARD_STEP(load, put, -x)
+#define UNARY_REVERSE_neg(load, put) REVERSE_STEP(load, put, OF_NONE(load), -g)
+UNARY(neg)
+#define UNARY_FORWARD_relu(load, put) FORWARD_STEP(load, put, SELECT(LESS(x, ZEROS), ZEROS, x))
+#define UNARY_REVERSE_relu(load, put) REVERSE_STEP(load, put, OF_X(load), SELECT(LESS(ZEROS, x), ONES, ZEROS) * g)
+UNARY(relu)
+#define UNARY_FORWARD_exp(load, put) FORWARD_STEP(load, put, NAME(vexp)(x))
+#define UNARY_REVERSE_exp(load, put) REVERSE_STEP(load, put, OF_OUT(load), y * g)
+UNARY(exp)
+#define UNARY_FORWARD_log(load, put) FORWARD_STEP(load, put, NAME(vlog)(x))
+#define UNARY_REVERSE_log(load, put) REVERSE_STEP(load, put, OF_X(load), g / x)
+UNARY(log)
+#define UNARY_FORWARD_tanh(load, put) FORWARD_STEP(load, put, NAME(vtanh)(x))
+#define UNARY_REVERSE_tanh(load, put) REVERSE_STEP(load, put, OF_OUT(load), (1.0 - y) * (1.0 + y) * g)
+UNARY(tanh)
+#define UNARY_FORWARD_sqrt(load, put) FORWARD_STEP(load, put, ROOT(x))
+#define UNARY_REVERSE_sqrt(load, put) REVERSE_STEP(load, put, OF_OUT(load), 0.5 / ABSOLUTE(y) * g)
+UNARY(sqrt)
+#define UNARY_FORWARD_sigmoid(load, put) FORWARD_STEP(load, put, NAME(vsigmoid)(x))
+#define UNARY_REVERSE_sigmoid(load, put) \
+    REVERSE_STEP(load, put, OF_X(load) OF_OUT(load), y * NAME(vsigmoid)(-x) * g)
+UNARY(sigmoid)
+#define UNARY_FORWARD_sin(load, put) FORWARD_STEP(load, put, NAME(vsine)(x, 0))
+#define UNARY_REVERSE_sin(load, put) REVERSE_STEP(load, put, OF_X(load), NAME(vsine)(x, 1) * g)
+UNARY(sin)
+#define UNARY_FORWARD_cos(load, put) FORWARD_STEP(load, put, NAME(vsine)(x, 1))
+#define UNARY_REVERSE_cos(load, put) REVERSE_STEP(load, put, OF_X(load), -NAME(vsine)(x, 0) * g)
+UNARY(cos)
+
+/* powers by a number, and n x^(n - 1) */
+#define UNARY_FORWARD_power_2(load, put) FORWARD_STEP(load, put, x * x)
+#define UNARY_REVERSE_power_2(load, put) REVERSE_STEP(load, put, OF_X(load), (x + x) * g)
+UNARY(power_2)
+#define UNARY_FORWARD_power_3(load, put) FORWARD_STEP(load, put, x * x * x)
+#define UNARY_REVERSE_power_3(load, put) REVERSE_STEP(load, put, OF_X(load), 3.0 * (x * x) * g)
+UNARY(power_3)
+#define UNARY_FORWARD_power_half(load, put) FORWARD_STEP(load, put, ROOT(x))
+#define UNARY_REVERSE_power_half(load, put) REVERSE_STEP(load, put, OF_OUT(load), 0.5 / ABSOLUTE(y) * g)
+UNARY(power_half)
+#define UNARY_FORWARD_power_3_halves(load, put) FORWARD_STEP(load, put, x * ROOT(x))
+#define UNARY_REVERSE_power_3_halves(load, put) REVERSE_STEP(load, put, OF_X(load), 1.5 * ROOT(x) * g)
+UNARY(power_3_halves)
+#define UNARY_FORWARD_power_minus_1(load, put) FORWARD_STEP(load, put, 1.0 / x)
+#define UNARY_REVERSE_power_minus_1(load, put) REVERSE_STEP(load, put, OF_OUT(load), -(y * y) * g)
+UNARY(power_minus_1)
+#define UNARY_FORWARD_power_minus_2(load, put) FORWARD_STEP(load, put, 1.0 / (x * x))
+#define UNARY_REVERSE_power_minus_2(load, put) REVERSE_STEP(load, put, OF_X(load) OF_OUT(load), -2.0 * (y / x) * g)
+UNARY(power_minus_2)
+#define UNARY_FORWARD_power_minus_half(load, put) FORWARD_STEP(load, put, 1.0 / ROOT(x))
+#define UNARY_REVERSE_power_minus_half(load, put) REVERSE_STEP(load, put, OF_X(load) OF_OUT(load), -0.5 * (y / x) * g)
+UNARY(power_minus_half)
+#define UNARY_FORWARD_power_minus_3_halves(load, put) FORWARD_STEP(load, put, 1.0 / (x * ROOT(x)))
+#define UNARY_REVERSE_power_minus_3_halves(load, put) \
+    REVERSE_STEP(load, put, OF_X(load) OF_OUT(load), -1.5 * (y / x) * g)
+UNARY(power_minus_3_halves)
+
+/* ---------------------------------------------------------------- two operands */
+
+#define BINARY(name) \
+    static void NAME(name##_forward)(Count n, const double *const *in, const double *parameters, double *out) \
+    { \
+        UNUSED_HERE(parameters); \
+        FOR_EACH_VECTOR(BINARY_FORWARD_##name) \
+    } \
+    static void NAME(name##_reverse)(Count n, const double *const *in, const double *parameters, const double *out, \
+                                     const double *out_grad, double *const *grads) \
+    { \
+        UNUSED_HERE(parameters), UNUSED_HERE(in), UNUSED_HERE(out); \
+        double *left = grads[0], *right = grads[1]; \
+        if (left != NULL && right != NULL) { \
+            FOR_EACH_VECTOR(BINARY_BOTH_##name) \
+        } \
+        else if (left != NULL) { \
+            FOR_EACH_VECTOR(BINARY_LEFT_##name) \
+        } \
+        else { \
+            FOR_EACH_VECTOR(BINARY_RIGHT_##name) \
+        } \
+    }
+#define PAIR_STEP(load, put, value) vec x = load(in[0] + i), y = load(in[1] + i); put(out + i, value);
+/* the second sum is read after the first is written: the two may be the same slots */
+#define ADD_TO(load, put, grad, what) put(grad + i, load(grad + i) + (what));
+#define G(load) vec g = load(out_grad + i);
+
+#define BINARY_FORWARD_add(load, put) PAIR_STEP(load, put, x + y)
+#define BINARY_LEFT_add(load, put) G(load) ADD_TO(load, put, left, g)
+#define BINARY_RIGHT_add(load, put) G(load) ADD_TO(load, put, right, g)
+#define BINARY_BOTH_add(load, put) G(load) ADD_TO(load, put, left, g) ADD_TO(load, put, right, g)
+BINARY(add)
+#define BINARY_FORWARD_sub(load, put) PAIR_STEP(load, put, x - y)
+#define BINARY_LEFT_sub(load, put) G(load) ADD_TO(load, put, left, g)
+#define BINARY_RIGHT_sub(load, put) G(load) ADD_TO(load, put, right, -g)
+#define BINARY_BOTH_sub(load, put) G(load) ADD_TO(load, put, left, g) ADD_TO(load, put, right, -g)
+BINARY(sub)
+#define BINARY_FORWARD_mul(load, put) PAIR_STEP(load, put, x * y)
+#define BINARY_LEFT_mul(load, put) G(load) ADD_TO(load, put, left, g * load(in[1] + i))
+#define BINARY_RIGHT_mul(load, put) G(load) ADD_TO(load, put, right, g * load(in[0] + i))
+#define BINARY_BOTH_mul(load, put) \
+    G(load) ADD_TO(load, put, left, g * load(in[1] + i)) ADD_TO(load, put, right, g * load(in[0] + i))
+BINARY(mul)
+#define BINARY_FORWARD_div(load, put) PAIR_STEP(load, put, x / y)
+#define BINARY_LEFT_div(load, put) G(load) ADD_TO(load, put, left, g / load(in[1] + i))
+#define BINARY_RIGHT_div(load, put) \
+    G(load) vec q = g / load(in[1] + i); ADD_TO(load, put, right, -(q * load(out + i)))
+#define BINARY_BOTH_div(load, put) \
+    G(load) vec q = g / load(in[1] + i); ADD_TO(load, put, left, q) ADD_TO(load, put, right, -(q * load(out + i)))
+BINARY(div)
+
+/* ---------------------------------------------------------------- sums and the like */
+
+static double NAME(sum)(Count n, const double *x)
+{
+    vec a = ZEROS, b = ZEROS, c = ZEROS, d = ZEROS;
+    Count i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        a += LOAD(x + i), b += LOAD(x + i + LANES);
+        c += LOAD(x + i + 2 * LANES), d += LOAD(x + i + 3 * LANES);
+    }
+    for (; i + LANES <= n; i += LANES)
+        a += LOAD(x + i);
+    if (LANES > 1 && i < n)
+        b += NAME(load_part)(x + i, n - i);
+    return NAME(total)((a + b) + (c + d));
+}
+
+static double NAME(dot)(Count n, const double *x, const double *y)
+{
+    vec a = ZEROS, b = ZEROS, c = ZEROS, d = ZEROS;
+    Count i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        a = FMA(LOAD(x + i), LOAD(y + i), a);
+        b = FMA(LOAD(x + i + LANES), LOAD(y + i + LANES), b);
+        c = FMA(LOAD(x + i + 2 * LANES), LOAD(y + i + 2 * LANES), c);
+        d = FMA(LOAD(x + i + 3 * LANES), LOAD(y + i + 3 * LANES), d);
+    }
+    for (; i + LANES <= n; i += LANES)
+        a = FMA(LOAD(x + i), LOAD(y + i), a);
+    if (LANES > 1 && i < n)
+        b = FMA(NAME(load_part)(x + i, n - i), NAME(load_part)(y + i, n - i), b);
+    return NAME(total)((a + b) + (c + d));
+}
+
+static void NAME(add)(Count n, const double *x, double *into)
+{
+#define STEP(load, put) put(into + i, load(into + i) + load(x + i));
+    FOR_EACH_VECTOR(STEP)
+#undef STEP
+}
+
+static void NAME(add_scaled)(Count n, double scale, const double *x, double *into)
+{
+    vec s = SPLAT(scale);
+#define STEP(load, put) put(into + i, FMA(s, load(x + i), load(into + i)));
+    FOR_EACH_VECTOR(STEP)
+#undef STEP
+}
+
+static void NAME(add_product)(Count n, const double *x, const double *y, double *into)
+{
+#define STEP(load, put) put(into + i, FMA(load(x + i), load(y + i), load(into + i)));
+    FOR_EACH_VECTOR(STEP)
+#undef STEP
+}
+
+/* x - x is 0 for a finite x and nan for any other, and a nan stays in the sum. */
+static int NAME(finite)(Count n, const double *x)
+{
+    vec doubt = ZEROS;
+#define STEP(load, put) vec v = load(x + i); doubt += v - v;
+    FOR_EACH_VECTOR(STEP)
+#undef STEP
+    return NAME(total)(doubt) == 0.0;
+}
+
+/* In the order of operations of optim.c, without fused multiply-adds: the same numbers to the bit. */
+static void NAME(adam)(Count n, double *data, const double *grad, double *mean, double *square, const double *settings)
+{
+    vec rate = SPLAT(settings[ADAM_RATE]), beta = SPLAT(settings[ADAM_BETA]);
+    vec beta_square = SPLAT(settings[ADAM_BETA_SQUARE]), correction = SPLAT(settings[ADAM_CORRECTION]);
+    vec correction_square = SPLAT(settings[ADAM_CORRECTION_SQUARE]), epsilon = SPLAT(settings[ADAM_EPSILON]);
+    vec shrink = SPLAT(settings[ADAM_SHRINK]), fresh = 1.0 - beta, fresh_square = 1.0 - beta_square;
+#define STEP(load, put) \
+    vec g = load(grad + i); \
+    vec m = beta * load(mean + i) + fresh * g, s = beta_square * load(square + i) + fresh_square * g * g; \
+    put(mean + i, m); \
+    put(square + i, s); \
+    put(data + i, load(data + i) * shrink - rate * (m / correction) / (ROOT(s / correction_square) + epsilon));
+    FOR_EACH_VECTOR(STEP)
+#undef STEP
+}

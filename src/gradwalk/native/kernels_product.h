@@ -1,0 +1,129 @@
+/* Matrix products for the instruction set ISA, small and medium sizes. Included after kernels_vector.h.
+ * A tile of rows × vectors stays in registers while the depth is walked along; its rows are added to the result one
+ * after the other, so rows of the result may overlap. */
+
+#define TILE_ROWS 4
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define UNROLLED _Pragma("GCC unroll 8")
+#else
+#define UNROLLED
+#endif
+
+/* `rows` and `vectors` are known where it is inlined. `rest`: lanes of the last vector, if not all of them. */
+INLINE void NAME(tile)(const int rows, const int vectors, const Product *p, Count i, Count j, Count rest)
+{
+    vec sums[TILE_ROWS][2];
+    UNROLLED
+    for (int r = 0; r < rows; r++) {
+        UNROLLED
+        for (int v = 0; v < vectors; v++)
+            sums[r][v] = SPLAT(0.0);
+    }
+    const double *left = p->left + i * p->left_row, *right = p->right + j;
+    for (Count k = 0; k < p->depth; k++, left += p->left_depth, right += p->right_depth) {
+        vec across[2];
+        across[0] = rest && vectors == 1 ? NAME(load_part)(right, rest) : LOAD(right);
+        if (vectors == 2)
+            across[1] = rest ? NAME(load_part)(right + LANES, rest) : LOAD(right + LANES);
+        UNROLLED
+        for (int r = 0; r < rows; r++) {
+            vec down = SPLAT(left[r * p->left_row]);
+            UNROLLED
+            for (int v = 0; v < vectors; v++)
+                sums[r][v] = FMA(down, across[v], sums[r][v]);
+        }
+    }
+    UNROLLED
+    for (int r = 0; r < rows; r++) {
+        double *out = p->out + (i + r) * p->out_row + j;
+        UNROLLED
+        for (int v = 0; v < vectors; v++, out += LANES) {
+            if (rest && v == vectors - 1)
+                NAME(store_part)(out, p->add ? NAME(load_part)(out, rest) + sums[r][v] : sums[r][v], rest);
+            else
+                STORE(out, p->add ? LOAD(out) + sums[r][v] : sums[r][v]);
+        }
+    }
+}
+
+INLINE void NAME(column_of_tiles)(const int vectors, const Product *p, Count j, Count rest)
+{
+    Count i = 0;
+    for (; i + 4 <= p->rows; i += 4)
+        NAME(tile)(4, vectors, p, i, j, rest);
+    if (i + 2 <= p->rows) {
+        NAME(tile)(2, vectors, p, i, j, rest);
+        i += 2;
+    }
+    if (i < p->rows)
+        NAME(tile)(1, vectors, p, i, j, rest);
+}
+
+static void NAME(product)(const Product *p)
+{
+    Count j = 0;
+    for (; j + 2 * LANES <= p->columns; j += 2 * LANES)
+        NAME(column_of_tiles)(2, p, j, 0);
+    Count rest = p->columns - j;
+    if (rest > LANES)
+        NAME(column_of_tiles)(2, p, j, rest - LANES);
+    else if (rest == LANES)
+        NAME(column_of_tiles)(1, p, j, 0);
+    else if (LANES > 1 && rest > 0)
+        NAME(column_of_tiles)(1, p, j, rest);
+}
+
+/* ---------------------------------------------------------------- over a batch: every entry is BATCH numbers */
+
+INLINE void NAME(batch_tile)(const int rows, const int columns, const BatchProduct *p, Count i, Count j, int part)
+{
+    vec sums[TILE_ROWS][TILE_ROWS];
+    UNROLLED
+    for (int r = 0; r < rows; r++) {
+        UNROLLED
+        for (int c = 0; c < columns; c++)
+            sums[r][c] = SPLAT(0.0);
+    }
+    const double *left = p->left + BATCH * i * p->left_row + part;
+    const double *right = p->right + BATCH * j * p->right_column + part;
+    for (Count k = 0; k < p->depth; k++, left += BATCH * p->left_depth, right += BATCH * p->right_depth) {
+        vec across[TILE_ROWS];
+        UNROLLED
+        for (int c = 0; c < columns; c++)
+            across[c] = LOAD(right + BATCH * c * p->right_column);
+        UNROLLED
+        for (int r = 0; r < rows; r++) {
+            vec down = LOAD(left + BATCH * r * p->left_row);
+            UNROLLED
+            for (int c = 0; c < columns; c++)
+                sums[r][c] = FMA(down, across[c], sums[r][c]);
+        }
+    }
+    UNROLLED
+    for (int r = 0; r < rows; r++) {
+        UNROLLED
+        for (int c = 0; c < columns; c++) {
+            double *out = p->out + BATCH * ((i + r) * p->out_row + (j + c) * p->out_column) + part;
+            STORE(out, p->add ? LOAD(out) + sums[r][c] : sums[r][c]);
+        }
+    }
+}
+
+static void NAME(batch_product)(const BatchProduct *p)
+{
+    for (Count j = 0; j < p->columns; j += j + 4 <= p->columns ? 4 : 1) {
+        for (Count i = 0; i < p->rows; i += i + 4 <= p->rows ? 4 : 1) {
+            for (int part = 0; part < BATCH; part += LANES) {
+                if (j + 4 <= p->columns && i + 4 <= p->rows)
+                    NAME(batch_tile)(4, 4, p, i, j, part);
+                else if (j + 4 <= p->columns)
+                    NAME(batch_tile)(1, 4, p, i, j, part);
+                else if (i + 4 <= p->rows)
+                    NAME(batch_tile)(4, 1, p, i, j, part);
+                else
+                    NAME(batch_tile)(1, 1, p, i, j, part);
+            }
+        }
+    }
+}

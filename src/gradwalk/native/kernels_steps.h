@@ -1,0 +1,49 @@
+/* A program as the executor runs it: instructions translated once into steps. Shared by program.c and the files that
+ * carry steps out. */
+
+#ifndef GRADWALK_STEPS_H
+#define GRADWALK_STEPS_H
+
+#include "kernels.h"
+#include "value.h"
+
+enum step_kind { STEP_ENTRIES, STEP_ROWS, STEP_DOT, STEP_MATMUL, STEP_TAKE };
+
+/* A View: strided (index is NULL) or gathered. */
+typedef struct {
+    Count rows, columns, start, row_stride, column_stride;
+    int32_t *index;    /* owned */
+    double *constants; /* owned: the entries, where they never change; else NULL */
+    int32_t *scatter;  /* owned: entry and slot of each that has a gradient, where not all have; else NULL */
+    Count scatter_count;
+    int direct;        /* the entries lie one after the other from `start` on */
+    int needed;        /* somebody asks for the gradient of an entry */
+} Operand;
+
+typedef struct {
+    enum step_kind kind;
+    unsigned op; /* of the table, or a composite */
+    Count out, rows, columns, facts; /* facts: where they begin in the memory's */
+    int operand_count;
+    int checked; /* an out that is not finite is for the plain function to judge */
+    int needed;  /* a gradient flows through */
+    unsigned reads; /* a bit per operand that the reverse of entries looks at */
+    Operand operands[MOST_INPUTS];
+    double parameters[2];
+    Forward forward;
+    Reverse reverse;
+    RowForward row_forward;
+    RowReverse row_reverse;
+    BatchForward batch_forward;
+    BatchReverse batch_reverse;
+} Step;
+
+/* What one run works in. Slot s is the `width` doubles from s * width on: one example each. */
+typedef struct {
+    Count width;
+    double *values, *grads, *scratch, *facts;
+} Memory;
+
+#define CHUNK 512 /* doubles of an operand that are packed at a time: they stay in the first-level cache */
+
+#endif

@@ -1,0 +1,191 @@
+/* Reading the entries of an operand one after the other, and adding gradients back to where they came from.
+ * A slot is `width` doubles: one, or one for each example of a batch. */
+
+#include "kernels_steps.h"
+
+/* ---------------------------------------------------------------- memory for slots */
+
+static double *doubles_new(Count count)
+{
+    /* room to begin on a cache line; where it was allocated is kept just before that line */
+    size_t bytes = (size_t)(count + 1) * sizeof(double) + 128;
+    char *start = PyMem_RawCalloc(1, bytes);
+    if (start == NULL)
+        return NULL;
+    char *aligned = (char *)(((uintptr_t)start + 127) & ~(uintptr_t)63);
+    memcpy(aligned - sizeof start, &start, sizeof start);
+    return (double *)aligned;
+}
+
+static void doubles_free(double *doubles)
+{
+    if (doubles != NULL) {
+        char *start;
+        memcpy(&start, (char *)doubles - sizeof start, sizeof start);
+        PyMem_RawFree(start);
+    }
+}
+
+/* ---------------------------------------------------------------- entries */
+
+/* Entries `first` … `first + count - 1`, row by row, from `from` to `into`. */
+static void pack(const Operand *operand, Count width, const double *from, Count first, Count count, double *into)
+{
+    const int32_t *index = operand->index;
+    if (index != NULL && width == 1) {
+        index += first;
+        Count i = 0;
+        for (; i + 4 <= count; i += 4) {
+            double a = from[index[i]], b = from[index[i + 1]], c = from[index[i + 2]], d = from[index[i + 3]];
+            into[i] = a, into[i + 1] = b, into[i + 2] = c, into[i + 3] = d;
+        }
+        for (; i < count; i++)
+            into[i] = from[index[i]];
+        return;
+    }
+    if (index != NULL) {
+        for (Count i = 0; i < count; i++)
+            memcpy(into + i * BATCH, from + (Count)index[first + i] * BATCH, BATCH * sizeof *into);
+        return;
+    }
+    Count row = first / operand->columns, column = first % operand->columns, stride = operand->column_stride;
+    while (count > 0) {
+        Count here = operand->columns - column < count ? operand->columns - column : count;
+        const double *source = from + (operand->start + row * operand->row_stride + column * stride) * width;
+        if (stride == 1) {
+            memcpy(into, source, (size_t)(here * width) * sizeof *into);
+        }
+        else if (width == 1) {
+            for (Count i = 0; i < here; i++)
+                into[i] = source[i * stride];
+        }
+        else {
+            for (Count i = 0; i < here; i++)
+                memcpy(into + i * BATCH, source + i * stride * BATCH, BATCH * sizeof *into);
+        }
+        into += here * width, count -= here, column = 0, row++;
+    }
+}
+
+/* Where entries from `first` on begin in the operand's list of those that have a gradient. */
+static Count scatter_begin(const Operand *operand, Count first)
+{
+    Count low = 0, high = operand->scatter_count;
+    while (low < high) {
+        Count middle = (low + high) / 2;
+        if (operand->scatter[2 * middle] < first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The reverse of pack: adds entries `first` … to the gradients in `to`, where one slot may be many entries. */
+static void unpack_add(const Kernels *kernels, const Operand *operand, Count width, const double *from, Count first,
+                       Count count, double *to)
+{
+    const int32_t *index = operand->index, *scatter = operand->scatter;
+    if (scatter != NULL && width == 1) {
+        for (Count k = scatter_begin(operand, first); k < operand->scatter_count && scatter[2 * k] < first + count; k++)
+            to[scatter[2 * k + 1]] += from[scatter[2 * k] - first];
+        return;
+    }
+    if (index != NULL && width == 1) {
+        for (Count i = 0; i < count; i++)
+            to[index[first + i]] += from[i];
+        return;
+    }
+    if (index != NULL) {
+        for (Count i = 0; i < count; i++) {
+            double *slot = to + (Count)index[first + i] * BATCH;
+            for (int lane = 0; lane < BATCH; lane++)
+                slot[lane] += from[i * BATCH + lane];
+        }
+        return;
+    }
+    Count row = first / operand->columns, column = first % operand->columns, stride = operand->column_stride;
+    while (count > 0) {
+        Count here = operand->columns - column < count ? operand->columns - column : count;
+        double *target = to + (operand->start + row * operand->row_stride + column * stride) * width;
+        if (stride == 1) {
+            kernels->add(here * width, from, target);
+        }
+        else if (width == 1 && stride == 0) {
+            *target += kernels->sum(here, from);
+        }
+        else {
+            for (Count i = 0; i < here; i++) {
+                for (Count lane = 0; lane < width; lane++)
+                    target[i * stride * width + lane] += from[i * width + lane];
+            }
+        }
+        from += here * width, count -= here, column = 0, row++;
+    }
+}
+
+/* Row `row` as entries side by side: where they lie, or packed into `scratch`. */
+static inline const double *row_of(const Operand *operand, Count width, const double *from, Count row, double *scratch)
+{
+    if (operand->index == NULL && operand->column_stride == 1)
+        return from + (operand->start + row * operand->row_stride) * width;
+    pack(operand, width, from, row * operand->columns, operand->columns, scratch);
+    return scratch;
+}
+
+static inline int has_rows(const Operand *operand)
+{
+    return operand->index == NULL && operand->column_stride == 1;
+}
+
+/* The same for one example of a batch, as plain numbers. */
+static const double *lane_of_row(const Operand *operand, const Memory *memory, Count row, Count lane, double *scratch)
+{
+    for (Count k = 0; k < operand->columns; k++)
+        scratch[k] = memory->values[slot_of(operand, row, k) * memory->width + lane];
+    return scratch;
+}
+
+/* A matrix by its strides, in `from` or packed into *scratch, which then moves on. */
+typedef struct {
+    const double *entries;
+    Count row, column;
+} Matrix;
+
+static Matrix matrix_of(const Operand *operand, Count width, const double *from, double **scratch)
+{
+    if (operand->index == NULL)
+        return (Matrix){from + operand->start * width, operand->row_stride, operand->column_stride};
+    Count count = operand->rows * operand->columns;
+    pack(operand, width, from, 0, count, *scratch);
+    Matrix matrix = {*scratch, operand->columns, 1};
+    *scratch += count * width;
+    return matrix;
+}
+
+/* The same with unit stride along the rows (transposed: along the columns). One example wide. */
+static Matrix matrix_with_unit_stride(const Operand *operand, const double *from, int transposed, double **scratch)
+{
+    Matrix matrix = matrix_of(operand, 1, from, scratch);
+    if (transposed ? matrix.row == 1 || operand->rows == 1 : matrix.column == 1)
+        return matrix;
+    double *into = *scratch;
+    Count inner = transposed ? operand->rows : operand->columns, outer = transposed ? operand->columns : operand->rows;
+    Count inner_stride = transposed ? matrix.row : matrix.column;
+    Count outer_stride = transposed ? matrix.column : matrix.row;
+    Count i = 0;
+    for (; i + 4 <= outer; i += 4) { /* four at a time: entries of one line are used while it is at hand */
+        const double *source = matrix.entries + i * outer_stride;
+        double *target = into + i * inner;
+        for (Count j = 0; j < inner; j++, source += inner_stride, target++) {
+            double a = source[0], b = source[outer_stride], c = source[2 * outer_stride], d = source[3 * outer_stride];
+            target[0] = a, target[inner] = b, target[2 * inner] = c, target[3 * inner] = d;
+        }
+    }
+    for (; i < outer; i++) {
+        for (Count j = 0; j < inner; j++)
+            into[i * inner + j] = matrix.entries[i * outer_stride + j * inner_stride];
+    }
+    *scratch += inner * outer;
+    return transposed ? (Matrix){into, 1, inner} : (Matrix){into, inner, 1};
+}

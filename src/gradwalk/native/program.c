@@ -1,0 +1,583 @@
+/* Executor: runs a Program (compiler/program.py) forward and in reverse, with no allocation per call.
+ *
+ * One call at a time works in an executor's memory; a lock sees to that, because the GIL is released while a long
+ * program runs. The buffers that callers hand in are held meanwhile. */
+
+#include "kernels_steps.h"
+
+#include <pythread.h>
+
+typedef struct {
+    int32_t left, right;
+    int sign; /* Py_LT … */
+    int outcome;
+} Guard;
+
+typedef struct {
+    PyObject_HEAD
+    const Kernels *kernels;
+    PyThread_type_lock lock;
+    int exact, long_enough; /* long enough for other threads to be let in */
+    Count size, input_count, output_count, step_count, guard_count, scratch_count, fact_count, work;
+    int32_t *inputs, *outputs;
+    double *initial;
+    Step *steps;
+    Guard *guards;
+    PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */
+    Memory single, batch[2]; /* for one example; for a batch, by this thread and by a second: made when first needed */
+} Executor;
+
+/* ---------------------------------------------------------------- memory */
+
+static void memory_release(Memory *memory)
+{
+    doubles_free(memory->values);
+    doubles_free(memory->grads);
+    doubles_free(memory->scratch);
+    doubles_free(memory->facts);
+    *memory = (Memory){0, NULL, NULL, NULL, NULL};
+}
+
+static int memory_make(Executor *self, Memory *memory, Count width)
+{
+    memory->values = doubles_new(self->size * width);
+    memory->grads = doubles_new(self->size * width);
+    memory->scratch = doubles_new(self->scratch_count * width + 2 * MOST_INPUTS * CHUNK);
+    memory->facts = doubles_new(self->fact_count * width);
+    if (!memory->values || !memory->grads || !memory->scratch || !memory->facts) {
+        memory_release(memory);
+        PyErr_NoMemory();
+        return -1;
+    }
+    memory->width = width;
+    for (Count slot = 0; slot < self->size; slot++) {
+        for (Count lane = 0; lane < width; lane++)
+            memory->values[slot * width + lane] = self->initial[slot];
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------- running */
+
+static int compare(double left, int sign, double right)
+{
+    switch (sign) {
+    case Py_LT: return left < right;
+    case Py_LE: return left <= right;
+    case Py_GT: return left > right;
+    case Py_GE: return left >= right;
+    case Py_EQ: return left == right;
+    default: return left != right;
+    }
+}
+
+/* A bit per example of the memory: the program does not apply to it. */
+static unsigned guards_failed(const Executor *self, const Memory *memory)
+{
+    unsigned failed = 0;
+    Count width = memory->width;
+    for (Count i = 0; i < self->guard_count; i++) {
+        const Guard *guard = &self->guards[i];
+        for (Count lane = 0; lane < width; lane++) {
+            double left = memory->values[guard->left * width + lane];
+            double right = memory->values[guard->right * width + lane];
+            failed |= (unsigned)(compare(left, guard->sign, right) != guard->outcome) << lane;
+        }
+    }
+    return failed;
+}
+
+static unsigned forward(const Executor *self, const Memory *memory)
+{
+    unsigned failed = 0;
+    Count width = memory->width;
+    for (Count i = 0; i < self->step_count; i++) {
+        const Step *step = &self->steps[i];
+        step_forward(self->kernels, step, memory, self->exact);
+        const double *out = memory->values + step->out * width;
+        Count count = step->rows * step->columns * width;
+        if (step->checked && !self->kernels->finite(count, out)) {
+            for (Count j = 0; j < count; j++)
+                failed |= (unsigned)!isfinite(out[j]) << (j % width);
+        }
+    }
+    return failed | guards_failed(self, memory);
+}
+
+/* Whether a gradient has come to the step from those outputs that have a seed: from others, 0 times an infinite local
+ * gradient must not go on. */
+static int is_reached(const Step *step, const Memory *memory)
+{
+    const double *grad = memory->grads + step->out * memory->width;
+    Count count = step->rows * step->columns * memory->width, i = 0;
+    while (i < count && grad[i] == 0.0)
+        i++;
+    return i < count;
+}
+
+/* From the gradients of the outputs to all others. */
+static void reverse(const Executor *self, const Memory *memory, const double *seeds)
+{
+    memset(memory->grads, 0, (size_t)(self->size * memory->width) * sizeof(double));
+    for (Count i = 0; i < self->output_count; i++) {
+        for (Count lane = 0; lane < memory->width; lane++)
+            memory->grads[self->outputs[i] * memory->width + lane] += seeds[i];
+    }
+    for (Count i = self->step_count; i-- > 0;) {
+        if (self->steps[i].needed && (self->output_count == 1 || is_reached(&self->steps[i], memory)))
+            step_reverse(self->kernels, &self->steps[i], memory, self->exact);
+    }
+}
+
+static unsigned run_forward(Executor *self, const Memory *memory)
+{
+    unsigned failed;
+    if (!self->long_enough)
+        return forward(self, memory);
+    Py_BEGIN_ALLOW_THREADS
+    failed = forward(self, memory);
+    Py_END_ALLOW_THREADS
+    return failed;
+}
+
+static void run_reverse(Executor *self, const Memory *memory, const double *seeds)
+{
+    if (!self->long_enough) {
+        reverse(self, memory, seeds);
+        return;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    reverse(self, memory, seeds);
+    Py_END_ALLOW_THREADS
+}
+
+static void executor_lock(Executor *self)
+{
+    if (!PyThread_acquire_lock(self->lock, NOWAIT_LOCK)) {
+        Py_BEGIN_ALLOW_THREADS
+        PyThread_acquire_lock(self->lock, WAIT_LOCK);
+        Py_END_ALLOW_THREADS
+    }
+}
+
+static void executor_unlock(Executor *self) { PyThread_release_lock(self->lock); }
+
+/* ---------------------------------------------------------------- numbers in and out */
+
+/* Inputs mostly lie side by side, stretch by stretch: how many do from this one on. */
+static inline Count side_by_side(const int32_t *slots, Count count)
+{
+    Count i = 1;
+    while (i < count && slots[i] == slots[0] + i)
+        i++;
+    return i;
+}
+
+static void read_slots(const double *from, const int32_t *slots, Count count, double *into)
+{
+    for (Count i = 0, here; i < count; i += here) {
+        here = side_by_side(slots + i, count - i);
+        memcpy(into + i, from + slots[i], (size_t)here * sizeof *into);
+    }
+}
+
+static void write_slots(double *to, const int32_t *slots, Count count, const double *from)
+{
+    for (Count i = 0, here; i < count; i += here) {
+        here = side_by_side(slots + i, count - i);
+        memcpy(to + slots[i], from + i, (size_t)here * sizeof *to);
+    }
+}
+
+/* The leaves must be a tuple of Values, as many as there are inputs left. */
+static int leaves_check(Executor *self, PyObject *leaves, Count arguments)
+{
+    if (leaves == self->known_leaves && PyTuple_GET_SIZE(leaves) == self->input_count - arguments)
+        return 0;
+    if (!PyTuple_Check(leaves) || PyTuple_GET_SIZE(leaves) != self->input_count - arguments) {
+        PyErr_Format(PyExc_ValueError, "Executor: expected a tuple of %zd leaves, got %R",
+                     self->input_count - arguments, (PyObject *)Py_TYPE(leaves));
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); i++) {
+        if (!is_value(PyTuple_GET_ITEM(leaves, i))) {
+            PyErr_Format(PyExc_TypeError, "Executor: expected a Value of the native engine as leaf %zd, got %R", i,
+                         PyTuple_GET_ITEM(leaves, i));
+            return -1;
+        }
+    }
+    Py_XSETREF(self->known_leaves, Py_NewRef(leaves));
+    return 0;
+}
+
+#define LEAF_AT(leaves, i) ((Value *)PyTuple_GET_ITEM(leaves, i))
+
+static int arguments_count_check(const Executor *self, Count count)
+{
+    if (count <= self->input_count)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "Executor: expected at most %zd arguments, got %zd", self->input_count, count);
+    return -1;
+}
+
+static int expect_arguments(const char *name, Py_ssize_t count, Py_ssize_t expected)
+{
+    if (count == expected)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "Executor.%s: expected %zd arguments, got %zd", name, expected, count);
+    return -1;
+}
+
+/* ---------------------------------------------------------------- one example */
+
+static void fill_inputs(Executor *self, const Memory *memory, const double *arguments, Count count, PyObject *leaves)
+{
+    write_slots(memory->values, self->inputs, count, arguments);
+    for (Count i = count; i < self->input_count; i++)
+        memory->values[self->inputs[i]] = LEAF_AT(leaves, i - count)->data;
+}
+
+/* Whether the program applies to these arguments. */
+static PyObject *executor_run(Executor *self, PyObject *given)
+{
+    Py_buffer arguments;
+    if (doubles_from(given, "inputs", self->input_count, 0, &arguments) < 0)
+        return NULL;
+    executor_lock(self);
+    fill_inputs(self, &self->single, arguments.buf, self->input_count, NULL);
+    unsigned failed = run_forward(self, &self->single);
+    executor_unlock(self);
+    PyBuffer_Release(&arguments);
+    return PyBool_FromLong(failed == 0);
+}
+
+static PyObject *executor_run_values(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    Py_buffer arguments;
+    if (expect_arguments("run_values", count, 2) < 0 || doubles_from(args[0], "arguments", -1, 0, &arguments) < 0)
+        return NULL;
+    Count given = arguments.len / (Count)sizeof(double);
+    PyObject *result = NULL;
+    if (arguments_count_check(self, given) == 0 && leaves_check(self, args[1], given) == 0) {
+        executor_lock(self);
+        fill_inputs(self, &self->single, arguments.buf, given, args[1]);
+        result = PyBool_FromLong(run_forward(self, &self->single) == 0);
+        executor_unlock(self);
+    }
+    PyBuffer_Release(&arguments);
+    return result;
+}
+
+static PyObject *executor_outputs(Executor *self, PyObject *into)
+{
+    Py_buffer outputs;
+    if (doubles_from(into, "outputs", self->output_count, 1, &outputs) < 0)
+        return NULL;
+    executor_lock(self);
+    read_slots(self->single.values, self->outputs, self->output_count, outputs.buf);
+    executor_unlock(self);
+    PyBuffer_Release(&outputs);
+    Py_RETURN_NONE;
+}
+
+static PyObject *executor_gradients(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    Py_buffer seeds, gradients;
+    if (expect_arguments("gradients", count, 2) < 0
+        || doubles_from(args[0], "seeds", self->output_count, 0, &seeds) < 0)
+        return NULL;
+    if (doubles_from(args[1], "gradients", self->input_count, 1, &gradients) < 0) {
+        PyBuffer_Release(&seeds);
+        return NULL;
+    }
+    executor_lock(self);
+    run_reverse(self, &self->single, seeds.buf);
+    read_slots(self->single.grads, self->inputs, self->input_count, gradients.buf);
+    executor_unlock(self);
+    PyBuffer_Release(&gradients);
+    PyBuffer_Release(&seeds);
+    Py_RETURN_NONE;
+}
+
+/* The gradients are added to the leaves' own; the arguments' are written to a buffer. */
+static PyObject *executor_gradients_into(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    Py_buffer seeds, gradients;
+    if (expect_arguments("gradients_into", count, 3) < 0
+        || doubles_from(args[0], "seeds", self->output_count, 0, &seeds) < 0)
+        return NULL;
+    if (doubles_from(args[2], "gradients", -1, 1, &gradients) < 0) {
+        PyBuffer_Release(&seeds);
+        return NULL;
+    }
+    Count given = gradients.len / (Count)sizeof(double);
+    PyObject *result = NULL, *leaves = args[1];
+    if (arguments_count_check(self, given) == 0 && leaves_check(self, leaves, given) == 0) {
+        executor_lock(self);
+        run_reverse(self, &self->single, seeds.buf);
+        read_slots(self->single.grads, self->inputs, given, gradients.buf);
+        for (Count i = given; i < self->input_count; i++) {
+            Value *leaf = LEAF_AT(leaves, i - given);
+            gradient_set(leaf, leaf->grad + self->single.grads[self->inputs[i]]);
+        }
+        executor_unlock(self);
+        result = Py_NewRef(Py_None);
+    }
+    PyBuffer_Release(&gradients);
+    PyBuffer_Release(&seeds);
+    return result;
+}
+
+/* Forward and reverse in one call, which no other thread can come between: whether the program applies. */
+static PyObject *executor_value_and_gradients(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    enum { ARGUMENTS, OUTPUTS, SEEDS, GRADIENTS, BUFFERS };
+    static const char *const names[BUFFERS] = {"arguments", "outputs", "seeds", "gradients"};
+    Py_buffer buffers[BUFFERS];
+    if (expect_arguments("value_and_gradients", count, 5) < 0)
+        return NULL;
+    PyObject *const given[BUFFERS] = {args[0], args[2], args[3], args[4]};
+    Count expected[BUFFERS] = {-1, self->output_count, self->output_count, self->input_count};
+    int held = 0;
+    while (held < BUFFERS
+           && doubles_from(given[held], names[held], expected[held], held == OUTPUTS || held == GRADIENTS,
+                           &buffers[held]) == 0)
+        held++;
+    PyObject *result = NULL;
+    Count arguments = held == BUFFERS ? buffers[ARGUMENTS].len / (Count)sizeof(double) : 0;
+    if (held == BUFFERS && arguments_count_check(self, arguments) == 0 && leaves_check(self, args[1], arguments) == 0) {
+        executor_lock(self);
+        fill_inputs(self, &self->single, buffers[ARGUMENTS].buf, arguments, args[1]);
+        unsigned failed = run_forward(self, &self->single);
+        if (!failed) {
+            read_slots(self->single.values, self->outputs, self->output_count, buffers[OUTPUTS].buf);
+            run_reverse(self, &self->single, buffers[SEEDS].buf);
+            read_slots(self->single.grads, self->inputs, self->input_count, buffers[GRADIENTS].buf);
+        }
+        executor_unlock(self);
+        result = PyBool_FromLong(failed == 0);
+    }
+    while (held > 0)
+        PyBuffer_Release(&buffers[--held]);
+    return result;
+}
+
+#include "kernels_batch.c"
+
+/* ---------------------------------------------------------------- the type */
+
+static void executor_dealloc(PyObject *object)
+{
+    Executor *self = (Executor *)object;
+    for (Count i = 0; self->steps != NULL && i < self->step_count; i++)
+        step_release(&self->steps[i]);
+    PyMem_Free(self->steps);
+    PyMem_Free(self->guards);
+    PyMem_Free(self->inputs);
+    PyMem_Free(self->outputs);
+    PyMem_Free(self->initial);
+    memory_release(&self->single);
+    memory_release(&self->batch[0]);
+    memory_release(&self->batch[1]);
+    Py_XDECREF(self->known_leaves);
+    if (self->lock != NULL)
+        PyThread_free_lock(self->lock);
+    PyTypeObject *type = Py_TYPE(object);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static int sign_from(PyObject *guard, int *sign)
+{
+    static const char *const signs[] = {"<", "<=", "==", "!=", ">", ">="}; /* Py_LT is 0, Py_LE 1, … */
+    PyObject *given = PyObject_GetAttrString(guard, "sign");
+    int found = 0;
+    for (*sign = 0; given != NULL && *sign < 6 && !found; ++*sign)
+        found = PyUnicode_Check(given) && PyUnicode_CompareWithASCIIString(given, signs[*sign]) == 0;
+    --*sign;
+    if (given != NULL && !found)
+        PyErr_Format(PyExc_ValueError, "Executor: expected a guard's sign to be a comparison, got %R", given);
+    Py_XDECREF(given);
+    return found ? 0 : -1;
+}
+
+static int guards_from(Executor *self, PyObject *given)
+{
+    PyObject *guards = PySequence_Tuple(given);
+    if (guards == NULL)
+        return -1;
+    Count count = PyTuple_GET_SIZE(guards);
+    self->guards = PyMem_Calloc((size_t)count + 1, sizeof *self->guards);
+    int failed = self->guards == NULL;
+    if (failed)
+        PyErr_NoMemory();
+    for (Count i = 0; !failed && i < count; i++) {
+        PyObject *guard = PyTuple_GET_ITEM(guards, i), *outcome = NULL;
+        Count left, right;
+        failed = count_from(guard, "left", &left) < 0 || count_from(guard, "right", &right) < 0
+              || sign_from(guard, &self->guards[i].sign) < 0
+              || (outcome = PyObject_GetAttrString(guard, "outcome")) == NULL;
+        if (!failed && (left < 0 || left >= self->size || right < 0 || right >= self->size)) {
+            PyErr_Format(PyExc_ValueError, "Executor: expected a guard over slots, got %zd and %zd", left, right);
+            failed = 1;
+        }
+        if (!failed) {
+            self->guards[i].left = (int32_t)left;
+            self->guards[i].right = (int32_t)right;
+            self->guards[i].outcome = PyObject_IsTrue(outcome);
+            failed = self->guards[i].outcome < 0;
+        }
+        Py_XDECREF(outcome);
+    }
+    self->guard_count = failed ? 0 : count;
+    Py_DECREF(guards);
+    return failed ? -1 : 0;
+}
+
+static int steps_from(Executor *self, PyObject *given)
+{
+    PyObject *instructions = PySequence_Tuple(given);
+    if (instructions == NULL)
+        return -1;
+    Count count = PyTuple_GET_SIZE(instructions);
+    self->steps = PyMem_Calloc((size_t)count + 1, sizeof *self->steps);
+    unsigned char *depends = PyMem_Calloc((size_t)self->size + 1, 1);
+    unsigned char *written = PyMem_Calloc((size_t)self->size + 1, 1);
+    int failed = !self->steps || !depends || !written;
+    if (failed)
+        PyErr_NoMemory();
+    for (Count i = 0; !failed && i < self->input_count; i++)
+        depends[self->inputs[i]] = written[self->inputs[i]] = 1;
+    for (Count i = 0; !failed && i < count; i++) {
+        Step *step = &self->steps[i];
+        self->step_count = i + 1;
+        failed = step_from(PyTuple_GET_ITEM(instructions, i), self->size, self->kernels, self->exact, step) < 0
+              || step_follow(step, depends, written, self->initial) < 0;
+        if (!failed) {
+            Count scratch = step_scratch(step);
+            self->scratch_count = scratch > self->scratch_count ? scratch : self->scratch_count;
+            step->facts = self->fact_count;
+            self->fact_count += step->kind == STEP_ROWS ? step->rows * ROW_FACTS : 0;
+            self->work += step->rows * step->columns * (step->kind == STEP_ENTRIES ? 2 : step->operands[0].columns);
+        }
+    }
+    if (!failed) {
+        memset(depends, 0, (size_t)self->size);
+        for (Count i = 0; i < self->output_count; i++)
+            depends[self->outputs[i]] = 1;
+        for (Count i = count; i-- > 0;)
+            step_follow_back(&self->steps[i], depends);
+    }
+    self->long_enough = self->work > 20000;
+    PyMem_Free(depends);
+    PyMem_Free(written);
+    Py_DECREF(instructions);
+    return failed ? -1 : 0;
+}
+
+static int initial_from(Executor *self, PyObject *given)
+{
+    Py_buffer initial;
+    if (self->size < 0 || self->size > INT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "Executor: expected a size from 0 to %d, got %zd", INT32_MAX, self->size);
+        return -1;
+    }
+    if (doubles_from(given, "initial", self->size, 0, &initial) < 0)
+        return -1;
+    self->initial = PyMem_Malloc((size_t)initial.len + 1);
+    if (self->initial == NULL)
+        PyErr_NoMemory();
+    else
+        memcpy(self->initial, initial.buf, (size_t)initial.len);
+    PyBuffer_Release(&initial);
+    return self->initial == NULL ? -1 : 0;
+}
+
+/* New. */
+static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"size", "initial", "inputs", "outputs", "instructions", "guards", "exact", "kernels", NULL};
+    PyObject *initial, *inputs, *outputs, *instructions, *guards;
+    Count size;
+    int exact = 0;
+    const char *kernels = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "nOOOOO|pz:Executor", names, &size, &initial, &inputs, &outputs,
+                                     &instructions, &guards, &exact, &kernels))
+        return NULL;
+    Executor *self = (Executor *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->size = size;
+    self->exact = exact;
+    self->kernels = kernels ? kernels_named(kernels) : kernels_best();
+    if (self->kernels == NULL)
+        PyErr_Format(PyExc_ValueError, "Executor: expected kernels that this machine can run, got '%s'", kernels);
+    else if ((self->lock = PyThread_allocate_lock()) == NULL)
+        PyErr_NoMemory();
+    if (PyErr_Occurred() || initial_from(self, initial) < 0
+        || (self->inputs = slots_from(inputs, "inputs", size, -1, &self->input_count)) == NULL
+        || (self->outputs = slots_from(outputs, "outputs", size, -1, &self->output_count)) == NULL
+        || steps_from(self, instructions) < 0 || guards_from(self, guards) < 0
+        || memory_make(self, &self->single, 1) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+/* The instruction set in use. New. */
+static PyObject *executor_kernels(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyUnicode_FromString(((Executor *)self)->kernels->name);
+}
+
+#define METHOD(name, flags, doc) {#name, (PyCFunction)(void (*)(void))executor_##name, flags, doc}
+
+static PyMethodDef executor_methods[] = {
+    METHOD(run, METH_O, "run(inputs, /)\n--\n\nForward; False where a guard fails or a number is not finite."),
+    METHOD(run_values, METH_FASTCALL,
+           "run_values(arguments, leaves, /)\n--\n\nrun() with the leaves' current data after the arguments."),
+    METHOD(outputs, METH_O, "outputs(into, /)\n--\n\nWrites the results of the last run."),
+    METHOD(gradients, METH_FASTCALL,
+           "gradients(seeds, into, /)\n--\n\nReverse over the last run; writes the gradient of every input."),
+    METHOD(gradients_into, METH_FASTCALL,
+           "gradients_into(seeds, leaves, argument_gradients, /)\n--\n\n"
+           "Reverse over the last run; adds to the leaves' gradients and writes those of the arguments."),
+    METHOD(value_and_gradients, METH_FASTCALL,
+           "value_and_gradients(arguments, leaves, outputs, seeds, gradients, /)\n--\n\n"
+           "Forward and reverse in one call; False, and nothing written, where run() would say False."),
+    METHOD(run_batch, METH_VARARGS | METH_KEYWORDS,
+           "run_batch(arguments, leaves, outputs, seeds=None, argument_gradients=None, leaf_gradients=None, "
+           "threads=1)\n--\n\n"
+           "Many examples that share the leaves; returns the numbers of those to which the program does not apply.\n"
+           "With seeds, also gradients; the leaves' are summed, or one row an example, as the buffer has room for.\n"
+           "Where it returns any numbers, the gradients mean nothing. A second thread takes half of a long batch."),
+    METHOD(adam, METH_VARARGS,
+           "adam(leaves, means, squares, rate, beta, beta_square, correction, correction_square, epsilon, shrink, /)\n"
+           "--\n\nA step along the gradients of the last reverse pass, which become the leaves' gradients as well."),
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef executor_getset[] = {
+    {"kernels", executor_kernels, NULL, "The instruction set in use.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static int executor_ready(PyObject *module)
+{
+    PyType_Slot slots[] = {
+        {Py_tp_doc, "Runs a program of vector instructions, forward and in reverse."},
+        {Py_tp_new, executor_new},
+        {Py_tp_dealloc, executor_dealloc},
+        {Py_tp_methods, executor_methods},
+        {Py_tp_getset, executor_getset},
+        {0, NULL},
+    };
+    PyType_Spec spec = {.name = "gradwalk._native.Executor", .basicsize = sizeof(Executor),
+                        .flags = Py_TPFLAGS_DEFAULT, .slots = slots};
+    PyObject *type = PyType_FromSpec(&spec);
+    if (type == NULL || PyObject_SetAttrString(type, "supports_exact", Py_True) < 0)
+        return -1;
+    return PyModule_AddObject(module, "Executor", type);
+}

@@ -1,0 +1,428 @@
+"""Calling a compiled function: arguments, results, guards, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import close, with_gradients
+
+import gradwalk
+from gradwalk.compiler.compile import KEPT, compile
+from gradwalk.control import no_grad
+from gradwalk.engine import topological_order
+
+
+def energy(xs: Any) -> Any:
+    return sum(x * x for x in xs)
+
+
+# ---------------------------------------------------------------- arguments and results
+
+
+def test_a_call_is_one_node_over_values_and_leaves() -> None:
+    weight, x = gradwalk.Value(3.0), gradwalk.Value(2.0)
+    out = compile(lambda x, y: weight * x * y)(x, 5.0)
+    assert (30.0, (x, weight), 3) == (out.data, out._children, len(topological_order(out)))
+    out.backward()
+    assert (x.grad, weight.grad) == (15.0, 10.0)
+
+
+def test_eager_code_before_and_after() -> None:
+    x = gradwalk.Value(0.5)
+    square = compile(lambda v: v * v)
+    (square(x.exp()).log() * 3.0).backward()
+    assert close([6.0], [x.grad])
+
+
+def test_a_computed_value_closed_over_is_a_child() -> None:
+    x = gradwalk.Value(2.0)
+    y = x * x
+    out = compile(lambda k: y * k)(3.0)
+    x.data = 100.0  # y was computed before
+    out.backward()
+    assert (out.data, x.grad) == (12.0, 12.0)
+
+
+def test_lists_tuples_dicts_and_arrays() -> None:
+    def function(a: list[Any], b: tuple[Any, Any], c: dict[str, Any], d: Any, *, e: Any) -> Any:
+        return a[0] * b[1] + c["k"][0] * d[1, 0] + e
+
+    compiled = compile(function)
+    args = [1.0, 2.0], (3.0, 4.0), {"k": [5.0]}, np.array([[1.0, 2.0], [3.0, 4.0]])
+    value, (a, b, c, d, e) = compiled.value_and_grad(*args, e=0.5)
+    assert (value, a, b, c, e) == (19.5, [4.0, 0.0], (0.0, 1.0), {"k": [3.0]}, {"e": 1.0})
+    assert d.tolist() == [[0.0, 0.0], [5.0, 0.0]]
+
+
+def test_arrays_in_and_out() -> None:
+    compiled = compile(energy)
+    for xs in (np.array([3.0, 4.0]), np.array([1.0, 2.0]), np.arange(4.0)[::2]):
+        value, gradient = compiled.value_and_grad(xs)
+        assert (float((xs * xs).sum()), (2.0 * xs).tolist()) == (value, gradient.tolist())
+
+
+def test_a_matrix_keeps_its_shape() -> None:
+    compiled = compile(lambda m: (m * m).sum())
+    for _ in range(2):
+        assert compiled.value_and_grad(np.array([[1.0, 2.0], [3.0, 4.0]]))[1].tolist() == [[2.0, 4.0], [6.0, 8.0]]
+
+
+def test_a_structure_of_results() -> None:
+    x, y = gradwalk.Value(2.0), gradwalk.Value(3.0)
+    out = compile(lambda a, b: {"sum": a + b, "rest": [a * b, (a, 7)]})(x, y)
+    assert (out["sum"].data, out["rest"][0].data, out["rest"][1][0].data, out["rest"][1][1]) == (5.0, 6.0, 2.0, 7)
+    (out["sum"] * 10.0 + out["rest"][0] * out["rest"][1][0]).backward()
+    assert (x.grad, y.grad) == (10.0 + 2 * 2.0 * 3.0, 10.0 + 2.0 * 2.0)
+
+
+def test_several_results_remember_the_numbers_of_their_call() -> None:
+    weight, x = gradwalk.Value(2.0), gradwalk.Value(3.0)
+    compiled = compile(lambda v: [v * v * weight, v + weight])
+    first = compiled(x)
+    weight.data = 50.0
+    compiled(gradwalk.Value(7.0))
+    first[0].backward()
+    assert (x.grad, weight.grad) == (12.0, 9.0)
+
+
+def test_an_array_of_results() -> None:
+    out = compile(lambda m: m * 2.0)(np.array([[1.0, 2.0]]))
+    assert out.shape == (1, 2)
+    assert out[0, 1].data == 4.0
+
+
+def test_plain_numbers_under_no_grad() -> None:
+    weight = gradwalk.Value(3.0)
+    with no_grad():
+        assert compile(lambda x: weight * x)(2.0) == 6.0
+
+
+def test_gradients_accumulate() -> None:
+    x = gradwalk.Value(3.0)
+    square = compile(lambda v: v * v)
+    square(x).backward()
+    square(x).backward()
+    assert x.grad == 12.0
+
+
+def test_the_same_value_twice() -> None:
+    x = gradwalk.Value(3.0)
+    product = compile(lambda a, b: a * b)
+    product(x, x).backward()
+    y, z = gradwalk.Value(2.0), gradwalk.Value(5.0)
+    product(y, z).backward()
+    assert (x.grad, y.grad, z.grad) == (6.0, 5.0, 2.0)
+
+
+def test_inside_another_compiled_function_it_is_part_of_it() -> None:
+    inner = compile(lambda x: x * x)
+    outer = compile(lambda x: inner(x) + inner(x + 1.0))
+    assert outer.value_and_grad(2.0) == (13.0, 10.0)
+
+
+def test_backward_without_a_node() -> None:
+    weight, x = gradwalk.Value(3.0), gradwalk.Value(5.0)
+    compiled = compile(lambda a: weight * weight * a)
+    assert (compiled.backward(2.0), compiled.backward(2.0), weight.grad) == (18.0, 18.0, 24.0)
+    assert (compiled.backward(x), x.grad, weight.grad) == (45.0, 9.0, 54.0)
+    with pytest.raises(TypeError, match="backward expected"):
+        compile(lambda a: [a, a * weight]).backward(1.0)
+
+
+def test_as_a_method() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.weight = gradwalk.Value(3.0)
+
+        @compile
+        def loss(self, x: Any) -> Any:
+            return self.weight * x
+
+    model = Model()
+    model.loss(2.0).backward()
+    assert model.weight.grad == 2.0
+
+
+def test_threads_do_not_mix_their_numbers() -> None:
+    compiled = compile(energy)
+    compiled(np.zeros(50))
+    wrong: list[float] = []
+
+    def work(number: float) -> None:
+        for _ in range(200):
+            value, gradient = compiled.value_and_grad(np.full(50, number))
+            if value != 50 * number * number or gradient[7] != 2 * number:
+                wrong.append(value)
+
+    threads = [threading.Thread(target=work, args=(float(i),)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+# ---------------------------------------------------------------- batches
+
+
+def test_a_batch_equals_one_at_a_time() -> None:
+    weight = gradwalk.Value(0.7)
+
+    def function(xs: Any, n: int) -> Any:
+        return sum(gradwalk.tanh(weight * x) for x in xs) * n if xs[0] > 0.0 else weight * xs[1]
+
+    compiled = compile(function)
+    inputs = [([0.1 * i, 0.5 - i], i % 3) for i in range(-4, 9)] + [([1.0, 2.0, 3.0], 1)]
+    together = compiled.map(inputs)
+    sum(out * (i + 1.0) for i, out in enumerate(together)).backward()
+    batched, weight.grad = weight.grad, 0.0
+    alone = [function([gradwalk.Value(x) for x in xs], n) for xs, n in inputs]
+    sum(out * (i + 1.0) for i, out in enumerate(alone)).backward()
+    assert close([out.data for out in alone], [out.data for out in together])
+    assert close([weight.grad], [batched])
+
+
+def test_a_batch_remembers_the_leaves_of_its_call() -> None:
+    weight = gradwalk.Value(3.0)
+    first, second = compile(lambda x: weight * weight * x).map([1.0, 2.0])
+    weight.data = 100.0
+    (first + second).backward()
+    assert weight.grad == 18.0
+
+
+def test_a_batch_under_no_grad_is_numbers() -> None:
+    with no_grad():
+        assert compile(energy).map([[1.0, 2.0], [3.0, 4.0]]) == [5.0, 25.0]
+
+
+def test_a_refused_number_in_a_batch_raises() -> None:
+    with pytest.raises(gradwalk.DomainError):
+        compile(lambda x: gradwalk.log(x)).map([1.0, 2.0, -1.0])
+
+
+# ---------------------------------------------------------------- second derivatives
+
+
+def test_a_hessian_times_a_vector() -> None:
+    """Against the second derivatives written out; the same program serves other numbers."""
+
+    def function(x: Any, y: Any) -> Any:
+        return x * x * y + gradwalk.exp(x * y)
+
+    compiled = compile(function)
+    for x, y, v, w in ((0.3, 0.7, 1.0, 0.0), (-0.4, 1.5, 0.25, -2.0)):
+        e = np.exp(x * y)
+        xx, xy, yy = 2 * y + y * y * e, 2 * x + (1 + x * y) * e, x * x * e
+        assert close([xx * v + xy * w, xy * v + yy * w], compiled.hessian_vector(x, y, vector=(v, w)))
+
+
+def test_a_hessian_with_a_kink_is_guarded() -> None:
+    compiled = compile(lambda x: gradwalk.relu(x) ** 3)
+    assert [compiled.hessian_vector(x, vector=1.0) for x in (-1.0, 2.0, -3.0)] == [0.0, 12.0, 0.0]
+
+
+def test_the_hessian_of_a_largest_of_many_is_refused() -> None:
+    with pytest.raises(TypeError, match="cannot keep a largest of many open"):
+        compile(lambda xs: gradwalk.maximum(xs) ** 2).hessian_vector([1.0, 2.0, 3.0], vector=[1.0, 0.0, 0.0])
+
+
+# ---------------------------------------------------------------- guards
+
+
+def test_a_branch_that_flips_is_traced_again_and_both_are_kept() -> None:
+    compiled = compile(lambda x: x * x if x > 0.0 else -x)
+    for x in (2.0, -3.0, 4.0, -5.0, 0.0):
+        assert (x * x if x > 0 else -x, 2 * x if x > 0 else -1.0) == compiled.value_and_grad(x)
+    assert len(compiled.programs) == 2
+
+
+def test_another_structure_is_traced_again() -> None:
+    compiled = compile(energy)
+    assert (compiled([1.0, 2.0]).data, compiled([1.0, 2.0, 3.0]).data) == (5.0, 14.0)
+    assert len(compiled.programs) == 2
+
+
+def test_an_integer_used_as_an_index_specialises() -> None:
+    compiled = compile(lambda xs, i: xs[i] * 2.0)
+    assert tuple(compiled([1.0, 2.0], i).data for i in (0, 1, 0)) == (2.0, 4.0, 2.0)
+    assert len(compiled.programs) == 2
+
+
+def test_an_integer_beside_a_value_stays_open() -> None:
+    compiled = compile(lambda x, n: x * n + n)
+    assert (compiled(3.0, 2).data, compiled(3.0, 3).data) == (8.0, 12.0)
+    assert len(compiled.programs) == 1
+
+
+def test_an_integer_compared_is_a_guard() -> None:
+    compiled = compile(lambda x, n: x * 2.0 if n == 0 else x * 3.0 if n > 5 else x)
+    assert [compiled(1.0, n).data for n in (0, 1, 3, 6, 9, 0)] == [2.0, 1.0, 1.0, 3.0, 3.0, 2.0]
+    assert len(compiled.programs) <= 3
+
+
+def test_take_out_of_range_raises_as_the_plain_function_does() -> None:
+    rows = [[gradwalk.Value(1.0)], [gradwalk.Value(2.0)]]
+    compiled = compile(lambda i: gradwalk.take(rows, i)[0] * 2.0)
+    assert (compiled(0).data, compiled(1).data) == (2.0, 4.0)
+    for index in (2, -1):
+        with pytest.raises(IndexError, match="from 0 to 1"):
+            compiled(index)
+
+
+def test_take_hands_gradients_to_the_row_taken() -> None:
+    rows = [[gradwalk.Value(float(i)), gradwalk.Value(10.0 * i)] for i in range(3)]
+    compiled = compile(
+        lambda i, j: sum(a * b for a, b in zip(gradwalk.take(rows, i), gradwalk.take(rows, j), strict=True))
+    )
+    leaves = [value for row in rows for value in row]
+    for args in ((0, 1), (2, 2), (1, 0)):
+        assert close(with_gradients(compiled.function, args, leaves), with_gradients(compiled, args, leaves))
+
+
+def test_programs_are_bounded_and_what_changes_is_said() -> None:
+    compiled = compile(lambda x, n: x * sum(1.0 for _ in range(n)))
+    with pytest.warns(RuntimeWarning, match=r"test_compiled_calls.py:\d+.*the integer \d+ among the arguments"):
+        results = [compiled(1.0, n).data for n in range(1, KEPT + 10)]
+    assert [float(n) for n in range(1, KEPT + 10)] == results
+    assert len(compiled.programs) == KEPT
+
+
+def test_the_comparison_that_keeps_changing_is_named() -> None:
+    def steps(x: Any) -> Any:
+        count = 0
+        while x > 1.0:
+            x = x * 0.5
+            count += 1
+        return x * float(count)
+
+    compiled = compile(steps)
+    with pytest.warns(RuntimeWarning, match=r"the comparison at .*test_compiled_calls.py:\d+ keeps changing"):
+        results = [compiled(2.0**power).data for power in range(12)]
+    assert [float(power) for power in range(12)] == results
+
+
+def test_numbers_an_operation_refuses_raise_as_in_the_plain_function() -> None:
+    compiled = compile(lambda x: gradwalk.log(x) * 0.0 + 1.0 / gradwalk.exp(-x))
+    compiled(1.0)
+    with pytest.raises(gradwalk.DomainError, match=r"expected x > 0, got -1\.0"):
+        compiled(-1.0)
+    with pytest.raises(gradwalk.RangeError):
+        compile(lambda x: 1.0 / (x.exp() + 1.0))(1000.0)
+    assert np.isfinite(compiled(2.0).data)
+
+
+def test_under_ieee_the_plain_functions_infinity_is_returned() -> None:
+    compiled = compile(lambda x: gradwalk.log(x))
+    compiled(1.0)
+    with gradwalk.ieee():
+        assert -np.inf == compiled(0.0).data
+    assert len(compiled.programs) == 1
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_reading_data_names_the_line_and_stop_gradient() -> None:
+    def peeking(x: Any) -> Any:
+        return x * x.data
+
+    line = peeking.__code__.co_firstlineno + 1
+    with pytest.raises(TypeError, match=rf"peeking .*reads .data at .*test_compiled_calls.py:{line}.*stop_gradient"):
+        compile(peeking)(1.0)
+
+
+@pytest.mark.parametrize(
+    "returned", ["text", None, 3.0, [1.0, 2], {"a": object()}], ids=["text", "None", "number", "numbers", "object"]
+)
+def test_results_without_a_value_are_refused(returned: Any) -> None:
+    def function(x: Any) -> Any:
+        return returned
+
+    line = function.__code__.co_firstlineno
+    with pytest.raises(TypeError, match=rf"expected function \(.*test_compiled_calls.py:{line}\) to return a Value"):
+        compile(function)(1.0)
+
+
+def test_no_grad_inside_is_refused() -> None:
+    def function(x: Any) -> Any:
+        with no_grad():
+            y = x * 2.0
+        return y * x
+
+    with pytest.raises(TypeError, match=r"function \(.*uses no_grad\(\) inside"):
+        compile(function)(1.0)
+
+
+def test_nodes_made_by_hand_are_refused() -> None:
+    with pytest.raises(TypeError, match="makes a node by hand"):
+        compile(lambda x: gradwalk.Value(1.0, (x,), "mine", local_grads=(1.0,)) * x)(1.0)
+
+
+def test_a_leaf_made_inside_is_a_leaf() -> None:
+    compiled = compile(lambda x: gradwalk.Value(2.0) * x)
+    assert compiled.value_and_grad(3.0) == (6.0, 2.0)
+
+
+def test_value_and_grad_of_several_results_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"to return one Value, got a structure.*"):
+        compile(lambda x: [x, x * 2.0]).value_and_grad(1.0)
+
+
+@pytest.mark.parametrize("argument", [{1.0, 2.0}, 1j, np.array(["a"])], ids=["set", "complex", "text"])
+def test_arguments_that_are_no_numbers_are_refused(argument: Any) -> None:
+    with pytest.raises(TypeError, match="compile: expected"):
+        compile(lambda x: x)(argument)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="errors take notes from 3.11 on")
+def test_an_error_with_another_structure_says_so() -> None:
+    def pairs(xs: Any, ys: Any) -> Any:
+        return sum(x * y for x, y in zip(xs, ys, strict=True))
+
+    compiled = compile(pairs)
+    compiled([1.0, 2.0], [3.0, 4.0])
+    with pytest.raises(ValueError, match="shorter") as caught:
+        compiled([1.0, 2.0], [3.0])
+    assert f"test_compiled_calls.py:{pairs.__code__.co_firstlineno}) was called with" in caught.value.__notes__[0]
+
+
+def test_the_program_before_a_call_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a call of energy"):
+        _ = compile(energy).program
+
+
+def test_what_is_not_a_function_is_refused() -> None:
+    with pytest.raises(TypeError, match="expected a function, got a float"):
+        compile(3.0)  # type: ignore[arg-type]
+
+
+def test_on_the_reference_engine() -> None:
+    """Without the native engine the interpreter runs the programs."""
+    source = (
+        "import gradwalk\n"
+        "from gradwalk.compiler.compile import compile\n"
+        "w = gradwalk.Value(3.0)\n"
+        "f = compile(lambda xs, i: sum(w * x.tanh() for x in xs) * gradwalk.take([w, 2.0], i))\n"
+        "out = f([0.5, -0.25], 1); out.backward()\n"
+        "p = gradwalk.Value(3.0)\n"
+        "e = sum(p * gradwalk.tanh(x) for x in [0.5, -0.25]) * 2.0\n"
+        "e.backward()\n"
+        "assert abs(out.data - e.data) < 1e-12 and abs(w.grad - p.grad) < 1e-12, (out, e, w, p)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", source], env={"GRADWALK_ENGINE": "reference", "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+
+
+def test_no_warning_in_ordinary_use() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compile(energy)([1.0, 2.0]).backward()

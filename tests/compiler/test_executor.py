@@ -1,0 +1,535 @@
+"""The native executor against the eager engine: hand-made programs, every kind of instruction and View."""
+
+import math
+import random
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from gradwalk import composites, engine, ops
+from gradwalk.compiler.program import Guard, Instruction, Program, View
+
+native = pytest.importorskip("gradwalk._native", reason="the executor is native")
+functions = composites.for_engine("native")
+
+
+def _machine_kernels():
+    found = []
+    for name in ("baseline", "avx2", "avx512"):
+        try:
+            native.Executor(1, np.zeros(1), _slots([0]), _slots([0]), (), (), kernels=name)
+        except ValueError:
+            continue
+        found.append(name)
+    return found
+
+
+def _slots(numbers):
+    return np.array(numbers, dtype=np.int32)
+
+
+KERNELS = _machine_kernels()
+pytestmark = pytest.mark.parametrize("kernels", KERNELS)
+
+
+def make(program, **options):
+    return native.Executor(
+        program.size, program.initial, program.inputs, program.outputs, program.instructions, program.guards, **options
+    )
+
+
+def entries(view):
+    """The slots of a View as nested lists."""
+    if view.index is not None:
+        return view.index.reshape(view.rows, view.columns).tolist()
+    return [
+        [view.start + r * view.row_stride + c * view.column_stride for c in range(view.columns)]
+        for r in range(view.rows)
+    ]
+
+
+def eager(program, inputs, seeds):
+    """Outputs and input gradients, from the eager engine run entry by entry."""
+    slots = [native.Value(x) for x in program.initial]
+    for slot, x in zip(program.inputs, inputs, strict=True):
+        slots[slot] = native.Value(x)
+    leaves = [slots[slot] for slot in program.inputs]
+    for instruction in program.instructions:
+        op = instruction.op
+        views = [[[slots[s] for s in row] for row in entries(v)] for v in instruction.operands]
+        results = []
+        for r in range(instruction.rows):
+            if op in ops.OPS:
+                for c in range(instruction.columns):
+                    operands = [view[r][c] for view in views]
+                    results.append(operands[0]._apply(op, *operands, *instruction.parameters))
+            elif op == "matmul":
+                results += [functions.dot(views[0][r], row) for row in views[1]]
+            elif op == "dot":
+                results.append(functions.dot(views[0][r], views[1][r]))
+            elif op == "take":
+                results += functions.take(views[0], int(views[1][r][0].data))
+            elif op == "cross_entropy":
+                results.append(functions.cross_entropy(views[0][r], int(views[1][r][0].data)))
+            elif op in ("softmax", "log_softmax"):
+                results += getattr(functions, op)(views[0][r])
+            elif op in ("rmsnorm", "layernorm"):
+                results += getattr(functions, op)(views[0][r], instruction.parameters[0])
+            else:
+                name = {"largest": "maximum", "smallest": "minimum"}.get(op, op)
+                results.append(getattr(functions, name)(views[0][r]))
+        for i, result in enumerate(results):
+            slots[instruction.out + i] = result
+    outputs = [slots[s] for s in program.outputs]
+    total = functions.dot(outputs, [native.Value(s) for s in seeds])
+    total.backward()
+    return [y.data for y in outputs], [leaf.grad for leaf in leaves]
+
+
+def run(executor, program, inputs, seeds):
+    assert executor.run(np.array(inputs, dtype=float))
+    outputs, gradients = np.empty(len(program.outputs)), np.empty(len(program.inputs))
+    executor.outputs(outputs)
+    executor.gradients(np.array(seeds, dtype=float), gradients)
+    return outputs, gradients
+
+
+def close(expected, actual):
+    expected, actual = np.array(expected), np.array(actual)
+    scale = max(1.0, np.abs(expected).max(initial=0.0))
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-13 * scale)
+
+
+def numbers_for(generator, count, low=0.2, high=2.0):
+    return [generator.uniform(low, high) for _ in range(count)]
+
+
+def check(program, kernels, inputs, generator):
+    """Outputs and gradients agree; so do those of an exact program, to the bit, and those of a batch."""
+    seeds = numbers_for(generator, len(program.outputs))
+    outputs, gradients = eager(program, inputs, seeds)
+    actual = run(make(program, kernels=kernels), program, inputs, seeds)
+    close(outputs, actual[0])
+    close(gradients, actual[1])
+    exact = run(make(program, kernels=kernels, exact=True), program, inputs, seeds)
+    assert outputs == exact[0].tolist()
+    close(gradients, exact[1])
+    examples, arguments = 11, len(inputs) // 2
+    batch = np.array([[x * (1.0 + 0.01 * e * (x != round(x))) for x in inputs[:arguments]] for e in range(examples)])
+    leaves = tuple(native.Value(x) for x in inputs[arguments:])
+    batch_outputs = np.empty((examples, len(outputs)))
+    batch_gradients, leaf_gradients = np.empty_like(batch), np.empty((examples, len(leaves)))
+    executor = make(program, kernels=kernels)
+    assert executor.run_batch(batch, leaves, batch_outputs, np.array(seeds), batch_gradients, leaf_gradients) == []
+    for e in range(examples):
+        outputs, gradients = eager(program, [*batch[e], *inputs[arguments:]], seeds)
+        close(outputs, batch_outputs[e])
+        close(gradients[:arguments], batch_gradients[e])
+        close(gradients[arguments:], leaf_gradients[e])
+    summed = np.empty(len(leaves))
+    assert executor.run_batch(batch, leaves, batch_outputs, np.array(seeds), None, summed) == []
+    close(leaf_gradients.sum(axis=0), summed)
+
+
+def program_of(slots, build, generator=None, initial=None):
+    """A program with inputs in slots 0 … slots - 1; `build(add)` adds instructions, all results are outputs."""
+    instructions, size = [], slots
+
+    def add(op, rows, columns, *operands, parameters=()):
+        nonlocal size
+        instructions.append(Instruction(op, size, rows, columns, operands, parameters))
+        size += rows * columns
+        return size - rows * columns
+
+    build(add)
+    first = instructions[-1].out if generator is None else slots
+    numbers = np.zeros(size)
+    if initial is not None:
+        numbers[: len(initial)] = initial
+    return Program(size, numbers, _slots(range(slots)), _slots(range(first, size)), tuple(instructions))
+
+
+def views_of(generator, slots, rows, columns):
+    """Views of that shape over the slots, one of each kind."""
+    index = [generator.randrange(slots) for _ in range(rows * columns)]
+    found = [View(rows, columns, index=_slots(index).reshape(rows, columns))]
+    if rows * columns <= slots:
+        found += [View(rows, columns, 0, columns, 1), View(rows, columns, 0, 1, rows)]
+        found.append(View(rows, columns, rows * columns - 1, -columns, -1))
+    if rows + columns - 1 <= slots:
+        found.append(View(rows, columns, 0, 1, 1))  # rows overlap
+    found.append(View(rows, columns, 1, 0, 0))
+    if columns <= slots:
+        found.append(View(rows, columns, 0, 0, 1))
+    if rows <= slots:
+        found.append(View(rows, columns, 0, 1, 0))
+    return found
+
+
+SHAPES = [(1, 1), (1, 3), (4, 1), (3, 5), (2, 8), (7, 9)]
+
+
+@pytest.mark.parametrize("name", sorted(ops.OPS))
+def test_table_rows(kernels, name):
+    """Each op of the table, over each kind of View."""
+    generator, op = random.Random(name), ops.OPS[name]
+    sample = op.samples[0]
+    sample = sample if isinstance(sample, tuple) else (sample,)
+    for rows, columns in SHAPES:
+        slots = 64
+        for view in views_of(generator, slots, rows, columns):
+            others = [generator.choice(views_of(generator, slots, rows, columns)) for _ in op.inputs[1:]]
+            parameters = tuple(sample[len(op.inputs) :])
+
+            def build(add, rows=rows, columns=columns, operands=(view, *others), parameters=parameters):
+                add(name, rows, columns, *operands, parameters=parameters)
+
+            low, high = (1.1, 3.0) if name == "acosh" else (0.1, 0.9)
+            check(program_of(slots, build), kernels, numbers_for(generator, slots, low, high), generator)
+
+
+@pytest.mark.parametrize("n", [2.0, 3.0, 0.5, 1.5, -1.0, -2.0, -0.5, -1.5, 4.0, -3.0, 0.3, 1.0, 0.0])
+def test_powers_by_a_number(kernels, n):
+    """Those with a kernel of their own and those without."""
+    generator = random.Random(1)
+    program = program_of(13, lambda add: add("pow_number", 1, 13, View(1, 13, 0, 13, 1), parameters=(n,)))
+    check(program, kernels, numbers_for(generator, 13), generator)
+
+
+@pytest.mark.parametrize(
+    "op", ["sum", "mean", "norm", "logsumexp", "largest", "smallest", "softmax", "log_softmax", "rmsnorm", "layernorm"]
+)
+def test_row_ops(kernels, op):
+    """One output a row, or one an entry, over each kind of View."""
+    generator = random.Random(op)
+    parameters = (1e-5,) if op.endswith("norm") and op != "norm" else ()
+    for rows, k in [(1, 1), (3, 2), (5, 8), (4, 11), (2, 30)]:
+        columns = k if op in ("softmax", "log_softmax", "rmsnorm", "layernorm") else 1
+        for view in views_of(generator, 64, rows, k):
+            if op == "layernorm" and view.index is None and (view.column_stride == 0 or k == 1):
+                continue  # centred to rounding errors: no digits to compare
+
+            def build(add, rows=rows, columns=columns, view=view):
+                add(op, rows, columns, view, parameters=parameters)
+
+            check(program_of(64, build), kernels, numbers_for(generator, 64, -2.0, 2.0), generator)
+
+
+@pytest.mark.parametrize("op", ["cross_entropy", "take"])
+def test_whole_numbers_choose(kernels, op):
+    """The target of a cross entropy and the row to take are inputs, without a gradient."""
+    generator = random.Random(op)
+    for view in views_of(generator, 60, 6, 5):
+        columns = 1 if op == "cross_entropy" else 5
+
+        def build(add, view=view, columns=columns):
+            add(op, 6, columns, view, View(6, 1, 60, 1, 0))
+
+        inputs = [*numbers_for(generator, 60, -2.0, 2.0), *(float(generator.randrange(5)) for _ in range(6))]
+        check(program_of(66, build), kernels, inputs, generator)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 5, 3), (8, 1, 16), (3, 4, 2), (5, 17, 9), (8, 27, 16), (9, 8, 12)])
+def test_matrix_products(kernels, shape):
+    """Rows × columns × depth, each kind of View on either side."""
+    rows, columns, depth = shape
+    generator = random.Random(str(shape))
+    for a in views_of(generator, 480, rows, depth):
+        b = generator.choice(views_of(generator, 480, columns, depth))
+        check_product(kernels, generator, shape, a, b)
+    for b in views_of(generator, 480, columns, depth):
+        a = generator.choice(views_of(generator, 480, rows, depth))
+        check_product(kernels, generator, shape, a, b)
+
+
+def check_product(kernels, generator, shape, a, b):
+    rows, columns, _ = shape
+    program = program_of(480, lambda add: add("matmul", rows, columns, a, b))
+    check(program, kernels, numbers_for(generator, 480, -1.0, 1.0), generator)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (20, 2), (3, 8), (2, 30)])
+def test_dots(kernels, shape):
+    """One sum of products a row."""
+    rows, depth = shape
+    generator = random.Random(str(shape))
+    for a in views_of(generator, 64, rows, depth):
+        for b in views_of(generator, 64, rows, depth):
+            program = program_of(64, lambda add, a=a, b=b: add("dot", rows, 1, a, b))
+            check(program, kernels, numbers_for(generator, 64, -1.0, 1.0), generator)
+
+
+def test_long_operands(kernels):
+    """Gathered operands longer than what is packed at a time."""
+    generator = random.Random(3)
+    index = _slots([generator.randrange(700) for _ in range(1500)]).reshape(1500, 1)
+    program = program_of(
+        700, lambda add: add("mul", 1500, 1, View(1500, 1, index=index), View(1500, 1, index=index[::-1].copy()))
+    )
+    check(program, kernels, numbers_for(generator, 700), generator)
+
+
+@pytest.mark.parametrize("op", ["mul", "dot", "softmax", "matmul"])
+def test_gathered_constants(kernels, op):
+    """Views that mix inputs and constants: only the inputs have gradients."""
+    generator = random.Random(op)
+    rows, columns = 30, 40
+    views = [
+        View(rows, columns, index=_slots([generator.randrange(20) for _ in range(rows * columns)]).reshape(rows, -1))
+        for _ in range(1 if op == "softmax" else 2)
+    ]
+    out_columns = {"dot": 1, "matmul": rows}.get(op, columns)
+    size = 20 + rows * out_columns
+    initial = np.array([generator.uniform(-1.0, 1.0) for _ in range(size)])
+    instruction = Instruction(op, 20, rows, out_columns, tuple(views))
+    program = Program(size, initial, _slots(range(10)), _slots(range(20, size)), (instruction,))
+    check(program, kernels, numbers_for(generator, 10, -1.0, 1.0), generator)
+
+
+def test_constants(kernels):
+    """A slot that nothing writes keeps its initial number, and gets no gradient."""
+    program = Program(
+        4, np.array([0.0, 0.0, 3.0, 0.0]), _slots([0, 1]), _slots([3]),
+        (Instruction("dot", 3, 1, 1, (View(1, 2, 0, 0, 1), View(1, 2, 2, 0, 0))),),
+    )  # fmt: skip
+    outputs, gradients = run(make(program, kernels=kernels), program, [1.0, 2.0], [1.0])
+    assert outputs.tolist() == [9.0]
+    assert gradients.tolist() == [3.0, 3.0]
+
+
+def test_values(kernels):
+    """Closed-over leaves are read from their Values, and gradients are added to theirs."""
+    program = program_of(4, lambda add: add("dot", 1, 1, View(1, 2, 0, 0, 1), View(1, 2, 2, 0, 1)))
+    leaves = (native.Value(5.0), native.Value(7.0))
+    leaves[0].grad = 1.0
+    executor, into, output = make(program, kernels=kernels), np.empty(2), np.empty(1)
+    assert executor.run_values(np.array([2.0, 3.0]), leaves)
+    executor.outputs(output)
+    executor.gradients_into(np.array([1.0]), leaves, into)
+    assert output.tolist() == [31.0]
+    assert into.tolist() == [5.0, 7.0]
+    assert [leaf.grad for leaf in leaves] == [3.0, 3.0]
+    all_gradients = np.empty(4)
+    assert executor.value_and_gradients(np.array([1.0, 1.0]), leaves, output, np.array([2.0]), all_gradients)
+    assert output.tolist() == [12.0]
+    assert all_gradients.tolist() == [10.0, 14.0, 2.0, 2.0]
+
+
+def test_a_second_thread_takes_half_of_a_batch(kernels):
+    """The same numbers, whoever computes them."""
+    generator = np.random.default_rng(1)
+    rows, depth = 60, 200
+    program = program_of(
+        1 + rows * depth,
+        lambda add: add("tanh", rows, 1, View(rows, 1, add("matmul", rows, 1, View(rows, depth, 1, depth, 1),
+                                                          View(1, depth, 0, 0, 0)), 1, 1)),
+    )  # fmt: skip
+    leaves = tuple(native.Value(x) for x in generator.normal(size=rows * depth))
+    arguments, seeds = generator.normal(size=(83, 1)), generator.normal(size=rows)
+    found = []
+    for threads in (1, 2):
+        outputs, argument_gradients, sums = np.empty((83, rows)), np.empty((83, 1)), np.empty(len(leaves))
+        executor = make(program, kernels=kernels)
+        assert executor.run_batch(arguments, leaves, outputs, seeds, argument_gradients, sums, threads=threads) == []
+        found.append((outputs, argument_gradients, sums))
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_allclose(two, one, rtol=1e-12, atol=1e-12)
+
+
+def test_adam(kernels):
+    """The executor's step equals the optimiser's own, to the bit."""
+    generator = random.Random(5)
+    program = program_of(1030, lambda add: add("dot", 1, 1, View(1, 1030, 0, 0, 1), View(1, 1030, 0, 0, 1)))
+    ours = tuple(native.Value(generator.uniform(-1, 1)) for _ in range(1030))
+    theirs = tuple(native.Value(leaf.data) for leaf in ours)
+    executor = make(program, kernels=kernels)
+    moments = [np.zeros(1030) for _ in range(4)]
+    for step in range(1, 4):
+        settings = (0.01, 0.9, 0.99, 1 - 0.9**step, 1 - 0.99**step, 1e-8, 0.999)
+        for leaf in theirs:
+            leaf.grad = 2.0 * leaf.data
+        native.OPTIMISERS["adam"](theirs, moments[0], moments[1], *settings)
+        executor.run_values(np.empty(0), ours)
+        executor.gradients(np.array([1.0]), np.empty(1030))
+        executor.adam(ours, moments[2], moments[3], *settings)
+    assert [leaf.data for leaf in theirs] == [leaf.data for leaf in ours]
+    assert [leaf.grad for leaf in theirs] == [leaf.grad for leaf in ours]
+
+
+@pytest.mark.parametrize("sign", ["<", "<=", "==", "!=", ">", ">="])
+def test_guards(kernels, sign):
+    """A comparison with another outcome than when it was traced."""
+    program = Program(2, np.zeros(2), _slots([0, 1]), _slots([0]), (), (Guard(0, sign, 1, True),))
+    executor = make(program, kernels=kernels)
+    for pair in [(1.0, 2.0), (2.0, 2.0), (2.0, 1.0), (math.nan, 1.0)]:
+        assert eval(f"x {sign} y", {"x": pair[0], "y": pair[1]}) == executor.run(np.array(pair))
+    rows = np.array([[1.0, 2.0], [2.0, 2.0], [2.0, 1.0]] * 5)
+    expected = [i for i, (x, y) in enumerate(rows) if not eval(f"x {sign} y", {"x": x, "y": y})]
+    assert expected == executor.run_batch(rows, (), np.empty((15, 1)))
+
+
+@pytest.mark.parametrize(
+    ("op", "x"), [("log", 0.0), ("log", -1.0), ("sqrt", -1.0), ("exp", 1000.0), ("sin", math.inf), ("asin", 2.0)]
+)
+def test_not_finite(kernels, op, x):
+    """What the eager engine may refuse is not run: the plain function shall say so."""
+    program = program_of(1, lambda add: add(op, 1, 1, View(1, 1, 0, 1, 1)))
+    assert not make(program, kernels=kernels).run(np.array([x]))
+
+
+@pytest.mark.parametrize("op", ["tanh", "sigmoid", "relu", "add"])
+def test_infinities_pass_where_the_table_says_so(kernels, op):
+    """An op that is defined everywhere is not checked."""
+    inputs = ops.OPS[op].inputs
+    program = program_of(1, lambda add: add(op, 1, 1, *(View(1, 1, 0, 1, 1) for _ in inputs)))
+    assert make(program, kernels=kernels).run(np.array([math.inf]))
+
+
+def test_an_unreached_instruction_passes_nothing_on(kernels):
+    """0 from an instruction that no output depends on, times an infinite local gradient, is not a gradient."""
+    instructions = (
+        Instruction("sqrt", 1, 1, 1, (View(1, 1, 0, 1, 1),)),
+        Instruction("add", 2, 1, 1, (View(1, 1, 0, 1, 1), View(1, 1, 0, 1, 1))),
+    )
+    program = Program(3, np.zeros(3), _slots([0]), _slots([2]), instructions)
+    assert run(make(program, kernels=kernels), program, [0.0], [1.0])[1].tolist() == [2.0]
+
+
+def ulps(function, oracle, xs):
+    """The largest error of a kernel in units in the last place of the true result."""
+    import mpmath
+
+    worst = 0.0
+    with mpmath.workprec(200):
+        for x, y in zip(xs, function, strict=True):
+            true = oracle(mpmath.mpf(float(x)))
+            if true == 0 or abs(true) < 1e-300:
+                continue
+            worst = max(worst, float(abs(mpmath.mpf(float(y)) - true)) / math.ulp(abs(float(true))))
+    return worst
+
+
+@pytest.mark.parametrize("op", ["exp", "log", "tanh", "sigmoid", "sin", "cos"])
+def test_vector_functions_are_accurate(kernels, op):
+    """To 2 ulp over the whole range, and everything at the edges."""
+    mpmath = pytest.importorskip("mpmath")
+    generator = np.random.default_rng(0)
+    wide = generator.uniform(-700.0, 700.0, 2000)
+    near = generator.uniform(-3.0, 3.0, 4000)
+    small = np.exp(generator.uniform(-40.0, 1.0, 2000)) * generator.choice([-1.0, 1.0], 2000)
+    xs = np.concatenate([wide, near, small])
+    if op in ("sin", "cos"):
+        turns = np.arange(-200, 200) * (math.pi / 2)  # as near to a zero as a double comes
+        xs = np.concatenate([xs, wide * 700.0, wide * 1e6, turns])
+    if op == "log":
+        xs = np.concatenate([np.exp(wide), 1.0 + small[np.abs(small) < 0.9], np.abs(near), [5e-324, 1e-310]])
+    count = len(xs)
+    program = program_of(count, lambda add: add(op, 1, count, View(1, count, 0, count, 1)))
+    executor, out = make(program, kernels=kernels), np.empty(count)
+    executor.run(xs)
+    executor.outputs(out)
+    oracle = {"sigmoid": lambda x: 1 / (1 + mpmath.exp(-x))}.get(op) or getattr(mpmath, op)
+    assert ulps(out, oracle, xs) <= 2.0
+
+
+@pytest.mark.parametrize(
+    ("op", "given"),
+    [
+        ("exp", [-math.inf, math.inf, math.nan, -746.0, -745.0, 709.7, 0.0, -0.0]),
+        ("log", [0.0, math.inf, math.nan, -1.0, 1.0, 5e-324, 2.2250738585072014e-308]),
+        ("tanh", [-math.inf, math.inf, math.nan, 0.0, -0.0, 5e-324, 30.0, -30.0]),
+        ("sin", [0.0, -0.0, 5e-324, math.pi, 1e300, 524287.0, -1.0]),
+        ("cos", [0.0, -0.0, 5e-324, math.pi, 1e300, 524287.0, -1.0]),
+    ],
+)
+def test_vector_functions_at_the_edges(kernels, op, given):
+    """As NumPy has them."""
+    count = len(given)
+    program = program_of(count, lambda add: add(op, 1, count, View(1, count, 0, count, 1)))
+    executor, out = make(program, kernels=kernels), np.empty(count)
+    executor.run(np.array(given))
+    executor.outputs(out)
+    with np.errstate(all="ignore"):
+        expected = getattr(np, op)(np.array(given))
+    np.testing.assert_allclose(out, expected, rtol=4e-16, atol=0.0)
+    assert np.signbit(expected[~np.isnan(expected)]).tolist() == np.signbit(out[~np.isnan(expected)]).tolist()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Instruction("nonsense", 2, 1, 1, (View(1, 1, 0, 1, 1),)),
+        Instruction("exp", 2, 1, 1, (View(1, 1, 3, 1, 1),)),
+        Instruction("exp", 2, 1, 1, (View(1, 1, index=_slots([[-1]])),)),
+        Instruction("exp", 3, 1, 1, (View(1, 1, 0, 1, 1),)),
+        Instruction("exp", 2, 1, 1, (View(1, 2, 0, 1, 1),)),
+        Instruction("exp", 2, 1, 1, ()),
+        Instruction("add", 2, 1, 1, (View(1, 1, 0, 1, 1),)),
+        Instruction("matmul", 2, 1, 1, (View(1, 2, 0, 1, 1), View(1, 1, 0, 1, 1))),
+    ],
+)
+def test_a_wrong_instruction_is_refused(kernels, wrong):
+    """Slots outside the program, shapes that do not fit, unknown ops."""
+    with pytest.raises(ValueError, match="expected"):
+        make(Program(3, np.zeros(3), _slots([0, 1]), _slots([2]), (wrong,)), kernels=kernels)
+
+
+def test_wrong_buffers_are_refused(kernels):
+    """Another length, another type, a buffer that cannot be written to."""
+    executor = make(program_of(2, lambda add: add("exp", 1, 2, View(1, 2, 0, 2, 1))), kernels=kernels)
+    with pytest.raises(ValueError, match="expected 2 doubles as inputs"):
+        executor.run(np.zeros(3))
+    with pytest.raises(ValueError, match="expected 2 doubles"):
+        executor.run(np.zeros(4, dtype=np.float32))
+    frozen = np.zeros(2)
+    frozen.flags.writeable = False
+    with pytest.raises((ValueError, BufferError)):
+        executor.outputs(frozen)
+    with pytest.raises(ValueError, match="expected a tuple of 1 leaves"):
+        executor.run_values(np.zeros(1), ())
+    with pytest.raises(TypeError, match="expected a Value"):
+        executor.run_values(np.zeros(1), (1.0,))
+
+
+def test_engine_is_native(kernels):
+    """These tests compare with the engine that is in use."""
+    assert engine.load("native") is native
+
+
+def test_threads_take_turns(kernels):
+    """Two threads that call one executor get the numbers of their own call."""
+    count = 30_000  # long enough for the GIL to be released
+    program = program_of(count, lambda add: add("pow_number", 1, count, View(1, count, 0, count, 1), parameters=(3.0,)))
+    executor, wrong = make(program, kernels=kernels), []
+
+    def work(x):
+        outputs, gradients, given = np.empty(count), np.empty(count), np.full(count, x)
+        for _ in range(50):
+            executor.value_and_gradients(given, (), outputs, np.ones(count), gradients)
+            if (outputs != x**3).any() or (gradients != 3.0 * x**2).any():
+                wrong.append(x)
+
+    workers = [threading.Thread(target=work, args=(x,)) for x in (1.0, 2.0, 4.0)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert wrong == []
+
+
+def test_nothing_is_kept(kernels):
+    """An executor that goes away gives its leaves back, and a call keeps no buffer."""
+    program = program_of(2, lambda add: add("mul", 1, 1, View(1, 1, 0, 1, 1), View(1, 1, 1, 1, 1)))
+    leaves, given = (native.Value(2.0),), np.ones(1)
+    before = sys.getrefcount(leaves), sys.getrefcount(given)
+    executor = make(program, kernels=kernels)
+    for _ in range(10):
+        executor.run_values(given, leaves)
+        executor.gradients_into(np.ones(1), leaves, given)
+        executor.run_batch(np.ones((3, 1)), leaves, np.empty((3, 1)), np.ones(1), None, np.empty(1))
+        with pytest.raises(ValueError, match="expected"):
+            executor.run_batch(np.ones((3, 1)), leaves, given)
+    del executor
+    assert before == (sys.getrefcount(leaves), sys.getrefcount(given))

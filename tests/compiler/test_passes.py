@@ -1,0 +1,226 @@
+"""Each pass alone, on graphs of a few nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from comparing import close, ops_of, program_numbers
+
+from gradwalk.compiler.constants import with_folded_constants, with_shared_constants, without_identities
+from gradwalk.compiler.dead_code import without_dead_code
+from gradwalk.compiler.flat import Flat, flat_of
+from gradwalk.compiler.grouping import grouped, with_zero
+from gradwalk.compiler.layout import best_width, strided_view
+from gradwalk.compiler.levels import latest_levels, levels
+from gradwalk.compiler.matrices import matrix_products
+from gradwalk.compiler.rolling import rolled_up, step_by_step
+from gradwalk.compiler.sources import split_by_source
+from gradwalk.compiler.subexpressions import with_shared_subexpressions
+from gradwalk.compiler.sums import with_fused_sums, without_lonely
+
+
+def test_dead_code_goes_with_what_only_it_used() -> None:
+    flat = flat_of([("exp", 0), ("sin", 2), ("mul", 0, 1)], inputs=2, outputs=[4])
+    assert ops_of(without_dead_code(flat)) == ["mul"]
+
+
+def test_what_a_guard_compares_is_not_dead() -> None:
+    flat = flat_of([("exp", 0), ("mul", 0, 0)], inputs=1, outputs=[2], guards=[(1, "<", 0, True)])
+    assert ops_of(without_dead_code(flat)) == ["exp", "mul"]
+
+
+def test_a_long_and_wide_dead_part_goes() -> None:
+    wide = [("exp", 0) for _ in range(200)]
+    deep = [("sin", 200 + i) for i in range(300)]
+    assert ops_of(without_dead_code(flat_of([*wide, *deep, ("cos", 0)], inputs=1, outputs=[501]))) == ["cos"]
+
+
+def test_inputs_stay_though_unused() -> None:
+    flat = without_dead_code(flat_of([("exp", 1)], inputs=3, outputs=[3]))
+    assert flat.inputs.tolist() == [0, 1, 2]
+
+
+def test_equal_constants_become_one() -> None:
+    nodes = [("constant", 2.0), ("constant", 2.0), ("mul", 0, 1), ("mul", 0, 2), ("add", 3, 4)]
+    flat = without_dead_code(with_shared_constants(flat_of(nodes, inputs=1, outputs=[5])))
+    assert flat.size == 5
+
+
+def test_zero_and_minus_zero_stay_apart() -> None:
+    nodes = [("constant", 0.0), ("constant", -0.0), ("copysign", 0, 1), ("copysign", 0, 2), ("add", 3, 4)]
+    flat = without_dead_code(with_shared_constants(flat_of(nodes, inputs=1, outputs=[5])))
+    assert flat.size == 6
+
+
+def test_constants_fold() -> None:
+    nodes = [("constant", 3.0), ("constant", 4.0), ("mul", 1, 2), ("exp", 3), ("add", 0, 4)]
+    flat = without_dead_code(with_folded_constants(flat_of(nodes, inputs=1, outputs=[5])))
+    assert ops_of(flat) == ["add"]
+    assert np.exp(12.0) == flat.number[1]
+
+
+@pytest.mark.parametrize(
+    "node", [("mul", 0, 1), ("mul", 1, 0), ("div", 0, 1), ("pow_number", 0, (1.0,)), ("mean", 0), ("take", 0, (5.0,))]
+)
+def test_identities_go(node: tuple[object, ...]) -> None:
+    flat = without_identities(flat_of([("constant", 1.0), node, ("exp", 2)], inputs=1, outputs=[3]))
+    assert ops_of(without_dead_code(flat)) == ["exp"]
+
+
+def test_one_divided_by_x_is_no_identity() -> None:
+    flat = without_identities(flat_of([("constant", 1.0), ("div", 1, 0)], inputs=1, outputs=[2]))
+    assert ops_of(without_dead_code(flat)) == ["div"]
+
+
+def test_equal_chains_become_one() -> None:
+    chains = [("exp", 0), ("exp", 0), ("sin", 1), ("sin", 2), ("mul", 3, 4)]
+    flat = without_dead_code(with_shared_subexpressions(flat_of(chains, inputs=1, outputs=[5])))
+    assert ops_of(flat) == ["exp", "sin", "mul"]
+
+
+def test_nodes_with_other_parameters_are_not_equal() -> None:
+    nodes = [("pow_number", 0, (2.0,)), ("pow_number", 0, (3.0,)), ("add", 1, 2)]
+    flat = without_dead_code(with_shared_subexpressions(flat_of(nodes, inputs=1, outputs=[3])))
+    assert flat.size == 4
+
+
+def test_operands_in_another_order_are_not_equal() -> None:
+    nodes = [("sub", 0, 1), ("sub", 1, 0), ("mul", 2, 3)]
+    assert without_dead_code(with_shared_subexpressions(flat_of(nodes, inputs=2, outputs=[4]))).size == 5
+
+
+def summed(*, bias: bool) -> Flat:
+    """0 + w0 x0 + w1 x1 (+ b), as Python's sum writes it; the inputs are w0, w1, x0, x1, b."""
+    nodes = [("constant", 0.0), ("mul", 0, 2), ("add", 5, 6), ("mul", 1, 3), ("add", 7, 8)]
+    return flat_of([*nodes, ("add", 9, 4)] if bias else nodes, inputs=5, outputs=[10 if bias else 9])
+
+
+def test_a_sum_of_products_is_a_dot() -> None:
+    flat = without_dead_code(with_fused_sums(summed(bias=False)))
+    assert ops_of(flat) == ["dot"]
+    assert flat.children.tolist() == [0, 1, 2, 3]
+
+
+def test_a_bias_is_added_to_the_dot() -> None:
+    fused = with_fused_sums(summed(bias=True))
+    flat = without_dead_code(without_lonely(fused, levels(fused)))
+    assert ops_of(flat) == ["dot", "add"]
+
+
+def test_a_product_used_twice_is_not_absorbed() -> None:
+    nodes = [("mul", 0, 1), ("mul", 1, 2), ("add", 3, 4), ("exp", 3), ("mul", 5, 6)]
+    flat = with_fused_sums(flat_of(nodes, inputs=3, outputs=[7]))
+    assert ops_of(flat) == ["mul", "mul", "add", "exp", "mul"]
+
+
+def test_an_add_that_is_a_result_is_not_absorbed() -> None:
+    nodes = [("add", 0, 1), ("add", 3, 2)]
+    assert ops_of(with_fused_sums(flat_of(nodes, inputs=3, outputs=[4, 3]))) == ["add", "add"]
+
+
+def test_x_plus_x_keeps_both() -> None:
+    flat = flat_of([("mul", 0, 0), ("add", 1, 1)], inputs=1, outputs=[2])
+    assert close([18.0, 12.0], program_numbers(rolled_up(flat), [3.0]))
+
+
+def test_many_plain_terms_get_a_sum_of_their_own() -> None:
+    nodes = [("mul", 0, 1), ("mul", 1, 2), ("add", 3, 4)]
+    terms = [("exp", 0), ("sin", 0), ("cos", 0), ("tanh", 0), ("atan", 0), ("sinh", 0), ("cosh", 0), ("erf", 0)]
+    chain = [("add", 5 if i == 0 else 13 + i, 6 + i) for i in range(8)]
+    flat = with_fused_sums(flat_of([*nodes, *terms, *chain], inputs=3, outputs=[21]))
+    assert ops_of(flat)[-3:] == ["dot", "sum", "add"]
+
+
+def test_a_short_sum_beside_a_long_one_stays_a_sum() -> None:
+    nodes = [("sum", 0), ("sum", 0, 1, 2), ("mul", 3, 4)]
+    flat = flat_of(nodes, inputs=3, outputs=[5])
+    assert ops_of(without_lonely(flat, levels(flat))) == ["sum", "sum", "mul"]
+    alone = flat_of([("sum", 0), ("exp", 3)], inputs=3, outputs=[4])
+    assert ops_of(without_dead_code(without_lonely(alone, levels(alone)))) == ["exp"]
+
+
+def test_levels_from_below_and_from_above() -> None:
+    flat = flat_of([("exp", 0), ("sin", 1), ("cos", 0), ("mul", 2, 3)], inputs=1, outputs=[4])
+    level = levels(flat)
+    assert level.tolist() == [0, 1, 2, 1, 3]
+    latest = latest_levels(flat, level)
+    assert latest[3] == latest[2] == latest[4] - 1
+
+
+def test_nodes_of_one_level_and_operation_are_a_group() -> None:
+    flat, zero = with_zero(flat_of([("exp", i) for i in range(4)] + [("sin", 0)], inputs=4, outputs=[4, 5, 6, 7, 8]))
+    groups = grouped(flat, levels(flat), zero)
+    assert {group.op: group.nodes.size for group in groups} == {"exp": 4, "sin": 1}
+
+
+def test_sums_of_different_length_are_padded_with_zeros() -> None:
+    flat, zero = with_zero(flat_of([("sum", 0, 1, 2), ("sum", 1, 2)], inputs=3, outputs=[3, 4]))
+    [group] = grouped(flat, levels(flat), zero)
+    assert [[0, 1, 2], [1, 2, zero]] == group.operands[0].tolist()
+
+
+def test_the_padding_of_largest_gets_no_gradient() -> None:
+    flat = flat_of([("largest", 0, 1, 2), ("largest", 1, 2)], inputs=3, outputs=[3, 4])
+    program = rolled_up(flat)
+    assert len(program.instructions) == 1
+    assert program_numbers(program, [1.0, 5.0, 5.0]) == [5.0, 5.0, 0.0, 2.0, 0.0]
+
+
+def products(rows: int, columns: int, length: int, *, without: int = 0) -> Flat:
+    """Dots of every row of one matrix with every row of another, the last `without` left out."""
+    left = [[r * length + k for k in range(length)] for r in range(rows)]
+    right = [[(rows + c) * length + k for k in range(length)] for c in range(columns)]
+    nodes = [("dot", *a, *b) for a in left for b in right][: rows * columns - without]
+    inputs = (rows + columns) * length
+    return flat_of(nodes, inputs=inputs, outputs=[inputs + i for i in range(len(nodes))])
+
+
+def test_every_row_with_every_column_is_a_matrix_product() -> None:
+    flat = products(4, 5, 3)
+    groups, rest = matrix_products(flat, np.arange(27, 47))
+    assert ([(group.op, group.nodes.shape) for group in groups], len(rest)) == ([("matmul", (4, 5))], 0)
+
+
+def test_a_matrix_product_with_a_hole_stays_dots() -> None:
+    groups, rest = matrix_products(products(4, 5, 3, without=1), np.arange(27, 46))
+    assert (groups, len(rest)) == ([], 19)
+
+
+@pytest.mark.parametrize("without", [0, 1])
+def test_matrix_products_compute_the_dots(without: int) -> None:
+    flat = products(4, 5, 3, without=without)
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=27).tolist()
+    assert close(program_numbers(step_by_step(flat), numbers), program_numbers(rolled_up(flat), numbers))
+
+
+@pytest.mark.parametrize(("count", "groups"), [(64, 3), (10, 2)])
+def test_a_long_group_is_split_by_where_it_reads(count: int, groups: int) -> None:
+    """x - y and exp(x) - y are two loops; alternating in one group, both would be gathered."""
+    nodes: list[tuple[object, ...]] = [("exp", i) for i in range(count)]
+    for i in range(count):
+        nodes += [("sub", i, count + i), ("sub", 2 * count + i, count + i)]
+    outputs = list(range(3 * count, 5 * count))
+    flat, zero = with_zero(flat_of(nodes, inputs=2 * count, outputs=outputs))
+    level = np.where(flat.op == flat.op[outputs[0]], 2, levels(flat))  # as high as they may be
+    made = split_by_source(flat, grouped(flat, level, zero))
+    assert groups == len(made)
+    assert [group.nodes.ravel().tolist() for group in made[1:]] == (
+        [outputs[::2], outputs[1::2]] if groups == 3 else [outputs]
+    )
+
+
+def test_a_grid_of_slots_is_strided() -> None:
+    view = strided_view(np.array([[4, 6, 8], [14, 16, 18]]))
+    assert view is not None
+    assert (view.start, view.row_stride, view.column_stride) == (4, 10, 2)
+    assert strided_view(np.array([[4, 6, 9]])) is None
+
+
+def test_the_width_follows_a_repeated_operand() -> None:
+    assert best_width([np.arange(6), np.array([9, 9, 9, 10, 10, 10])]) == 3
+
+
+def test_matrices_of_a_product_are_strided() -> None:
+    program = rolled_up(products(4, 5, 3))
+    assert [view.index for view in program.instructions[0].operands] == [None, None]

@@ -1,0 +1,66 @@
+"""Programs as people see them: text, counts, and a pickle that runs in another process."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gradwalk
+from gradwalk.compiler.compile import compile
+
+w = [[gradwalk.Value(0.1 * (i - j)) for j in range(4)] for i in range(6)]
+
+
+def layer(xs: Any) -> Any:
+    return sum(sum(a * b for a, b in zip(row, x, strict=True)).tanh() for x in xs for row in w)
+
+
+def program() -> Any:
+    compiled = compile(layer)
+    compiled(np.arange(12.0).reshape(3, 4) / 10)
+    return compiled.program
+
+
+def test_a_person_recognises_the_model() -> None:
+    lines = str(program()).splitlines()
+    assert lines[1] == "h0[3,6] = xs[3,4] @ w[6,4].T"
+    assert lines[2] == "t1[3,6] = tanh(h0[3,6])"
+    assert lines[-1].startswith("return t2")
+
+
+def test_counts() -> None:
+    counts = program().counts
+    assert (counts.instructions, counts.guards, counts.flops) == (3, 0, 2 * 3 * 6 * 4 + 18 + 18)
+    assert counts.scalar_nodes > 100
+    assert 8 * counts.slots == counts.bytes
+
+
+def test_a_pickled_program_runs_in_another_process(tmp_path: Path) -> None:
+    made = program()
+    inputs = np.linspace(-1, 1, len(made.inputs))
+    from gradwalk.compiler import interpret
+
+    expected = interpret.run(made, inputs)[made.outputs]
+    (tmp_path / "program").write_bytes(pickle.dumps((made, inputs)))
+    source = (
+        "import pickle, sys\n"
+        "from gradwalk.compiler import interpret\n"
+        "program, inputs = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "print(repr(float(interpret.run(program, inputs)[program.outputs][0])))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", source, str(tmp_path / "program")], env={"PYTHONPATH": ":".join(sys.path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert repr(float(expected[0])) == done.stdout.strip()
+
+
+def test_guards_are_printed() -> None:
+    compiled = compile(lambda x: x * x if x > 2.0 else x)
+    compiled(3.0)
+    assert "guard x[0] > 2" in str(compiled.program)

@@ -1,0 +1,131 @@
+"""Random graphs and random programs with branches: what is compiled equals what is not."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import close, program_numbers, with_gradients
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gradwalk
+from gradwalk.compiler.compile import compile
+from gradwalk.compiler.constants import with_folded_constants, with_shared_constants, without_identities
+from gradwalk.compiler.dead_code import without_dead_code
+from gradwalk.compiler.flat import Flat, flat_of
+from gradwalk.compiler.levels import levels
+from gradwalk.compiler.rolling import rolled_up, step_by_step
+from gradwalk.compiler.subexpressions import with_shared_subexpressions
+from gradwalk.compiler.sums import with_fused_sums, without_lonely
+
+INPUTS = 5
+UNARY = ("tanh", "sin", "cos", "sigmoid", "neg", "abs", "relu", "stop_gradient", "atan")
+BINARY = ("add", "add", "add", "mul", "mul", "sub", "minimum", "maximum")
+PASSES = {
+    "dead code": without_dead_code,
+    "shared constants": with_shared_constants,
+    "folded constants": with_folded_constants,
+    "identities": without_identities,
+    "subexpressions": with_shared_subexpressions,
+    "sums": with_fused_sums,
+    "lonely": lambda flat: without_lonely(flat, levels(flat)),
+}
+
+
+def random_flat(seed: int, nodes: int = 60) -> Flat:
+    """Shared nodes, aliases (a + a), constants, dead ends and long sums."""
+    rng = random.Random(seed)
+    made: list[tuple[Any, ...]] = []
+    for _ in range(nodes):
+        count = INPUTS + len(made)
+        recent = [rng.randrange(max(0, count - 12), count) for _ in range(4)]
+        kind = rng.random()
+        if kind < 0.1:
+            made.append(("constant", rng.choice([0.0, 1.0, -1.5, 0.5])))
+        elif kind < 0.35:
+            made.append((rng.choice(UNARY), recent[0]))
+        elif kind < 0.85:
+            made.append((rng.choice(BINARY), recent[0], rng.choice(recent)))
+        elif kind < 0.9:
+            made.append(("sum", *recent[: rng.randint(1, 4)]))
+        elif kind < 0.95:
+            made.append(("softmax", *recent, (float(rng.randrange(4)), 0.0)))
+        else:
+            made.append((rng.choice(("mean", "logsumexp", "largest", "dot")), *recent))
+    last = INPUTS + nodes - 1
+    made.append(("tanh", last))
+    return flat_of(made, inputs=INPUTS, outputs=[last + 1, last - 3])
+
+
+@pytest.mark.parametrize("name", PASSES)
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_a_pass_preserves_values_and_gradients(name: str, seed: int) -> None:
+    flat = random_flat(seed)
+    numbers = np.random.default_rng(seed).uniform(-1, 1, INPUTS).tolist()
+    expected = program_numbers(step_by_step(flat), numbers)
+    assert close(expected, program_numbers(step_by_step(PASSES[name](flat)), numbers))
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_all_passes_preserve_values_and_gradients(seed: int) -> None:
+    flat = random_flat(seed)
+    numbers = np.random.default_rng(seed).uniform(-1, 1, INPUTS).tolist()
+    assert close(program_numbers(step_by_step(flat), numbers), program_numbers(rolled_up(flat), numbers))
+
+
+def branching(seed: int) -> Any:
+    """A random function that compares what it computed, and goes on differently.
+
+    Its numbers stay below about 1: where tanh saturates, no two ways of adding up agree in all digits of a gradient.
+    """
+    rng = random.Random(seed)
+    plan = [(rng.randrange(5), rng.random(), rng.random(), rng.uniform(-0.5, 0.5)) for _ in range(25)]
+
+    def function(xs: list[Any], count: int) -> Any:
+        pool = list(xs)
+        for kind, a, b, threshold in plan:
+            left, right = pool[int(a * len(pool))], pool[int(b * len(pool))]
+            if kind == 0:
+                pool.append(left * right if left > threshold else (left - right) * 0.5)
+            elif kind == 1:
+                pool.append(gradwalk.tanh(left) if left <= right else gradwalk.sin(right))
+            elif kind == 2:
+                pool.append(sum(x * y for x, y in zip(pool[-3:], pool[:3], strict=True)) * 0.4)
+            elif kind == 3:
+                for _ in range(count):
+                    left = left * 0.5 + right * 0.5
+                pool.append(left)
+            else:
+                pool.append(max(left, right) * count * 0.5)
+        return gradwalk.tanh(sum(pool[-5:]) * 0.2)
+
+    return function
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+@pytest.mark.filterwarnings("ignore:compile")
+def test_a_compiled_function_with_branches_equals_the_plain_one_on_every_input(seed: int) -> None:
+    function = branching(seed)
+    compiled = compile(function)
+    rng = random.Random(seed + 1)
+    for _ in range(12):
+        args = [rng.uniform(-1, 1) for _ in range(4)], rng.randrange(3)
+        assert close(with_gradients(function, args), with_gradients(compiled, args))
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6))
+@pytest.mark.filterwarnings("ignore:compile")
+def test_exact_programs_are_equal_to_the_bit(seed: int) -> None:
+    function = branching(seed)
+    compiled = compile(function, exact=True)
+    rng = random.Random(seed + 1)
+    for _ in range(4):
+        args = [rng.uniform(-1, 1) for _ in range(4)], rng.randrange(3)
+        assert with_gradients(function, args) == with_gradients(compiled, args)
