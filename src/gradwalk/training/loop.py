@@ -9,6 +9,7 @@ import math
 import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -129,11 +130,7 @@ class Trainer:
     def make_step(self, lr: float) -> float:
         """One batch forward, backward and update; returns the batch's mean loss."""
         chosen = [self.documents[number] for number in self.order.take(self.configuration.batch_size)]
-        total = 0.0
-        for document, loss in zip(chosen, self._losses(chosen), strict=True):
-            self._check(document, loss)
-            (loss if len(chosen) == 1 else loss / len(chosen)).backward()
-            total += loss.data
+        total = self._backward(chosen)
         if self.configuration.clip is not None:
             try:
                 clip_gradients(self.optimiser.parameters, self.configuration.clip)
@@ -156,6 +153,20 @@ class Trainer:
         """How many programs the compiled step is made of by now, one for each length of document; None if it is not."""
         return None if self._compiled is None else len(self._compiled.programs)
 
+    def _backward(self, documents: Sequence[str]) -> float:
+        """Add the gradient of the mean loss to the parameters'; returns the sum of the losses."""
+        if self._compiled is not None and len(documents) == 1:
+            with suppress(DomainError):  # then the long way says more
+                total: float = self._compiled.backward(self.tokens(documents[0]))
+                self._check(documents[0], total)
+                return total
+        total = 0.0
+        for document, loss in zip(documents, self._losses(documents), strict=True):
+            self._check(document, loss.data)
+            (loss if len(documents) == 1 else loss / len(documents)).backward()
+            total += loss.data
+        return total
+
     def _losses(self, documents: Sequence[str]) -> Iterator[Any]:
         if self._compiled is not None and len(documents) > 1:
             try:
@@ -169,12 +180,12 @@ class Trainer:
             except DomainError as error:  # the operation's own words
                 raise NotFiniteError(f"step {self.step + 1}: no finite loss for {document!r}: {error}") from None
 
-    def _check(self, document: str, loss: Any) -> None:
-        if math.isfinite(loss.data):
+    def _check(self, document: str, loss: float) -> None:
+        if math.isfinite(loss):
             return
         names = {value: name for name, value in self.model.named_parameters()}
         began = described(first_not_finite(self.model.loss(self.tokens(document))), names)
-        raise NotFiniteError(f"step {self.step + 1}: the loss for {document!r} is {loss.data}: {began}")
+        raise NotFiniteError(f"step {self.step + 1}: the loss for {document!r} is {loss}: {began}")
 
     def validation_loss(self) -> float:
         """The mean loss over the documents that were set aside for it."""
