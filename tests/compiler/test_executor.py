@@ -533,3 +533,23 @@ def test_nothing_is_kept(kernels):
             executor.run_batch(np.ones((3, 1)), leaves, given)
     del executor
     assert before == (sys.getrefcount(leaves), sys.getrefcount(given))
+
+
+@pytest.mark.parametrize("op", ["softmax", "log_softmax", "rmsnorm", "layernorm"])
+def test_exact_entries_of_a_row(kernels, op):
+    """In an exact program each entry is an instruction of its own, whose last parameter says which one it is."""
+    xs, row, eps = [0.3, -1.2, 0.7], View(1, 3, 0, 0, 1), (1e-5,) if op.endswith("norm") else ()
+    instructions = tuple(Instruction(op, 3 + i, 1, 1, (row,), (*eps, float(i))) for i in range(3))
+    program = Program(6, np.zeros(6), _slots(range(3)), _slots([3, 4, 5]), instructions)
+    leaves = [native.Value(x) for x in xs]
+    expected = getattr(functions, op)(leaves, *eps)
+    executor, into = make(program, kernels=kernels, exact=True), np.empty(3)
+    assert executor.run(np.array(xs))
+    executor.outputs(into)
+    assert [y.data for y in expected] == into.tolist()
+    for seeds, y in zip(np.eye(3), expected, strict=True):
+        for leaf in leaves:
+            leaf.grad = 0.0
+        y.backward()
+        executor.gradients(seeds, into)
+        assert [leaf.grad for leaf in leaves] == into.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -35,33 +36,62 @@ PASSES = {
 }
 
 
+LARGEST = 3.0  # no number in a random graph is larger: beyond, rounding alone moves what sin and tanh make of it
+
+
 def random_flat(seed: int, nodes: int = 60) -> Flat:
     """Shared nodes, aliases (a + a), constants, dead ends and long sums."""
     rng = random.Random(seed)
     made: list[tuple[Any, ...]] = []
+    bounds = [1.0] * INPUTS
     for _ in range(nodes):
         count = INPUTS + len(made)
         recent = [rng.randrange(max(0, count - 12), count) for _ in range(4)]
-        kind = rng.random()
-        if kind < 0.1:
-            made.append(("constant", rng.choice([0.0, 1.0, -1.5, 0.5])))
-        elif kind < 0.35:
-            made.append((rng.choice(UNARY), recent[0]))
-        elif kind < 0.85:
-            made.append((rng.choice(BINARY), recent[0], rng.choice(recent)))
-        elif kind < 0.9:
-            made.append(("sum", *recent[: rng.randint(1, 4)]))
-        elif kind < 0.95:
-            made.append(("softmax", *recent, (float(rng.randrange(4)), 0.0)))
+        node = _random_node(rng, recent)
+        if node[0] == "constant":
+            bound = 1.5
         else:
-            made.append((rng.choice(("mean", "logsumexp", "largest", "dot")), *recent))
+            children = [bounds[child] for child in node[1:] if isinstance(child, int)]
+            bound = _bound(node[0], children)
+            if bound > LARGEST:
+                node, bound = ("sin", recent[0]), 1.0
+        made.append(node)
+        bounds.append(bound)
     last = INPUTS + nodes - 1
     made.append(("tanh", last))
     return flat_of(made, inputs=INPUTS, outputs=[last + 1, last - 3])
 
 
+def _random_node(rng: random.Random, recent: list[int]) -> tuple[Any, ...]:
+    kind = rng.random()
+    if kind < 0.1:
+        return "constant", rng.choice([0.0, 1.0, -1.5, 0.5])
+    if kind < 0.35:
+        return rng.choice(UNARY), recent[0]
+    if kind < 0.85:
+        return rng.choice(BINARY), recent[0], rng.choice(recent)
+    if kind < 0.9:
+        return "sum", *recent[: rng.randint(1, 4)]
+    if kind < 0.95:
+        return "softmax", *recent, (float(rng.randrange(4)), 0.0)
+    return rng.choice(("mean", "logsumexp", "largest", "dot")), *recent
+
+
+def _bound(name: str, children: list[float]) -> float:
+    """What the node's number cannot exceed."""
+    if name in ("tanh", "sin", "cos", "sigmoid", "softmax", "atan"):
+        return 1.6
+    if name in ("add", "sub", "sum"):
+        return sum(children)
+    if name == "mul":
+        return children[0] * children[1]
+    if name == "dot":
+        return children[0] * children[2] + children[1] * children[3]
+    return max(children) + (math.log(4.0) if name == "logsumexp" else 0.0)
+
+
 @pytest.mark.parametrize("name", PASSES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6))
 def test_a_pass_preserves_values_and_gradients(name: str, seed: int) -> None:
     flat = random_flat(seed)
@@ -70,7 +100,7 @@ def test_a_pass_preserves_values_and_gradients(name: str, seed: int) -> None:
     assert close(expected, program_numbers(step_by_step(PASSES[name](flat)), numbers))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6))
 def test_all_passes_preserve_values_and_gradients(seed: int) -> None:
     flat = random_flat(seed)
@@ -107,7 +137,7 @@ def branching(seed: int) -> Any:
     return function
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6))
 @pytest.mark.filterwarnings("ignore:compile")
 def test_a_compiled_function_with_branches_equals_the_plain_one_on_every_input(seed: int) -> None:
@@ -119,7 +149,7 @@ def test_a_compiled_function_with_branches_equals_the_plain_one_on_every_input(s
         assert close(with_gradients(function, args), with_gradients(compiled, args))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6))
 @pytest.mark.filterwarnings("ignore:compile")
 def test_exact_programs_are_equal_to_the_bit(seed: int) -> None:

@@ -239,6 +239,13 @@ static int step_op(Step *step, const char *name, const Kernels *kernels, int exa
     return -1;
 }
 
+static int is_of_row(const Step *step)
+{
+    return step->kind == STEP_ROWS
+        && (step->op == COMPOSITE_softmax || step->op == COMPOSITE_log_softmax || step->op == COMPOSITE_rmsnorm
+            || step->op == COMPOSITE_layernorm);
+}
+
 /* Whether the operands have the shapes that Instruction's documentation says. */
 static int shapes_agree(const Step *step)
 {
@@ -256,30 +263,33 @@ static int shapes_agree(const Step *step)
     case STEP_TAKE: return a->columns == columns && b->rows == rows && b->columns == 1;
     case STEP_ROWS: break;
     }
-    int of_row = step->op == COMPOSITE_softmax || step->op == COMPOSITE_log_softmax || step->op == COMPOSITE_rmsnorm
-              || step->op == COMPOSITE_layernorm;
-    return a->rows == rows && columns == (of_row ? a->columns : 1)
+    return a->rows == rows && columns == (is_of_row(step) && step->entry < 0 ? a->columns : 1)
+        && step->entry < a->columns
         && (step->op != COMPOSITE_cross_entropy || (b->rows == rows && b->columns == 1));
 }
 
-static int parameters_of(PyObject *instruction, Step *step)
+/* Returns how many there are, or -1 with an exception set. */
+static Py_ssize_t parameters_of(PyObject *instruction, Step *step)
 {
     PyObject *given = PyObject_GetAttrString(instruction, "parameters");
     PyObject *tuple = given ? PySequence_Tuple(given) : NULL;
     Py_XDECREF(given);
     if (tuple == NULL)
         return -1;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple) && i < 2; i++)
+    Py_ssize_t count = PyTuple_GET_SIZE(tuple) < 2 ? PyTuple_GET_SIZE(tuple) : 2;
+    for (Py_ssize_t i = 0; i < count; i++)
         step->parameters[i] = PyFloat_AsDouble(PyTuple_GET_ITEM(tuple, i));
     Py_DECREF(tuple);
-    return PyErr_Occurred() ? -1 : 0;
+    return PyErr_Occurred() ? -1 : count;
 }
 
 /* Fills a step that is all zero. On failure what it owns is left to step_release. */
 static int step_from(PyObject *instruction, Count size, const Kernels *kernels, int exact, Step *step)
 {
+    Py_ssize_t parameters;
     if (count_from(instruction, "out", &step->out) < 0 || count_from(instruction, "rows", &step->rows) < 0
-        || count_from(instruction, "columns", &step->columns) < 0 || parameters_of(instruction, step) < 0)
+        || count_from(instruction, "columns", &step->columns) < 0
+        || (parameters = parameters_of(instruction, step)) < 0)
         return -1;
     if (step->rows < 1 || step->columns < 1 || step->out < 0 || step->rows > size || step->columns > size
         || step->out + step->rows * step->columns > size) {
@@ -292,6 +302,10 @@ static int step_from(PyObject *instruction, Count size, const Kernels *kernels, 
     Py_XDECREF(op);
     if (expected < 0)
         return -1;
+    int has_eps = step->op == COMPOSITE_rmsnorm || step->op == COMPOSITE_layernorm;
+    step->entry = -1;
+    if (exact && is_of_row(step) && parameters > has_eps)
+        step->entry = (int)whole_from(step->parameters[has_eps], INT32_MAX);
     PyObject *given = PyObject_GetAttrString(instruction, "operands");
     PyObject *operands = given ? PySequence_Tuple(given) : NULL;
     Py_XDECREF(given);

@@ -27,6 +27,7 @@ typedef struct {
     int operand_count;
     int checked; /* an out that is not finite is for the plain function to judge */
     int needed;  /* a gradient flows through */
+    int entry; /* of an exact program, which entry of its row a softmax or norm is; else -1: all of them */
     unsigned reads; /* a bit per operand that the reverse of entries looks at */
     Operand operands[MOST_INPUTS];
     double parameters[2];

@@ -133,6 +133,7 @@ static double exact_composite(const Step *step, const Memory *memory, Count row,
 {
     const Operand *operand = &step->operands[0];
     Count n = operand->columns;
+    column = step->entry < 0 ? column : step->entry;
     exact_read(operand, memory, row, x);
     switch (step->op) {
 #define PLAIN(name) case COMPOSITE_##name: return name##_row(x, n, 0, facts, local_grads);
