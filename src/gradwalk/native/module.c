@@ -15,9 +15,9 @@
 #include "optim.c"
 #include "kernels.c"
 #include "kernels_table.c"
-#include "kernels_views.c"
-#include "kernels_steps.c"
-#include "kernels_build.c"
+#include "program_views.c"
+#include "program_steps.c"
+#include "program_build.c"
 #include "program.c"
 #include "type.c"
 

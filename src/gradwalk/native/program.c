@@ -3,7 +3,7 @@
  * One call at a time works in an executor's memory; a lock sees to that, because the GIL is released while a long
  * program runs. The buffers that callers hand in are held meanwhile. */
 
-#include "kernels_steps.h"
+#include "program_steps.h"
 
 #include <pythread.h>
 
@@ -362,7 +362,7 @@ static PyObject *executor_value_and_gradients(Executor *self, PyObject *const *a
     return result;
 }
 
-#include "kernels_batch.c"
+#include "program_batch.c"
 
 /* ---------------------------------------------------------------- the type */
 

@@ -1,6 +1,6 @@
 /* Steps carried out, forward and in reverse: for one example, or for a batch side by side. */
 
-#include "kernels_steps.h"
+#include "program_steps.h"
 
 /* ---------------------------------------------------------------- entry by entry */
 

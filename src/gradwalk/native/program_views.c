@@ -1,7 +1,7 @@
 /* Reading the entries of an operand one after the other, and adding gradients back to where they came from.
  * A slot is `width` doubles: one, or one for each example of a batch. */
 
-#include "kernels_steps.h"
+#include "program_steps.h"
 
 /* ---------------------------------------------------------------- memory for slots */
 

@@ -1,6 +1,6 @@
 /* A batch of examples, BATCH of them side by side in one pass, and the step of an optimiser after it. */
 
-#include "kernels_steps.h"
+#include "program_steps.h"
 
 /* ---------------------------------------------------------------- many examples */
 

@@ -1,6 +1,6 @@
 /* From the objects of compiler/program.py to steps: read once, checked once, so that running need not. */
 
-#include "kernels_steps.h"
+#include "program_steps.h"
 
 /* ---------------------------------------------------------------- buffers */
 
