@@ -10,6 +10,8 @@ from setuptools import Extension, setup
 flags = ["/O2", "/std:c11", "/fp:precise"] if sys.platform == "win32" else [
     "-std=c11", "-O3", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden",
 ]  # fmt: skip
+if sys.platform == "linux":
+    flags += ["-fno-plt", "-fno-semantic-interposition"]  # calls of the interpreter, and of our own, go straight
 link_flags = []
 options = {}
 if os.environ.get("GRADWALK_SANITIZE"):

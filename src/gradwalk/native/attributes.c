@@ -268,7 +268,7 @@ PyObject *attributes_set_scope(PyObject *module, PyObject *number)
     }
     PyObject *before = PyLong_FromUnsignedLong(current_scope);
     current_scope = (uint16_t)scope;
-    scopes_in_use = 1;
+    scopes_in_use = modes_in_use = 1;
     return before;
 }
 

@@ -33,6 +33,8 @@ Value *modes_recorded(Value *out)
 {
     if (out == NULL)
         return NULL;
+    if (scopes_in_use)
+        slab_tag(out);
     if (modes.on_record != NULL) {
         PyObject *hook = modes.on_record;
         Py_INCREF(hook);

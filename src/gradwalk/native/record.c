@@ -129,10 +129,10 @@ PyObject *record(unsigned op, PyObject *const *arguments, Py_ssize_t count)
 static PyObject *record_unary(unsigned op, PyObject *self)
 {
     Value *x = (Value *)self;
-    double out, local_grad;
-    if (evaluate(op, &x->data, &out, &local_grad, &self) < 0)
+    double in[MOST_NAMES] = {x->data}, out, local_grads[MOST_INPUTS];
+    if (evaluate(op, in, &out, local_grads, &self) < 0)
         return NULL;
-    return (PyObject *)record_one(op, x, out, local_grad);
+    return (PyObject *)record_one(op, x, out, local_grads[0]);
 }
 
 PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t count)

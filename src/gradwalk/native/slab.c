@@ -205,8 +205,6 @@ static inline Value *slab_take(void)
     Value *node = in_hand_first + lowest_bit(in_hand);
     in_hand &= in_hand - 1;
     ALLOW(node);
-    if (scopes_in_use)
-        slab_tag(node);
     return node;
 }
 

@@ -15,6 +15,8 @@ Value *value_leaf(double data)
         return NULL;
     v->data = data;
     v->link = make_link(NULL, NO_OP, LEAF);
+    if (scopes_in_use)
+        slab_tag(v);
     return v;
 }
 

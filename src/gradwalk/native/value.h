@@ -178,7 +178,7 @@ PyObject *errors_call(const char *function, PyObject *argument);              /*
 
 /* ---- modes.c: no_grad, and functions that are told what happens ---- */
 
-extern int modes_in_use;
+extern int modes_in_use; /* also set once a scope was opened: one flag for the fast path to ask */
 Value *modes_recorded(Value *out); /* steals and returns it: as a leaf under no_grad */
 int modes_compared(PyObject *left, PyObject *right, int comparison, int outcome);
 int modes_read(PyObject *value);
