@@ -9,7 +9,6 @@ import math
 import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -105,7 +104,7 @@ class Trainer:
         self.validation = validation[:evaluated_documents]
         self.model = configuration.model(self.tokenizer.vocabulary_size)
         self.optimiser = configuration.optimiser(self.model)
-        self._compiled = compile(self.model.loss) if configuration.compiled else None
+        self._compiled = compile(self._share) if configuration.compiled else None
         self.order = data.Order(len(self.documents), configuration.seed)
         self.step = 0
         self.losses = array("d")
@@ -155,30 +154,25 @@ class Trainer:
 
     def _backward(self, documents: Sequence[str]) -> float:
         """Add the gradient of the mean loss to the parameters'; returns the sum of the losses."""
-        if self._compiled is not None and len(documents) == 1:
-            with suppress(DomainError):  # then the long way says more
-                total: float = self._compiled.backward(self.tokens(documents[0]))
-                self._check(documents[0], total)
-                return total
         total = 0.0
-        for document, loss in zip(documents, self._losses(documents), strict=True):
-            self._check(document, loss.data)
-            (loss if len(documents) == 1 else loss / len(documents)).backward()
-            total += loss.data
-        return total
-
-    def _losses(self, documents: Sequence[str]) -> Iterator[Any]:
-        if self._compiled is not None and len(documents) > 1:
-            try:
-                yield from self._compiled.map([(self.tokens(document),) for document in documents])
-                return
-            except DomainError:
-                pass  # one by one, to say for which document
         for document in documents:
             try:
-                yield (self._compiled or self.model.loss)(self.tokens(document))
+                if self._compiled is not None:
+                    loss = self._compiled.backward(self.tokens(document)) * len(documents)
+                else:
+                    share = self._share(self.tokens(document))
+                    share.backward()
+                    loss = share.data * len(documents)
             except DomainError as error:  # the operation's own words
                 raise NotFiniteError(f"step {self.step + 1}: no finite loss for {document!r}: {error}") from None
+            self._check(document, loss)
+            total += loss
+        return total
+
+    def _share(self, tokens: Sequence[int]) -> Any:
+        """What a document adds to the mean loss of its batch."""
+        loss = self.model.loss(tokens)
+        return loss if self.configuration.batch_size == 1 else loss / self.configuration.batch_size
 
     def _check(self, document: str, loss: float) -> None:
         if math.isfinite(loss):
@@ -189,10 +183,14 @@ class Trainer:
 
     def validation_loss(self) -> float:
         """The mean loss over the documents that were set aside for it."""
-        loss = self._compiled or self.model.frozen().loss
         try:
-            with no_grad():  # a compiled loss then gives plain numbers, as a frozen one does
-                losses = [loss(self.tokens(document)) for document in self.validation]
+            if self._compiled is not None:
+                with no_grad():  # a compiled function then gives plain numbers
+                    shares = [self._compiled(self.tokens(document)) for document in self.validation]
+                losses = [share * self.configuration.batch_size for share in shares]
+            else:
+                frozen = self.model.frozen()
+                losses = [frozen.loss(self.tokens(document)) for document in self.validation]
         except DomainError as error:
             raise NotFiniteError(f"step {self.step}: no finite validation loss: {error}") from None
         mean: float = math.fsum(losses) / len(losses) if all(map(math.isfinite, losses)) else math.nan
