@@ -138,7 +138,7 @@ def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tm
     """The widget's own module, given a model as anywidget would, draws, sends edits and takes values."""
     *_, root = program
     player = Player(root)
-    state = json.dumps({"start": player.start, "style": player.style, "height": player.height}).replace("<", "\\u003c")
+    state = json.dumps({"start": player.start, "stylesheet": player.stylesheet, "height": player.height}).replace("<", "\\u003c")
     module = str(player._esm).replace("export default module_widget;", "globalThis.widget = module_widget;")
     model = (
         f"const state = {state}; const heard = {{}}; globalThis.sent = []; globalThis.heard = heard;"

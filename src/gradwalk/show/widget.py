@@ -33,7 +33,8 @@ class Player(anywidget.AnyWidget):
     # anywidget reads these two by name
     _esm = script("widget") + "export default module_widget;\n"
     start = traitlets.Dict().tag(sync=True)
-    style = traitlets.Unicode(style()).tag(sync=True)
+    # not "style": widgets have one already, which is a model of its own
+    stylesheet = traitlets.Unicode(style()).tag(sync=True)
     height = traitlets.Int(640).tag(sync=True)
 
     def __init__(self, shown: Any, values: Mapping[str, float] | None = None, **options: Any) -> None:

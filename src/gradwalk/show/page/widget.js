@@ -9,7 +9,7 @@ export default {
     host.style.setProperty("height", `${model.get("height")}px`);
     const shadow = host.attachShadow({ mode: "open" });
     const style = document.createElement("style");
-    style.textContent = model.get("style");
+    style.textContent = model.get("stylesheet");
     shadow.append(style);
     el.append(host);
     let edits = {};
