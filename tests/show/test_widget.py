@@ -138,7 +138,9 @@ def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tm
     """The widget's own module, given a model as anywidget would, draws, sends edits and takes values."""
     *_, root = program
     player = Player(root)
-    state = json.dumps({"start": player.start, "stylesheet": player.stylesheet, "height": player.height}).replace("<", "\\u003c")
+    state = json.dumps({"start": player.start, "stylesheet": player.stylesheet, "height": player.height}).replace(
+        "<", "\\u003c"
+    )
     module = str(player._esm).replace("export default module_widget;", "globalThis.widget = module_widget;")
     model = (
         f"const state = {state}; const heard = {{}}; globalThis.sent = []; globalThis.heard = heard;"
@@ -162,3 +164,8 @@ def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tm
     assert tab.run("[...tree.querySelectorAll('input.value')].at(1).value") == "9"
     assert tab.errors == []
     tab.close()
+
+
+def test_no_trait_hides_one_that_every_widget_has() -> None:
+    """A notebook's widget manager takes `style` and `layout` for models; a text of that name breaks the view."""
+    assert {"style", "layout", "tooltip", "tabbable"}.isdisjoint(Player.class_own_traits())
