@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -416,7 +417,7 @@ def test_on_the_reference_engine() -> None:
         "assert abs(out.data - e.data) < 1e-12 and abs(w.grad - p.grad) < 1e-12, (out, e, w, p)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", source], env={"GRADWALK_ENGINE": "reference", "PYTHONPATH": ":".join(sys.path)},
+        [sys.executable, "-c", source], env=os.environ | {"GRADWALK_ENGINE": "reference", "PYTHONPATH": ":".join(sys.path)},
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.stderr == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -54,7 +55,7 @@ def test_a_pickled_program_runs_in_another_process(tmp_path: Path) -> None:
         "print(repr(float(interpret.run(program, inputs)[program.outputs][0])))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", source, str(tmp_path / "program")], env={"PYTHONPATH": ":".join(sys.path)},
+        [sys.executable, "-c", source, str(tmp_path / "program")], env=os.environ | {"PYTHONPATH": ":".join(sys.path)},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert repr(float(expected[0])) == done.stdout.strip()
