@@ -416,10 +416,8 @@ def test_on_the_reference_engine() -> None:
         "e.backward()\n"
         "assert abs(out.data - e.data) < 1e-12 and abs(w.grad - p.grad) < 1e-12, (out, e, w, p)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", source], env=os.environ | {"GRADWALK_ENGINE": "reference", "PYTHONPATH": ":".join(sys.path)},
-        capture_output=True, text=True,
-    )  # fmt: skip
+    environment = os.environ | {"GRADWALK_ENGINE": "reference", "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True)
     assert done.stderr == ""
 
 
