@@ -51,9 +51,11 @@ class Browser:
         commands_out, commands_in = os.pipe()
         answers_out, answers_in = os.pipe()
         command = [executable(), *FLAGS, f"--user-data-dir={self.profile}", "about:blank"]
+        # what the sanitizers have loaded first is for the extension, and not for a browser
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
         self.process = subprocess.Popen(
             [sys.executable, "-c", LAUNCHER, str(commands_out), str(answers_in), *command],
-            pass_fds=(commands_out, answers_in), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            pass_fds=(commands_out, answers_in), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
         )  # fmt: skip
         os.close(commands_out)
         os.close(answers_in)
