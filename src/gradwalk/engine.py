@@ -72,6 +72,29 @@ else:
 FUNCTIONS: dict[str, Any] = _module.FUNCTIONS
 
 
+def leaves(numbers: list[Any]) -> list[Value]:
+    """A Value for each number."""
+    made: list[Value] = _module.leaves(numbers)
+    return made
+
+
 def topological_order(root: Value) -> list[Value]:
     """Every node reachable from `root`, each after all of its children: the order backward() walks in reverse."""
     return root._topological_order()
+
+
+def gradients_of(root: Value, leaves: list[Any]) -> list[float]:
+    """The gradient of the root by each of these leaves: a pass of backward() that changes no `grad` anywhere."""
+    if hasattr(root, "_gradients"):  # the native engine's own; None for what only backward() can do
+        gradients: list[float] | None = root._gradients(leaves)
+        if gradients is not None:
+            return gradients
+    kept = [(node, node.grad) for node in (*topological_order(root), *leaves)]
+    try:
+        for node, _ in kept:
+            node.grad = 0.0
+        root.backward()
+        return [float(leaf.grad) for leaf in leaves]
+    finally:
+        for node, grad in kept:
+            node.grad = grad

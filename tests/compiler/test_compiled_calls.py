@@ -16,7 +16,7 @@ from comparing import close, with_gradients
 import gradwalk
 from gradwalk.compiler.compile import KEPT, compile
 from gradwalk.control import no_grad
-from gradwalk.engine import topological_order
+from gradwalk.engine import gradients_of, topological_order
 
 
 def energy(xs: Any) -> Any:
@@ -172,21 +172,54 @@ def test_threads_do_not_mix_their_numbers() -> None:
 # ---------------------------------------------------------------- batches
 
 
+weight, other = gradwalk.Value(0.7), gradwalk.Value(-0.2)
+BATCH: list[tuple[list[float], int]] = [([0.1 * i, 0.5 - i], i % 3) for i in range(-4, 9)] + [([1.0, 2.0, 3.0], 1)]
+
+
+def branching(xs: Any, n: int) -> Any:
+    return sum(gradwalk.tanh(weight * x) for x in xs) * n if xs[0] > 0.0 else weight * xs[1] + other
+
+
+def one_at_a_time() -> tuple[list[float], list[list[float]]]:
+    """The values and the gradients by both parameters, from the plain function."""
+    alone = [branching([gradwalk.Value(x) for x in xs], n) for xs, n in BATCH]
+    return [out.data for out in alone], [gradients_of(out, [weight, other]) for out in alone]
+
+
 def test_a_batch_equals_one_at_a_time() -> None:
-    weight = gradwalk.Value(0.7)
-
-    def function(xs: Any, n: int) -> Any:
-        return sum(gradwalk.tanh(weight * x) for x in xs) * n if xs[0] > 0.0 else weight * xs[1]
-
-    compiled = compile(function)
-    inputs = [([0.1 * i, 0.5 - i], i % 3) for i in range(-4, 9)] + [([1.0, 2.0, 3.0], 1)]
-    together = compiled.map(inputs)
+    values, gradients = one_at_a_time()
+    weight.grad = other.grad = 0.0
+    together = compile(branching).map(BATCH)
     sum(out * (i + 1.0) for i, out in enumerate(together)).backward()
-    batched, weight.grad = weight.grad, 0.0
-    alone = [function([gradwalk.Value(x) for x in xs], n) for xs, n in inputs]
-    sum(out * (i + 1.0) for i, out in enumerate(alone)).backward()
-    assert close([out.data for out in alone], [out.data for out in together])
-    assert close([weight.grad], [batched])
+    expected = [sum((i + 1.0) * row[column] for i, row in enumerate(gradients)) for column in (0, 1)]
+    assert close(values, [out.data for out in together])
+    assert close(expected, [weight.grad, other.grad])
+
+
+def test_gradients_of_a_batch_are_summed_into_the_leaves() -> None:
+    values, gradients = one_at_a_time()
+    weight.grad, other.grad = 10.0, 0.0
+    assert close(values, compile(branching).map_backward(BATCH))
+    assert close([10.0 + sum(row[0] for row in gradients), sum(row[1] for row in gradients)], [weight.grad, other.grad])
+
+
+def test_gradients_of_a_batch_for_each_example() -> None:
+    """In the order that was asked for, without touching anybody's gradient."""
+    values, gradients = one_at_a_time()
+    weight.grad, stranger = 5.0, gradwalk.Value(1.0)
+    found, rows = compile(branching).map_gradients(BATCH, [other, stranger, weight])
+    assert close(values, found)
+    assert close([x for by_weight, by_other in gradients for x in (by_other, 0.0, by_weight)], rows.ravel().tolist())
+    assert (weight.grad, stranger.grad) == (5.0, 0.0)
+
+
+def test_a_batch_with_values_among_the_inputs() -> None:
+    x = gradwalk.Value(2.0)
+    weight.grad = 0.0
+    scaled = compile(lambda x: weight * x)
+    assert scaled.map_backward([x, 3.0]) == [1.4, 2.0999999999999996]
+    assert (x.grad, weight.grad) == (0.7, 5.0)
+    assert scaled.map_gradients([x, 3.0], [weight])[1].tolist() == [[2.0], [3.0]]
 
 
 def test_a_batch_remembers_the_leaves_of_its_call() -> None:

@@ -338,26 +338,6 @@ def test_a_second_thread_takes_half_of_a_batch(kernels):
         np.testing.assert_allclose(two, one, rtol=1e-12, atol=1e-12)
 
 
-def test_adam(kernels):
-    """The executor's step equals the optimiser's own, to the bit."""
-    generator = random.Random(5)
-    program = program_of(1030, lambda add: add("dot", 1, 1, View(1, 1030, 0, 0, 1), View(1, 1030, 0, 0, 1)))
-    ours = tuple(native.Value(generator.uniform(-1, 1)) for _ in range(1030))
-    theirs = tuple(native.Value(leaf.data) for leaf in ours)
-    executor = make(program, kernels=kernels)
-    moments = [np.zeros(1030) for _ in range(4)]
-    for step in range(1, 4):
-        settings = (0.01, 0.9, 0.99, 1 - 0.9**step, 1 - 0.99**step, 1e-8, 0.999)
-        for leaf in theirs:
-            leaf.grad = 2.0 * leaf.data
-        native.OPTIMISERS["adam"](theirs, moments[0], moments[1], *settings)
-        executor.run_values(np.empty(0), ours)
-        executor.gradients(np.array([1.0]), np.empty(1030))
-        executor.adam(ours, moments[2], moments[3], *settings)
-    assert [leaf.data for leaf in theirs] == [leaf.data for leaf in ours]
-    assert [leaf.grad for leaf in theirs] == [leaf.grad for leaf in ours]
-
-
 @pytest.mark.parametrize("sign", ["<", "<=", "==", "!=", ">", ">="])
 def test_guards(kernels, sign):
     """A comparison with another outcome than when it was traced."""

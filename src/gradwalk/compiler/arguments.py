@@ -19,21 +19,27 @@ _ROWS = {float: "floats", int: "ints", **dict.fromkeys(VALUE_TYPES, "values")}
 _KEPT = (bool, str, bytes, type(None))
 
 
+def flatten_call(args: tuple[Any, ...], kwargs: dict[str, Any], entries: list[Any]) -> Hashable:
+    """`flatten` of what a function is called with."""
+    positional = tuple([flatten(argument, entries) for argument in args])
+    return (positional, flatten(kwargs, entries)) if kwargs else positional
+
+
 def flatten(whole: Any, entries: list[Any]) -> Hashable:
     """The structure of `whole`, as a key; its numbers and Values go to the end of `entries`."""
     kind = type(whole)
+    if kind is list or kind is tuple:
+        kinds = set(map(type, whole))
+        if len(kinds) == 1 and (row := _ROWS.get(kinds.pop())):
+            entries.extend(map(float, whole) if row == "ints" else whole)
+            return kind, row, len(whole)
+        return kind, tuple([flatten(entry, entries) for entry in whole])
     if kind is float or kind in VALUE_TYPES:
         entries.append(whole)
         return _FLOAT if kind is float else _VALUE
     if kind is int:
         entries.append(float(whole))
         return _INT
-    if kind is list or kind is tuple:
-        kinds = set(map(type, whole))
-        if len(kinds) == 1 and (row := _ROWS.get(next(iter(kinds)))):
-            entries.extend(map(float, whole) if row == "ints" else whole)
-            return kind, row, len(whole)
-        return kind, tuple([flatten(entry, entries) for entry in whole])
     if isinstance(whole, np.ndarray):
         return _flatten_array(whole, entries)
     if isinstance(whole, dict):

@@ -1,11 +1,12 @@
 """A batch: many inputs of one program in one pass, the leaves shared.
 
-The results are ordinary nodes. All of them stand over one hub, which runs one reverse pass over the whole batch when
-every result has its gradient; what the leaves get is summed over the batch.
+The results are ordinary nodes over one hub, which runs one reverse pass over the whole batch when every result has its
+gradient. Who wants only the gradients asks for both passes at once.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,16 @@ from gradwalk import engine
 from gradwalk.compiler.version import Version, current_modes
 
 Array = npt.NDArray[np.float64]
+_ONE = np.ones(1)
+_THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def batch_of(version: Version, inputs: Array) -> tuple[list[Any], list[int]]:
+def nodes(version: Version, inputs: Array) -> tuple[list[Any], list[int]]:
     """A result for each row of inputs, and the rows the program does not apply to, whose result is None."""
     outputs = np.empty((len(inputs), 1))
     with version.lock:
-        failed = _run_batch(version, inputs, outputs)
-    numbers: list[Any] = outputs[:, 0].tolist()
-    for row in failed:
-        numbers[row] = None
+        failed = version.executor.run_batch(inputs, version.leaves, outputs, threads=_THREADS)
+    numbers = _without(failed, outputs)
     if current_modes()[0]:
         return numbers, failed
     if not version.leaves:
@@ -40,34 +41,41 @@ def batch_of(version: Version, inputs: Array) -> tuple[list[Any], list[int]]:
     return made, failed
 
 
-def _run_batch(version: Version, inputs: Array, outputs: Array) -> list[int]:
-    """Forward, by the executor's own batch where it has one; the rows to which the program does not apply."""
-    executor, leaves = version.executor, version.leaves
-    if hasattr(executor, "run_batch"):
-        failed: list[int] = executor.run_batch(inputs, leaves, outputs)
-        return failed
-    failed = []
-    for row, numbers in enumerate(inputs):
-        if not executor.run_values(numbers, leaves):
-            failed.append(row)
-        executor.outputs(outputs[row])
+def accumulated(version: Version, inputs: Array) -> tuple[list[Any], list[int]]:
+    """The numbers of `nodes`; the gradient of their sum is added to the leaves' own."""
+    outputs, by_leaf = np.empty((len(inputs), 1)), np.empty(len(version.leaves))
+    with version.lock:
+        failed = _run_both_ways(version, inputs, outputs, by_leaf)
+        version.executor.add_gradients(version.leaves, by_leaf)
+    return _without(failed, outputs), failed
+
+
+def gradients(version: Version, inputs: Array) -> tuple[list[Any], Array, list[int]]:
+    """The numbers of `nodes`, and for each row its own gradient by every leaf."""
+    outputs, by_leaf = np.empty((len(inputs), 1)), np.empty((len(inputs), len(version.leaves)))
+    with version.lock:
+        failed = _run_both_ways(version, inputs, outputs, by_leaf)
+    return _without(failed, outputs), by_leaf, failed
+
+
+def _without(failed: list[int], outputs: Array) -> list[Any]:
+    numbers: list[Any] = outputs[:, 0].tolist()
+    for row in failed:
+        numbers[row] = None
+    return numbers
+
+
+def _run_both_ways(version: Version, inputs: Array, outputs: Array, by_leaf: Array) -> list[int]:
+    """Both passes; the rows to which the program does not apply, which are not among the sums of gradients."""
+    run, leaves = version.executor.run_batch, version.leaves
+    failed: list[int] = run(inputs, leaves, outputs, _ONE, None, by_leaf, threads=_THREADS)
+    if failed:
+        kept = np.delete(np.arange(len(inputs)), failed)
+        again = by_leaf if by_leaf.ndim == 1 else np.empty((len(kept), len(leaves)))
+        run(inputs[kept], leaves, np.empty((len(kept), 1)), _ONE, None, again, threads=_THREADS)
+        if by_leaf.ndim == 2:
+            by_leaf[kept] = again
     return failed
-
-
-def _leaf_gradients(version: Version, inputs: Array, leaves: tuple[Any, ...], seeds: Array) -> Array:
-    """The gradients of the leaves: of every row's result, times its seed, and summed."""
-    executor, outputs = version.executor, np.empty((len(inputs), 1))
-    if hasattr(executor, "run_batch"):
-        alike = bool((seeds == seeds[0]).all())
-        gradients = np.zeros(len(leaves)) if alike else np.zeros((len(inputs), len(leaves)))
-        executor.run_batch(inputs, leaves, outputs, seeds[:1] if alike else np.ones(1), None, gradients)
-        return gradients if alike else np.asarray(seeds @ gradients)
-    total, gradient = np.zeros(len(leaves)), np.empty(len(version.program.inputs))
-    for numbers, seed in zip(inputs, seeds, strict=True):
-        executor.run_values(numbers, leaves)
-        executor.gradients(np.array([seed]), gradient)
-        total += gradient[version.program.arguments :]
-    return total
 
 
 class _Batch:
@@ -75,7 +83,7 @@ class _Batch:
 
     def __init__(self, version: Version, inputs: Array) -> None:
         self.version, self.inputs = version, inputs
-        self.numbers = [leaf.data for leaf in version.leaves]
+        self.numbers = version.executor.leaf_numbers(version.leaves)
         self.mailboxes: list[Any] = []
 
     def backward(self) -> None:
@@ -84,10 +92,14 @@ class _Batch:
             mailbox.grad = 0.0
         if not seeds.any():
             return
-        leaves = self.version.leaves
-        if self.numbers != [leaf.data for leaf in leaves]:  # they have moved on since
-            leaves = tuple(engine.Value(number) for number in self.numbers)
-        with self.version.lock:
-            gradient = _leaf_gradients(self.version, self.inputs, leaves, seeds)
-        for leaf, contribution in zip(self.version.leaves, gradient.tolist(), strict=True):
-            leaf.grad += contribution
+        version, leaves = self.version, self.version.leaves
+        if self.numbers != version.executor.leaf_numbers(leaves):  # they have moved on since
+            leaves = tuple(map(engine.Value, memoryview(self.numbers).cast("d")))
+        alike = bool((seeds == seeds[0]).all())
+        gradients = np.empty(len(leaves) if alike else (len(seeds), len(leaves)))
+        outputs = np.empty((len(seeds), 1))
+        with version.lock:
+            version.executor.run_batch(
+                self.inputs, leaves, outputs, seeds[:1] if alike else _ONE, None, gradients, threads=_THREADS
+            )
+            version.executor.add_gradients(version.leaves, gradients if alike else seeds @ gradients)

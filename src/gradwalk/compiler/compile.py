@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gradwalk import engine
-from gradwalk.compiler.arguments import flatten, like_arguments, replaced
-from gradwalk.compiler.batch import batch_of
+from gradwalk.compiler import batch
+from gradwalk.compiler.arguments import flatten_call, like_arguments, replaced
 from gradwalk.compiler.program import Program
 from gradwalk.compiler.results import result_of
 from gradwalk.compiler.second_order import directional
@@ -135,7 +135,7 @@ class Compiled:
         version = self._quick(args) if not kwargs else None
         if version is None:
             version = self._version(args, kwargs, entries)
-        if version is None or any(map(is_value, entries)) or not version.result.single:
+        if version is None or version.values or not version.result.single:
             if version is not None:
                 version.lock.release()
             out = self(*args, **kwargs)
@@ -159,6 +159,8 @@ class Compiled:
         _, (product, _) = self._second.value_and_grad(args, vector if len(args) > 1 else (vector,))
         return product[0] if len(args) == 1 else product
 
+    # ---------------------------------------------------------------- many inputs
+
     def map(self, inputs: Iterable[Any]) -> list[Any]:
         """The function of each input (a tuple: of several arguments), in one pass for those of one structure.
 
@@ -168,36 +170,78 @@ class Compiled:
         >>> weight.grad
         3.0
         """
+        return self._mapped(inputs, batch.nodes, lambda args: self(*args))
+
+    def map_backward(self, inputs: Iterable[Any]) -> list[float]:
+        """What `sum(compiled.map(inputs)).backward()` does, without the nodes; returns the values.
+
+        >>> weight = engine.Value(3.0)
+        >>> compile(lambda x: weight * x).map_backward([1.0, 2.0]), weight.grad
+        ([3.0, 6.0], 3.0)
+        """
+        return self._mapped(inputs, batch.accumulated, lambda args: self.backward(*args))
+
+    def map_gradients(self, inputs: Iterable[Any], parameters: Iterable[Any]) -> tuple[list[float], Any]:
+        """The values, and an array with a row for each: its own gradient by these Values the function closes over.
+
+        >>> weight = engine.Value(3.0)
+        >>> values, gradients = compile(lambda x: weight * x).map_gradients([1.0, 2.0], [weight])
+        >>> gradients.tolist()
+        [[1.0], [2.0]]
+        """
+        asked = list(parameters)
+        columns = {id(parameter): column for column, parameter in enumerate(asked)}
+
+        def together(version: Version, rows: Any) -> tuple[list[Any], list[int]]:
+            numbers, by_leaf, failed = batch.gradients(version, rows)
+            gradients = np.zeros((len(rows), len(asked)))
+            for place, leaf in enumerate(version.leaves):
+                if id(leaf) in columns:
+                    gradients[:, columns[id(leaf)]] = by_leaf[:, place]
+            return list(zip(numbers, gradients, strict=True)), failed
+
+        def alone(args: tuple[Any, ...]) -> tuple[float, list[float]]:
+            out = self(*args)
+            if not is_value(out):
+                self._refuse_many("map_gradients")
+            return out.data, engine.gradients_of(out, asked)
+
+        made = self._mapped(inputs, together, alone)
+        return [number for number, _ in made], np.array([row for _, row in made]).reshape(len(made), len(asked))
+
+    def _mapped(
+        self,
+        inputs: Iterable[Any],
+        together: Callable[[Version, Any], tuple[list[Any], list[int]]],
+        alone: Callable[[tuple[Any, ...]], Any],
+    ) -> list[Any]:
+        """What `together` makes of the inputs to which one program applies, and `alone` of those no program fits."""
         calls = [given if isinstance(given, tuple) else (given,) for given in inputs]
         results: list[Any] = [None] * len(calls)
-        waiting: dict[Hashable, list[tuple[int, Any]]] = {}
+        waiting: dict[Hashable, list[tuple[int, list[Any]]]] = {}
         for place, args in enumerate(calls):
             entries: list[Any] = []
-            key = flatten((args, {}), entries)
-            if any(map(is_value, entries)):
-                results[place] = self(*args)
-            else:
-                waiting.setdefault(key, []).append((place, np.array(entries, np.float64)))
+            waiting.setdefault(flatten_call(args, {}, entries), []).append((place, entries))
         for rows in waiting.values():
-            self._map_rows(calls, rows, results)
-        return results
-
-    def _map_rows(self, calls: list[tuple[Any, ...]], rows: list[tuple[int, Any]], results: list[Any]) -> None:
-        """One pass for each program that is needed; what the first of the rest needs is traced if it is not there."""
-        while rows:
-            version = self._version(calls[rows[0][0]], {}, [])
-            if version is not None:
-                version.lock.release()
-            if version is None or not version.result.single:
-                place, _ = rows.pop(0)
-                results[place] = self(*calls[place])
+            if any(map(is_value, rows[0][1])):  # then there are in all of them
+                for place, _ in rows:
+                    results[place] = alone(calls[place])
                 continue
-            fitting = [row for row in rows if version.fits(row[1])]
-            made, failed = batch_of(version, np.array([numbers for _, numbers in fitting]))
-            for (place, _), result in zip(fitting, made, strict=True):
-                results[place] = result
-            left = {id(fitting[row]) for row in failed}
-            rows = [row for row in rows if not version.fits(row[1]) or id(row) in left]
+            while rows:  # one pass for each program that is needed; what the first of the rest needs is traced
+                version = self._version(calls[rows[0][0]], {}, [])
+                if version is not None:
+                    version.lock.release()
+                if version is None or not version.result.single:
+                    place, _ = rows.pop(0)
+                    results[place] = alone(calls[place])
+                    continue
+                fitting = [row for row in rows if version.fits(row[1])]
+                made, failed = together(version, np.array([entries for _, entries in fitting], np.float64))
+                for (place, _), result in zip(fitting, made, strict=True):
+                    results[place] = result
+                done = {place for place, _ in fitting} - {fitting[row][0] for row in failed}
+                rows = [row for row in rows if row[0] not in done]
+        return results
 
     def _plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the function itself says, given Values for numbers as in a trace; plain numbers under no_grad."""
@@ -253,11 +297,13 @@ class Compiled:
 
     def _version(self, args: tuple[Any, ...], kwargs: dict[str, Any], entries: list[Any]) -> Version | None:
         """The version that applies, locked and run on these arguments; None if only the plain function will do."""
-        key = flatten((args, kwargs), entries)
-        numbers = np.array([entry.data if is_value(entry) else entry for entry in entries], np.float64)
+        key = flatten_call(args, kwargs, entries)
         versions = self._versions.get(key, [])
+        mixed = not versions or versions[0].values  # with Values among the entries, or nobody knows yet
+        data = [entry.data if is_value(entry) else entry for entry in entries] if mixed else entries
+        numbers = np.array(data, np.float64)
         for version in versions:
-            if version.fits(numbers) and version.locked_run(numbers):
+            if version.fits(data) and version.locked_run(numbers):
                 if version is not versions[0]:
                     versions.remove(version)
                     versions.insert(0, version)
@@ -283,7 +329,8 @@ class Compiled:
             _tracing.active = False
 
     def _remembered(self, version: Version, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Version:
-        self._versions[key] = self._versions.pop(key)  # the structure used last comes last
+        if key != next(reversed(self._versions)):
+            self._versions[key] = self._versions.pop(key)  # the structure used last comes last
         if len(args) == 1 and not kwargs and type(args[0]) is np.ndarray and args[0].dtype == np.float64:
             self._arrays[args[0].shape] = version
         return version

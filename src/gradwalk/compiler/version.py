@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,7 @@ class Interpreted:
     def gradients_into(self, seeds: Array, leaves: tuple[Any, ...], arguments: Array) -> None:
         gradients = interpret.gradients(self.program, self.slots, seeds)
         arguments[:] = gradients[: len(arguments)]
-        for leaf, gradient in zip(leaves, gradients[len(arguments) :].tolist(), strict=True):
-            leaf.grad += gradient
+        self.add_gradients(leaves, gradients[len(arguments) :])
 
     def value_and_gradients(
         self, arguments: Array, leaves: tuple[Any, ...], outputs: Array, seeds: Array, gradients: Array
@@ -57,6 +57,44 @@ class Interpreted:
         self.outputs(outputs)
         self.gradients(seeds, gradients)
         return applies
+
+    def run_batch(
+        self, arguments: Array, leaves: tuple[Any, ...], outputs: Array, seeds: Array | None = None,
+        argument_gradients: Array | None = None, leaf_gradients: Array | None = None, threads: int = 1,
+    ) -> list[int]:  # fmt: skip
+        failed, split = [], arguments.shape[1]
+        if leaf_gradients is not None and leaf_gradients.ndim == 1:
+            leaf_gradients[:] = 0.0
+        for row, numbers in enumerate(arguments):
+            if not self.run_values(numbers, leaves):
+                failed.append(row)
+            self.outputs(outputs[row])
+            if seeds is None:
+                continue
+            gradient = interpret.gradients(self.program, self.slots, seeds)
+            if argument_gradients is not None:
+                argument_gradients[row] = gradient[:split]
+            if leaf_gradients is not None and leaf_gradients.ndim == 1:
+                leaf_gradients += gradient[split:]
+            elif leaf_gradients is not None:
+                leaf_gradients[row] = gradient[split:]
+        return failed
+
+    def leaf_numbers(self, leaves: tuple[Any, ...]) -> bytes:
+        return np.array([leaf.data for leaf in leaves], np.float64).tobytes()
+
+    def add_gradients(self, leaves: tuple[Any, ...], gradients: Array) -> None:
+        for leaf, gradient in zip(leaves, gradients.tolist(), strict=True):
+            leaf.grad += gradient
+
+    def node(self, children: tuple[Any, ...], places: Array) -> Any:
+        local_grads = interpret.gradients(self.program, self.slots, np.ones(1))[places]
+        number = float(self.slots[self.program.outputs[0]])
+        made = engine.Value(number, children, "compiled", local_grads=tuple(local_grads.tolist()))
+        on_record = current_modes()[1]
+        if on_record:
+            on_record(made)
+        return made
 
     def outputs(self, into: Array) -> None:
         into[:] = self.slots[self.program.outputs]
@@ -88,12 +126,14 @@ class Version:
         named(self.program, function, args, kwargs, trace.leaves)
         self.leaves, self.result = trace.leaves, trace.result
         self.result.values.clear()  # and with them the traced graph
-        self.whole = list(trace.whole.items())
+        self.whole = trace.whole
+        self._fixed = itemgetter(*self.whole) if self.whole else None
+        self._fixed_at = self._fixed(self.whole) if self._fixed else None
         self.lines = trace.lines
         self.digest = _digest(trace)
         self.lock = threading.RLock()  # a hook may call the function again
         self.values = [i for i, given in enumerate(trace.given) if is_value(given)]
-        self._of_children = np.array([*self.values, *range(len(trace.entries), len(self.program.inputs))], np.intp)
+        self._of_children = np.array([*self.values, *range(len(trace.entries), len(self.program.inputs))], np.int32)
         self.executor = executor_for(self.program)
         self._out = np.empty(len(self.program.outputs))
         self._one = np.ones(1)
@@ -103,9 +143,9 @@ class Version:
 
     # ---------------------------------------------------------------- running
 
-    def fits(self, numbers: Array) -> bool:
+    def fits(self, entries: list[Any]) -> bool:
         """Whether the integers the trace fixed are what they were."""
-        return all(numbers[entry] == number for entry, number in self.whole)
+        return self._fixed is None or self._fixed(entries) == self._fixed_at
 
     def run(self, numbers: Array) -> bool:
         """Forward, on the numbers of the arguments and the leaves' own; False where the program does not apply."""
@@ -125,11 +165,11 @@ class Version:
 
     def inputs(self, numbers: Array) -> Array:
         """Everything the program reads, as it is now."""
-        return np.concatenate([numbers, [leaf.data for leaf in self.leaves]])
+        return np.concatenate([numbers, np.frombuffer(self.executor.leaf_numbers(self.leaves))])
 
     def what_changed(self, numbers: Array) -> str:
         """Why this version does not apply to these numbers."""
-        for entry, number in self.whole:
+        for entry, number in self.whole.items():
             if numbers[entry] != number:
                 return f"the integer {number} among the arguments"
         slots = interpret.run(self.program, self.inputs(numbers))
@@ -167,24 +207,20 @@ class Version:
     def node(self, entries: list[Any]) -> Any:
         """The result as recorded nodes (plain numbers under no_grad), in the structure the function returned."""
         no_grad, on_record, _, _ = current_modes()
+        children = (*(entries[i] for i in self.values), *self.leaves) if self.values else self.leaves
+        if self.result.single and children and not no_grad:
+            return self.executor.node(children, self._of_children)
         self.executor.outputs(self._out)
         data = self._out.tolist()
         if no_grad:
             return self.result.filled(data)
-        children = (*(entries[i] for i in self.values), *self.leaves) if self.values else self.leaves
         if not children:
             return self.result.filled([engine.Value(number) for number in data])
-        made = [self._single(data[0], children)] if self.result.single else self._many(data, children)
+        made = self._many(data, children)
         if on_record:
             for node in made:
                 on_record(node)
         return self.result.filled(made)
-
-    def _single(self, number: float, children: tuple[Any, ...]) -> Any:
-        gradient = np.empty(len(self.program.inputs))
-        self.executor.gradients(self._one, gradient)
-        own = gradient[self._of_children] if self.values else gradient[self.program.arguments :]
-        return engine.Value(number, children, "compiled", local_grads=tuple(own.tolist()))
 
     def _many(self, data: list[float], children: tuple[Any, ...]) -> list[Any]:
         """A node for each result, over one that runs a single reverse pass when all of them have their gradient."""

@@ -1,6 +1,7 @@
 /* What a training step does to all parameters at once. The loops are those of optim.py, in the same order of
  * operations, so that the engines agree to the bit. Moments live in buffers of doubles, one for each parameter. */
 
+#include "kernels.h"
 #include "value.h"
 
 /* Sets a gradient to a plain number, also where it was a Value. */
@@ -43,6 +44,7 @@ static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
 }
 
 #define PARAMETER(parameters, i) ((Value *)PyTuple_GET_ITEM(parameters, i))
+#define AT_A_TIME 512 /* parameters whose numbers are brought side by side, where the first-level cache holds them */
 
 /* ---------------------------------------------------------------- steps; each returns None */
 
@@ -50,9 +52,10 @@ static PyObject *optim_adam(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *given, *given_means, *given_squares;
-    double rate, beta, beta_square, correction, correction_square, epsilon, shrink;
-    if (!PyArg_ParseTuple(args, "OOOddddddd:adam", &given, &given_means, &given_squares, &rate, &beta, &beta_square,
-                          &correction, &correction_square, &epsilon, &shrink))
+    double settings[ADAM_SETTINGS];
+    if (!PyArg_ParseTuple(args, "OOOddddddd:adam", &given, &given_means, &given_squares, &settings[ADAM_RATE],
+                          &settings[ADAM_BETA], &settings[ADAM_BETA_SQUARE], &settings[ADAM_CORRECTION],
+                          &settings[ADAM_CORRECTION_SQUARE], &settings[ADAM_EPSILON], &settings[ADAM_SHRINK]))
         return NULL;
     PyObject *parameters = parameters_from(given);
     if (parameters == NULL)
@@ -68,14 +71,17 @@ static PyObject *optim_adam(PyObject *module, PyObject *args)
         Py_DECREF(parameters);
         return NULL;
     }
-    double *mean = means.buf, *square = squares.buf;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        Value *parameter = PARAMETER(parameters, i);
-        double grad = parameter->grad;
-        mean[i] = beta * mean[i] + (1.0 - beta) * grad;
-        square[i] = beta_square * square[i] + (1.0 - beta_square) * grad * grad;
-        parameter->data = parameter->data * shrink
-                        - rate * (mean[i] / correction) / (sqrt(square[i] / correction_square) + epsilon);
+    const Kernels *kernels = kernels_best();
+    double data[AT_A_TIME], grads[AT_A_TIME];
+    for (Py_ssize_t first = 0; first < count; first += AT_A_TIME) {
+        Py_ssize_t here = count - first < AT_A_TIME ? count - first : AT_A_TIME;
+        for (Py_ssize_t i = 0; i < here; i++) {
+            data[i] = PARAMETER(parameters, first + i)->data;
+            grads[i] = PARAMETER(parameters, first + i)->grad;
+        }
+        kernels->adam(here, data, grads, (double *)means.buf + first, (double *)squares.buf + first, settings);
+        for (Py_ssize_t i = 0; i < here; i++)
+            PARAMETER(parameters, first + i)->data = data[i];
     }
     PyBuffer_Release(&squares);
     PyBuffer_Release(&means);

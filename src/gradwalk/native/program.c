@@ -189,24 +189,31 @@ static void write_slots(double *to, const int32_t *slots, Count count, const dou
     }
 }
 
-/* The leaves must be a tuple of Values, as many as there are inputs left. */
-static int leaves_check(Executor *self, PyObject *leaves, Count arguments)
+/* The leaves must be a tuple of Values, as many as expected; the executor need not have seen it before. */
+static int values_check(const Executor *self, PyObject *leaves, Count expected)
 {
-    if (leaves == self->known_leaves && PyTuple_GET_SIZE(leaves) == self->input_count - arguments)
-        return 0;
-    if (!PyTuple_Check(leaves) || PyTuple_GET_SIZE(leaves) != self->input_count - arguments) {
-        PyErr_Format(PyExc_ValueError, "Executor: expected a tuple of %zd leaves, got %R",
-                     self->input_count - arguments, (PyObject *)Py_TYPE(leaves));
+    if (!PyTuple_Check(leaves) || PyTuple_GET_SIZE(leaves) != expected) {
+        PyErr_Format(PyExc_ValueError, "Executor: expected a tuple of %zd leaves, got %R", expected,
+                     (PyObject *)Py_TYPE(leaves));
         return -1;
     }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); i++) {
+    for (Py_ssize_t i = 0; leaves != self->known_leaves && i < expected; i++) {
         if (!is_value(PyTuple_GET_ITEM(leaves, i))) {
             PyErr_Format(PyExc_TypeError, "Executor: expected a Value of the native engine as leaf %zd, got %R", i,
                          PyTuple_GET_ITEM(leaves, i));
             return -1;
         }
     }
-    Py_XSETREF(self->known_leaves, Py_NewRef(leaves));
+    return 0;
+}
+
+/* The same for what is behind the arguments among the inputs: mostly the same tuple at every call. */
+static int leaves_check(Executor *self, PyObject *leaves, Count arguments)
+{
+    if (values_check(self, leaves, self->input_count - arguments) < 0)
+        return -1;
+    if (leaves != self->known_leaves)
+        Py_XSETREF(self->known_leaves, Py_NewRef(leaves));
     return 0;
 }
 
@@ -360,6 +367,72 @@ static PyObject *executor_value_and_gradients(Executor *self, PyObject *const *a
     while (held > 0)
         PyBuffer_Release(&buffers[--held]);
     return result;
+}
+
+/* The leaves' numbers as they are now, as bytes of doubles. New. */
+static PyObject *executor_leaf_numbers(Executor *self, PyObject *leaves)
+{
+    Count count = PyTuple_Check(leaves) ? PyTuple_GET_SIZE(leaves) : -1;
+    PyObject *numbers = values_check(self, leaves, count) < 0
+        ? NULL : PyBytes_FromStringAndSize(NULL, count * (Count)sizeof(double));
+    for (Count i = 0; numbers != NULL && i < count; i++) {
+        double number = LEAF_AT(leaves, i)->data;
+        memcpy(PyBytes_AS_STRING(numbers) + i * (Count)sizeof number, &number, sizeof number);
+    }
+    return numbers;
+}
+
+/* Adds to the leaves' gradients. */
+static PyObject *executor_add_gradients(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (expect_arguments("add_gradients", count, 2) < 0)
+        return NULL;
+    Py_buffer gradients;
+    if (doubles_from(args[1], "gradients", -1, 0, &gradients) < 0)
+        return NULL;
+    Count leaves = gradients.len / (Count)sizeof(double);
+    int failed = values_check(self, args[0], leaves) < 0;
+    for (Count i = 0; !failed && i < leaves; i++) {
+        Value *leaf = LEAF_AT(args[0], i);
+        gradient_set(leaf, leaf->grad + ((const double *)gradients.buf)[i]);
+    }
+    PyBuffer_Release(&gradients);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+/* The only result of the last run as a node over these children, which were the inputs at `places`. New. */
+static PyObject *executor_node(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (expect_arguments("node", count, 2) < 0)
+        return NULL;
+    Count places_count;
+    int32_t *places = slots_from(args[1], "the children", self->input_count, -1, &places_count);
+    Value *node = NULL;
+    PyObject *op = PyUnicode_InternFromString("compiled");
+    if (places == NULL || op == NULL || values_check(self, args[0], places_count) < 0)
+        goto done;
+    if (self->output_count != 1) {
+        PyErr_Format(PyExc_ValueError, "Executor: expected a program with one result, got %zd", self->output_count);
+        goto done;
+    }
+    if ((node = value_many(NO_OP, 0.0, places_count)) == NULL)
+        goto done;
+    Details *details = details_of(node);
+    details->op = Py_NewRef(op);
+    static const double one = 1.0;
+    executor_lock(self);
+    run_reverse(self, &self->single, &one);
+    node->data = self->single.values[self->outputs[0]];
+    for (Count i = 0; i < places_count; i++) {
+        details->children[i] = (Value *)Py_NewRef(PyTuple_GET_ITEM(args[0], i));
+        details->local_grads[i] = self->single.grads[self->inputs[places[i]]];
+    }
+    executor_unlock(self);
+    node = recorded(node);
+done:
+    Py_XDECREF(op);
+    PyMem_Free(places);
+    return (PyObject *)node;
 }
 
 #include "program_batch.c"
@@ -547,15 +620,17 @@ static PyMethodDef executor_methods[] = {
     METHOD(value_and_gradients, METH_FASTCALL,
            "value_and_gradients(arguments, leaves, outputs, seeds, gradients, /)\n--\n\n"
            "Forward and reverse in one call; False, and nothing written, where run() would say False."),
+    METHOD(leaf_numbers, METH_O, "leaf_numbers(leaves, /)\n--\n\nThe leaves' current data, as bytes of doubles."),
+    METHOD(add_gradients, METH_FASTCALL, "add_gradients(leaves, gradients, /)\n--\n\nAdds to the leaves' gradients."),
+    METHOD(node, METH_FASTCALL,
+           "node(children, places, /)\n--\n\n"
+           "Reverse over the last run; its only result as a node over children that were the inputs at these places."),
     METHOD(run_batch, METH_VARARGS | METH_KEYWORDS,
            "run_batch(arguments, leaves, outputs, seeds=None, argument_gradients=None, leaf_gradients=None, "
            "threads=1)\n--\n\n"
            "Many examples that share the leaves; returns the numbers of those to which the program does not apply.\n"
            "With seeds, also gradients; the leaves' are summed, or one row an example, as the buffer has room for.\n"
            "Where it returns any numbers, the gradients mean nothing. A second thread takes half of a long batch."),
-    METHOD(adam, METH_VARARGS,
-           "adam(leaves, means, squares, rate, beta, beta_square, correction, correction_square, epsilon, shrink, /)\n"
-           "--\n\nA step along the gradients of the last reverse pass, which become the leaves' gradients as well."),
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,4 +1,4 @@
-/* A batch of examples, BATCH of them side by side in one pass, and the step of an optimiser after it. */
+/* A batch of examples, BATCH of them side by side in one pass. */
 
 #include "program_steps.h"
 
@@ -240,45 +240,4 @@ static PyObject *executor_run_batch(Executor *self, PyObject *args, PyObject *ke
             PyBuffer_Release(&buffers[i]);
     }
     return result;
-}
-
-/* ---------------------------------------------------------------- a training step */
-
-/* Adam along the gradients that the last reverse pass found: no gradient is read from a Value, but each is told. */
-static PyObject *executor_adam(Executor *self, PyObject *args)
-{
-    PyObject *leaves, *given_means, *given_squares;
-    double settings[ADAM_SETTINGS];
-    if (!PyArg_ParseTuple(args, "O!OOddddddd:adam", &PyTuple_Type, &leaves, &given_means, &given_squares,
-                          &settings[ADAM_RATE], &settings[ADAM_BETA], &settings[ADAM_BETA_SQUARE],
-                          &settings[ADAM_CORRECTION], &settings[ADAM_CORRECTION_SQUARE], &settings[ADAM_EPSILON],
-                          &settings[ADAM_SHRINK]))
-        return NULL;
-    Count count = PyTuple_GET_SIZE(leaves), arguments = self->input_count - count;
-    Py_buffer means, squares;
-    if (leaves_check(self, leaves, arguments) < 0 || moments_from(given_means, count, &means) < 0)
-        return NULL;
-    if (moments_from(given_squares, count, &squares) < 0) {
-        PyBuffer_Release(&means);
-        return NULL;
-    }
-    double data[CHUNK], grads[CHUNK];
-    executor_lock(self);
-    for (Count first = 0; first < count; first += CHUNK) {
-        Count here = count - first < CHUNK ? count - first : CHUNK;
-        for (Count i = 0; i < here; i++) {
-            data[i] = LEAF_AT(leaves, first + i)->data;
-            grads[i] = self->single.grads[self->inputs[arguments + first + i]];
-        }
-        self->kernels->adam(here, data, grads, (double *)means.buf + first, (double *)squares.buf + first, settings);
-        for (Count i = 0; i < here; i++) {
-            Value *leaf = LEAF_AT(leaves, first + i);
-            leaf->data = data[i];
-            gradient_set(leaf, grads[i]);
-        }
-    }
-    executor_unlock(self);
-    PyBuffer_Release(&squares);
-    PyBuffer_Release(&means);
-    Py_RETURN_NONE;
 }

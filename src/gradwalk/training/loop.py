@@ -154,20 +154,29 @@ class Trainer:
 
     def _backward(self, documents: Sequence[str]) -> float:
         """Add the gradient of the mean loss to the parameters'; returns the sum of the losses."""
-        total = 0.0
-        for document in documents:
-            try:
-                if self._compiled is not None:
-                    loss = self._compiled.backward(self.tokens(document)) * len(documents)
-                else:
-                    share = self._share(self.tokens(document))
-                    share.backward()
-                    loss = share.data * len(documents)
-            except DomainError as error:  # the operation's own words
-                raise NotFiniteError(f"step {self.step + 1}: no finite loss for {document!r}: {error}") from None
+        try:
+            shares = self._shares(documents)
+        except DomainError as error:  # the operation's own words
+            shown = ", ".join(map(repr, documents[:3])) + (", …" if len(documents) > 3 else "")
+            raise NotFiniteError(f"step {self.step + 1}: no finite loss for {shown}: {error}") from None
+        losses = [share * len(documents) for share in shares]
+        for document, loss in zip(documents, losses, strict=True):
             self._check(document, loss)
-            total += loss
-        return total
+        return sum(losses)
+
+    def _shares(self, documents: Sequence[str]) -> list[float]:
+        """What each document adds to the mean loss; its gradient is added to the parameters'."""
+        if self._compiled is not None:
+            if len(documents) == 1:
+                return [self._compiled.backward(self.tokens(documents[0]))]
+            shares: list[float] = self._compiled.map_backward([self.tokens(document) for document in documents])
+            return shares
+        shares = []
+        for document in documents:
+            share = self._share(self.tokens(document))
+            share.backward()
+            shares.append(share.data)
+        return shares
 
     def _share(self, tokens: Sequence[int]) -> Any:
         """What a document adds to the mean loss of its batch."""
@@ -186,7 +195,7 @@ class Trainer:
         try:
             if self._compiled is not None:
                 with no_grad():  # a compiled function then gives plain numbers
-                    shares = [self._compiled(self.tokens(document)) for document in self.validation]
+                    shares = self._compiled.map([self.tokens(document) for document in self.validation])
                 losses = [share * self.configuration.batch_size for share in shares]
             else:
                 frozen = self.model.frozen()
