@@ -6,6 +6,7 @@ runs: every node is kept, with the place it was made in, while the block is acti
 
 from __future__ import annotations
 
+import html
 import math
 import os
 import statistics
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.control import modes
+from gradwalk.control import modes, on_construct
 from gradwalk.scopes import path_of
 from gradwalk.structure import VALUE_TYPES, is_value
 
@@ -68,7 +69,7 @@ def detect_nonfinite() -> Iterator[None]:
     _active.detector = detector
     _watch_backward()
     try:
-        with modes(on_record=detector.on_record):
+        with modes(on_record=detector.on_record), on_construct(detector.on_record):
             yield
     finally:
         _active.detector = before
@@ -82,11 +83,10 @@ class _Detector:
     def on_record(self, node: Any) -> None:
         site, is_row = _users_line()
         self.sites[node] = site
-        data = node.data
-        if math.isfinite(data) or is_row:
+        if math.isfinite(node.data) or is_row:
             return
         culprit = node
-        while True:  # a node made by hand is not seen when it is made, but it is seen when it is used
+        while True:  # a node from before the block was not seen when it was made, but it is seen when it is used
             unseen = [c for c in culprit._children if c._children and c not in self.sites and not math.isfinite(c.data)]
             if not unseen:
                 break
@@ -159,8 +159,10 @@ def _watch_backward() -> None:
         _users += 1
         if _users == 1:
             for cls in VALUE_TYPES:
-                _originals[cls] = cls.__dict__["backward"]
-                cls.backward = _watched(_originals[cls])  # type: ignore[attr-defined]
+                for name, watched in (("backward", _watched), ("_gradients", _refused)):
+                    if name in cls.__dict__:
+                        _originals[cls, name] = cls.__dict__[name]
+                        setattr(cls, name, watched(cls.__dict__[name]))
 
 
 def _unwatch_backward() -> None:
@@ -168,11 +170,11 @@ def _unwatch_backward() -> None:
     with _patching:
         _users -= 1
         if _users == 0:
-            for cls, original in _originals.items():
-                cls.backward = original
+            for (cls, name), original in _originals.items():
+                setattr(cls, name, original)
 
 
-_originals: dict[Any, Any] = {}
+_originals: dict[tuple[type, str], Any] = {}
 
 
 def _watched(original: Any) -> Any:
@@ -184,6 +186,16 @@ def _watched(original: Any) -> Any:
             detector.backward(original, self, create_graph)
 
     return backward
+
+
+def _refused(original: Any) -> Any:
+    """The pass that engine.gradients_of asks for first: None sends it to backward(), which is watched."""
+
+    def gradients(self: Any, inputs: list[Any]) -> list[float] | None:
+        found: list[float] | None = original(self, inputs) if _active.detector is None else None
+        return found
+
+    return gradients
 
 
 # ---------------------------------------------------------------- words
@@ -270,29 +282,32 @@ class ScopeGradients:
 
 @dataclass(frozen=True)
 class GradientReport:
-    """Gradients by scope, from the inputs to the loss; it prints as a table and a plot."""
+    """Gradients by scope, from the inputs to the loss; it shows itself as a table and a plot, in a notebook as one."""
 
     scopes: list[ScopeGradients]
 
-    def table(self) -> str:
-        lines = [("scope", "nodes", "smallest", "median", "largest", "zero", "")]
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table's cells, its head first."""
+        lines: list[tuple[str, ...]] = [("scope", "nodes", "smallest", "median", "largest", "zero", "")]
         for s in self.scopes:
             sizes = (f"{s.smallest:.1e}", f"{s.median:.1e}", f"{s.largest:.1e}", f"{s.zero:.0%}")
             lines.append((s.scope, f"{s.nodes:,}", *sizes, s.verdict))
+        return lines
+
+    def table(self) -> str:
+        lines = self.rows()
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         justified = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:-1], widths[1:-1]), line[-1]] for line in lines]
         return "\n".join("  ".join(cells).rstrip() for cells in justified)
 
     def plot(self, width: int = 48) -> str:
         """From the smallest to the largest |gradient| of each scope, on a logarithmic axis; ◆ is the median."""
-        sizes = [x for s in self.scopes for x in (s.smallest, s.median, s.largest) if 0.0 < x < math.inf]
-        if not sizes:
+        axis = _Axis.over(self.scopes)
+        if axis is None:
             return "(no gradients to draw)"
-        low, high = math.floor(math.log10(min(sizes))), math.ceil(math.log10(max(sizes)))
-        high = max(high, low + 1)
 
         def column(x: float) -> int:
-            return round((math.log10(min(max(x, 10.0**low), 10.0**high)) - low) / (high - low) * (width - 1))
+            return round(axis.place(x) * (width - 1))
 
         name_width = max(len(s.scope) for s in self.scopes)
         lines = []
@@ -303,12 +318,68 @@ class GradientReport:
                     cells[i] = "─"
                 cells[column(s.median)] = "◆"
             lines.append(f"{s.scope.ljust(name_width)} │{''.join(cells)}│")
-        ends = f"1e{low:+03d}", f"1e{high:+03d}"
-        axis = ends[0] + ends[1].rjust(width - len(ends[0]))
-        return "\n".join([*lines, " " * (name_width + 2) + axis])
+        low, high = axis.ends()
+        return "\n".join([*lines, " " * (name_width + 2) + low + high.rjust(width - len(low))])
 
     def __str__(self) -> str:
         return f"{self.table()}\n\n{self.plot()}"
+
+    def _repr_html_(self) -> str:
+        """The table with the plot as its last column."""
+        axis = _Axis.over(self.scopes)
+        head, *body = self.rows()
+        low, high = axis.ends() if axis else ("", "")
+        ends = f'<span style="float: left">{low}</span><span style="float: right">{high}</span>'
+        lines = [_html_row("th", head, ends)]
+        lines += [_html_row("td", cells, _html_bar(s, axis)) for cells, s in zip(body, self.scopes, strict=True)]
+        return f'<table style="font-variant-numeric: tabular-nums">{"".join(lines)}</table>'
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Powers of ten from one exponent to another."""
+
+    low: int
+    high: int
+
+    @classmethod
+    def over(cls, scopes: list[ScopeGradients]) -> _Axis | None:
+        sizes = [x for s in scopes for x in (s.smallest, s.median, s.largest) if 0.0 < x < math.inf]
+        if not sizes:
+            return None
+        low = math.floor(math.log10(min(sizes)))
+        return cls(low, max(math.ceil(math.log10(max(sizes))), low + 1))
+
+    def place(self, x: float) -> float:
+        """Between 0, the lowest end, and 1, the highest."""
+        exponent = math.log10(x) if x > 0.0 else -math.inf
+        return (min(max(exponent, self.low), self.high) - self.low) / (self.high - self.low)
+
+    def ends(self) -> tuple[str, str]:
+        return f"1e{self.low:+03d}", f"1e{self.high:+03d}"
+
+
+BAR = 240  # the width of a bar in a notebook, in pixels
+
+
+def _html_row(tag: str, cells: tuple[str, ...], last: str) -> str:
+    name, *numbers, verdict = (html.escape(cell) for cell in cells)
+    left, right = f'<{tag} style="text-align: left">', f'<{tag} style="text-align: right">'
+    filled = [left + name, *(right + number for number in numbers), left + verdict]
+    bar = f'<{tag} style="min-width: {BAR + 12}px">{last}</{tag}>'
+    return "<tr>" + "".join(f"{cell}</{tag}>" for cell in filled) + bar + "</tr>"
+
+
+def _html_bar(scope: ScopeGradients, axis: _Axis | None) -> str:
+    """From the smallest to the largest |gradient|, with a diamond at the median."""
+    if axis is None or scope.largest <= 0.0:
+        return ""
+    start, middle, end = (6.0 + axis.place(x) * BAR for x in (scope.smallest, scope.median, scope.largest))
+    return (
+        f'<svg width="{BAR + 12}" height="14" stroke="currentColor" fill="currentColor">'
+        f'<line x1="{start:.1f}" y1="7" x2="{end:.1f}" y2="7" stroke-width="2"/>'
+        f'<path d="M{middle - 5.0:.1f} 7l5 -5 5 5 -5 5z"/></svg>'
+    )
 
 
 def gradient_report(loss: Any, depth: int | None = None) -> GradientReport:

@@ -40,22 +40,33 @@ def _total(terms: Iterable[Number]) -> Number:
 
 
 def _plain(x: Number) -> float:
-    """The number itself: a shift or a choice that no gradient flows through."""
+    """The number itself, of which no gradient is asked."""
     return x if isinstance(x, float) else float(x.data)
 
 
-def _shift(xs: Numbers) -> float:
+def _shift(xs: Numbers) -> Number:
     """The largest x: subtracted before exp, it cannot overflow, and the result does not change."""
-    largest = _plain(xs[_position(xs, 1.0)])
-    return largest if math.isfinite(largest) else 0.0
+    value = next((x for x in xs if not isinstance(x, float)), None)
+    if value is None:
+        largest = xs[_position(xs, 1.0)]
+    else:  # a node of its own, which no gradient flows through: a compiled function finds it anew in every call
+        of_values = _REFERENCE if isinstance(value, reference.Value) else engine.load("native").COMPOSITES
+        largest = of_values["largest"]([x if isinstance(x, float) else x._apply("stop_gradient", x) for x in xs])
+    return largest if math.isfinite(_plain(largest)) else 0.0
 
 
 def _position(xs: Numbers, sign: float) -> int:
-    """Where the largest (sign 1) or smallest (sign -1) is: the first of equals, but a nan before all else."""
+    """Where the largest (sign 1) or smallest (sign -1) is: the first of equals, but a nan before all else.
+
+    Values are compared as Values: a compiled function guards the choice.
+    """
     best = 0
     for i in range(1, len(xs)):
-        x, champion = sign * _plain(xs[i]), sign * _plain(xs[best])
-        if x > champion or (x != x and champion == champion):
+        high, low = (xs[i], xs[best]) if sign > 0.0 else (xs[best], xs[i])
+        if high <= low:
+            continue
+        champion = _plain(xs[best])
+        if high > low or champion == champion:
             best = i
     return best
 

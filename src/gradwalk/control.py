@@ -1,4 +1,4 @@
-"""What is recorded: `no_grad()`, and the two hooks that blame and compiled functions are built on.
+"""What is recorded: `no_grad()`, and the hooks that blame, checkpoints and compiled functions are built on.
 
 `stop_gradient` is an operation of the table: a node that hands nothing on.
 """
@@ -12,6 +12,17 @@ from typing import Any
 from gradwalk import engine
 
 _engines = engine.available()
+
+
+def current_modes() -> tuple[bool, Any, Any, Any]:
+    """What is in force in this thread: no_grad, and the functions to tell of nodes, comparisons and reads."""
+    modes: tuple[bool, Any, Any, Any] = _engines[0].current_modes()
+    return modes
+
+
+def is_traced() -> bool:
+    """Whether a compiled function is being traced in this thread: no number may be read out of a Value then."""
+    return current_modes()[3] is not None
 
 
 @contextmanager
@@ -33,6 +44,26 @@ def modes(
     finally:
         for module, before in befores:
             module.set_modes(*before)
+
+
+@contextmanager
+def on_construct(hook: Callable[[Any], None]) -> Iterator[None]:
+    """Inside, in this thread, `hook` too is told of every node made by hand, with `Value(data, children)`."""
+    befores = [(module, module.set_on_construct(None)) for module in _engines]
+
+    def tell_all(node: Any) -> None:
+        hook(node)
+        for module, before in befores:
+            if before is not None and isinstance(node, module.Value):
+                before(node)
+
+    for module, _ in befores:
+        module.set_on_construct(tell_all)
+    try:
+        yield
+    finally:
+        for module, before in befores:
+            module.set_on_construct(before)
 
 
 @contextmanager

@@ -1,23 +1,28 @@
 """Operations of one's own: `custom_op` out of a forward and its local gradients, `checkpoint` that recomputes.
 
 Both make ordinary nodes by hand, so backward() treats them as any other; their own derivative is not recorded, so
-they have first derivatives only.
+they have first derivatives only. A compiled function calls the two functions of a custom_op anew at every call.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import math
-from collections.abc import Callable, Sequence
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.control import modes
+from gradwalk.control import current_modes, modes, on_construct
+from gradwalk.functional import described, is_nested
 from gradwalk.gradient_check import WRONG, check_input
 from gradwalk.structure import Part, flatten, is_number, is_value
 
 Function = Callable[..., Any]
-_engine: Any = engine.load(engine.NAME)
 
 
 def custom_op(
@@ -37,34 +42,80 @@ def custom_op(
         raise TypeError("custom_op: expected local_grads, a function of the inputs and the output, got None")
     if forward is None:  # @custom_op(local_grads=…)
         return lambda decorated: custom_op(decorated, local_grads, name=name, check=check)
-    return _CustomOp(forward, local_grads, name or getattr(forward, "__name__", "custom"), check)
+    for what, function in (("forward", forward), ("local_grads", local_grads)):
+        if not callable(function):
+            raise TypeError(f"custom_op: expected {what} to be a function of the inputs, got {described(function)}")
+    own_name = getattr(forward, "__name__", "<lambda>")
+    return CustomOp(forward, local_grads, name or ("custom" if own_name == "<lambda>" else own_name), check)
 
 
-class _CustomOp:
+class CustomOp:
+    """What `custom_op` makes. The program of a compiled function calls `evaluated`."""
+
     def __init__(self, forward: Function, local_grads: Function, name: str, check: bool) -> None:
         functools.update_wrapper(self, forward)
-        self._forward, self._local_grads, self._name, self._unchecked = forward, local_grads, name, check
+        self._forward, self._local_grads, self.name, self._unchecked = forward, local_grads, name, check
 
     def __call__(self, *inputs: Any) -> Any:
-        numbers = [value.data if is_value(value) else value for value in inputs]
+        wrong = next((given for given in inputs if not is_number(given)), None) if _tracing.call is None else None
+        if wrong is not None:
+            raise TypeError(f"{self.name}: expected numbers and Values as inputs, got {described(wrong)}")
+        if not any(map(is_value, inputs)):
+            return self._number(self._forward(*inputs), "forward")
+        if _tracing.call is not None:
+            return _tracing.call(self, inputs)
+        return self.node(inputs, [value.data if is_value(value) else value for value in inputs])
+
+    def node(self, inputs: Sequence[Any], numbers: list[float]) -> Any:
+        """The recorded node over these inputs, whose numbers are given."""
+        out, local_grads = self.evaluated(numbers)
+        cls: Any = next(type(value) for value in inputs if is_value(value))
+        return recorded(cls(out, inputs, self.name, local_grads=local_grads))
+
+    def evaluated(self, numbers: list[float]) -> tuple[float, list[float]]:
+        """The output, and the local gradients at these inputs."""
         out = self._number(self._forward(*numbers), "forward")
-        values = [value for value in inputs if is_value(value)]
-        if not values:
-            return out
-        given = self._local_grads(*numbers, out)
-        listed = [self._number(g, "local_grads") for g in (given if isinstance(given, list | tuple) else [given])]
-        if len(listed) != len(inputs):
-            raise ValueError(
-                f"{self._name}: expected one local gradient per input, got {len(listed)} for {len(inputs)}"
-            )
+        local_grads = self.local_grads(numbers, out)
         if self._unchecked:
-            self._check(numbers, listed)
-        return recorded(type(values[0])(out, inputs, self._name, local_grads=listed))
+            self._check(numbers, local_grads)
+        return out, local_grads
+
+    def local_grads(self, numbers: list[float], out: float) -> list[float]:
+        """One for each input."""
+        try:
+            given = self._local_grads(*numbers, out)
+        except TypeError:
+            if not _takes(self._local_grads, len(numbers) + 1):
+                raise TypeError(
+                    f"{self.name}: expected local_grads to take the inputs and the output, {len(numbers) + 1} numbers, "
+                    f"got a function of {inspect.signature(self._local_grads)}"
+                ) from None
+            raise
+        several = given.tolist() if hasattr(given, "tolist") else given  # an array, or one of its numbers
+        listed = [self._number(g, "local_grads") for g in (several if isinstance(several, list | tuple) else [several])]
+        if len(listed) != len(numbers):
+            raise ValueError(
+                f"{self.name}: expected one local gradient per input, got {len(listed)} for {len(numbers)}"
+            )
+        return listed
+
+    def __reduce__(self) -> Any:
+        """By the name a module has for the operation, else as its two functions, each by its name."""
+        named = vars(sys.modules.get(self.__module__, object))
+        found = next((name for name in (getattr(self, "__name__", ""), self.name) if named.get(name) is self), None)
+        if found is not None:
+            return found
+        for function in (self._forward, self._local_grads):
+            if "<" in getattr(function, "__qualname__", ""):  # <lambda>, or <locals> of another function
+                raise pickle.PicklingError(
+                    f"{self.name}: expected functions that a module knows by name, got {function.__qualname__}; "
+                    "write them with def at the top of a module, or give the operation a name there"
+                )
+        return CustomOp, (self._forward, self._local_grads, self.name, self._unchecked)
 
     def _number(self, given: Any, function: str) -> float:
         if not is_number(given) or is_value(given):
-            got = "None" if given is None else f"a {type(given).__name__}"
-            raise TypeError(f"{self._name}: expected {function} to return plain numbers, got {got}")
+            raise TypeError(f"{self.name}: expected {function} to return plain numbers, got {described(given)}")
         return float(given)
 
     def _check(self, numbers: list[float], local_grads: list[float]) -> None:
@@ -79,30 +130,51 @@ class _CustomOp:
                     return None
                 return [out] if math.isfinite(out) else None
 
-            entry = check_input(moved, float(x), [local_grad], 1e-6, [self._name])[0]
+            entry = check_input(moved, float(x), [local_grad], 1e-6, [self.name])[0]
             if entry.verdict == WRONG and entry.estimate is not None:
                 measured = f"{entry.estimate.derivative:.10g} ± {entry.estimate.error:.0e}"
                 at = ", ".join(map(repr, numbers))
                 raise ValueError(
-                    f"{self._name}: local gradient {i} at ({at}) is {local_grad!r}, but central differences give "
+                    f"{self.name}: local gradient {i} at ({at}) is {local_grad!r}, but central differences give "
                     f"{measured}; correct local_grads, or pass check=False"
                 )
             told = told and entry.verdict == "ok"
         self._unchecked = not told
 
 
+def _takes(function: Function, count: int) -> bool:
+    try:
+        inspect.signature(function).bind(*[0.0] * count)
+    except TypeError:
+        return False
+    except ValueError:  # a builtin may not tell
+        return True
+    return True
+
+
+class _Tracing(threading.local):
+    call: Callable[[CustomOp, Sequence[Any]], Any] | None = None
+
+
+_tracing = _Tracing()
+
+
+@contextmanager
+def traced_by(call: Callable[[CustomOp, Sequence[Any]], Any] | None) -> Iterator[None]:
+    """Inside, in this thread, an operation on Values gives what `call(operation, inputs)` makes of it."""
+    before, _tracing.call = _tracing.call, call
+    try:
+        yield
+    finally:
+        _tracing.call = before
+
+
 def recorded(node: Any) -> Any:
     """A node made by hand, with the modes of this thread applied to it as to any other."""
-    no_grad, on_record = _current_modes()[:2]
+    no_grad, on_record = current_modes()[:2]
     if on_record:
         on_record(node)
     return type(node)(node.data) if no_grad else node
-
-
-def _current_modes() -> Any:
-    current = _engine.set_modes(False, None, None, None)
-    _engine.set_modes(*current)
-    return current
 
 
 # ---------------------------------------------------------------- checkpoint
@@ -111,7 +183,8 @@ def _current_modes() -> Any:
 def checkpoint(f: Function) -> Function:
     """f, remembering only its inputs and outputs: what lies between is computed again during backward().
 
-    Arguments and result may have any structure. f has to give the same numbers again, so no random ones inside.
+    Arguments and result may have any structure, and f may close over Values, computed ones too. It has to give the
+    same numbers again, so no random ones inside. Within a second derivative, which needs all of it, nothing is saved.
 
     >>> x = engine.Value(2.0)
     >>> y = checkpoint(lambda x: (x * x + 1.0).log())(x)
@@ -120,10 +193,13 @@ def checkpoint(f: Function) -> Function:
     (0.8, 4)
     """
 
+    if not callable(f):
+        raise TypeError(f"checkpoint: expected a function, got {described(f)}; write checkpoint(f)(x)")
+
     @functools.wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        no_grad, on_record = _current_modes()[:2]
-        if no_grad:
+        no_grad, on_record = current_modes()[:2]
+        if no_grad or is_nested():
             return f(*args, **kwargs)
         segment = _Segment(f, args, kwargs)
         made: set[Any] = set()
@@ -133,9 +209,10 @@ def checkpoint(f: Function) -> Function:
             if on_record:
                 on_record(node)
 
-        with modes(on_record=remember):
+        with modes(on_record=remember), on_construct(made.add):
             part, outputs, own = segment.run()
-        children = [*own, *_closed_over(made, set(own.values()))]
+        segment.closed_over = _closed_over(made, outputs, set(own.values()))
+        children = [*own, *segment.closed_over]
         data = [output.data if is_value(output) else output for output in outputs]
         del outputs, own
         made.clear()  # and with it everything that lies between
@@ -144,21 +221,10 @@ def checkpoint(f: Function) -> Function:
     return checkpointed
 
 
-def _closed_over(made: set[Any], own: set[Any]) -> list[Any]:
-    """The leaves from outside that a function used without being given them."""
-    found: dict[Any, None] = {}
-    for node in made:
-        for child in node._children:
-            if child in made or child in own or child._constant:
-                continue
-            if child._children and child._name:
-                label = f" (node {child.label!r})" if child.label else ""
-                raise TypeError(
-                    f"checkpoint: expected a function that is given every computed Value it uses, got one that closes "
-                    f"over the result of {child._op!r}{label}; pass it as an argument"
-                )
-            found[child] = None
-    return list(found)
+def _closed_over(made: set[Any], outputs: list[Any], own: set[Any]) -> list[Any]:
+    """The Values from outside that a function used without being given them."""
+    used = [*(child for node in made for child in node._children), *filter(is_value, outputs)]
+    return list(dict.fromkeys(v for v in used if v not in made and v not in own and not v._constant))
 
 
 class _Segment:
@@ -170,6 +236,7 @@ class _Segment:
         values = [number for number in self.numbers if is_value(number)]
         self.cls: Any = type(values[0]) if values else engine.Value
         self.data: list[float] = []
+        self.closed_over: list[Any] = []
         self.mailboxes: list[Any] = []  # where each output leaves its gradient, without a way back to the output
 
     def run(self) -> tuple[Part, list[Any], dict[Any, Any]]:
@@ -177,9 +244,14 @@ class _Segment:
         own = {value: type(value)(value.data, label=value.label) for value in self.numbers if is_value(value)}
         args, kwargs = self.part.fill([own[n] if is_value(n) else n for n in self.numbers], as_argument=True)
         outputs: list[Any] = []
-        part = flatten(self.f(*args, **kwargs), outputs)
+        result = self.f(*args, **kwargs)
+        try:
+            part = flatten(result, outputs)
+        except TypeError as error:
+            raise TypeError(f"checkpoint: the function's result: {error}") from None
         if not outputs:
-            raise TypeError("checkpoint: expected the function to return numbers, got none; is a return missing?")
+            advice = "; is a return missing?" if result is None else ""
+            raise TypeError(f"checkpoint: expected the function to return numbers, got {described(result)}{advice}")
         return part, outputs, own
 
     def nodes(self, data: list[float], children: list[Any]) -> list[Any]:
@@ -205,6 +277,8 @@ class _Segment:
                     f"checkpoint: expected the numbers of the forward pass again, got {now!r} instead of {before!r}; "
                     "a checkpointed function draws no random numbers, and its inputs stay as they were"
                 )
-        self.cls(0.0, outputs, "outputs", local_grads=weights).backward()  # adds to the leaves it closes over
+        root = self.cls(0.0, outputs, "outputs", local_grads=weights)
+        # adds to what it closes over, and goes no further: what lies below belongs to the pass that is under way
+        self.cls._cut([value for value in self.closed_over if value._children], root.backward)
         for value, leaf in own.items():
             value.grad += leaf.grad

@@ -72,12 +72,6 @@ else:
 FUNCTIONS: dict[str, Any] = _module.FUNCTIONS
 
 
-def leaves(numbers: list[Any]) -> list[Value]:
-    """A Value for each number."""
-    made: list[Value] = _module.leaves(numbers)
-    return made
-
-
 def topological_order(root: Value) -> list[Value]:
     """Every node reachable from `root`, each after all of its children: the order backward() walks in reverse."""
     return root._topological_order()

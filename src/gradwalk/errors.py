@@ -50,6 +50,16 @@ def ieee() -> Iterator[None]:
         _mode.ieee = before
 
 
+def add_note(error: BaseException, note: str) -> None:
+    """A line below the error's own text; before Python 3.11, which has none below it, a part of the text."""
+    if hasattr(error, "add_note"):
+        error.add_note(note)
+    elif len(error.args) == 1 and isinstance(error.args[0], str):
+        error.args = (f"{error.args[0]}\n{note}",)
+    else:
+        error.args = (*error.args, note)
+
+
 def check_domain(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> None:
     """Raise unless `numbers` are in the domain of `op`; a nan passes through, as in every operation."""
     if op.domain is everywhere or op.domain(*numbers) or _mode.ieee or any(map(math.isnan, numbers)):

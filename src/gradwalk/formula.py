@@ -230,6 +230,12 @@ def hypot(x: Number, y: Number) -> Number:
 
 
 @_defined
+def power(x: Number, y: Number) -> Number:
+    """A square is a product: that is no call, and it is the nearest float, which pow() misses at times."""
+    return where(equal(y, 2.0), x * x, pow(x, y))
+
+
+@_defined
 def cbrt(x: Number) -> Number:
     """A power, then one Newton step to repair its last bits."""
     a = absolute(x)
@@ -453,6 +459,7 @@ _LATEX_KNOWN = {"exp", "sin", "cos", "tan", "sinh", "cosh", "tanh"}
 _LATEX_AROUND = {
     "div": r"\frac{%s}{%s}",
     "pow": "{%s}^{%s}",
+    "power": "{%s}^{%s}",
     "sqrt": r"\sqrt{%s}",
     "cbrt": r"\sqrt[3]{%s}",
     "abs": r"\left|%s\right|",
@@ -491,7 +498,7 @@ def latex(formula: Number) -> str:
             level = _PRECEDENCE[head]
             return enclosed(arguments[0], level) + _LATEX_OPERATORS[head] + enclosed(arguments[1], level + 1), level
         if head in _LATEX_AROUND:
-            level = _ATOM if head in ("pow", "hypot") else 0
+            level = _ATOM if head in ("pow", "power", "hypot") else 0
             first = enclosed(arguments[0], level)
             own = _PRECEDENCE["*" if head == "fmod" else "neg"]
             return _LATEX_AROUND[head] % (first, *(enclosed(a, 0) for a in arguments[1:])), own

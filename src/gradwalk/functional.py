@@ -9,14 +9,13 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwalk import engine, higher_order
 from gradwalk.control import modes
-from gradwalk.errors import ieee, number_from
-from gradwalk.structure import Part, Shape, array_of, flatten, is_number, is_value, together, values_among
+from gradwalk.errors import number_from
+from gradwalk.structure import Part, Shape, array_of, array_part, flatten, is_number, is_value, together, values_among
 
 Function = Callable[..., Any]
 Argnums = int | str | Sequence[int | str]
@@ -33,28 +32,39 @@ class _Depth(threading.local):
 _depth = _Depth()
 
 
+def is_nested() -> bool:
+    """Whether a derivative of a derivative is being taken in this thread."""
+    return _depth.running > 1
+
+
 # ---------------------------------------------------------------- running a function on Values
 
 
 class Recording:
     """One run of a function: the Values it was given, what it returned, and whether derivatives are Values too."""
 
-    def __init__(self, what: str, function: Function, args: Any, kwargs: Any, argnums: Argnums) -> None:
+    def __init__(
+        self, what: str, function: Function, args: Any, kwargs: Any, argnums: Argnums, forward: bool = False
+    ) -> None:
         self.what = what
         places = [_place(what, function, args, kwargs, argnum) for argnum in _listed(argnums)]
-        numbers: list[Any] = []
+        numbers: Any = []
         parts = []
         for place in places:
             before = len(numbers)
             given = args[place] if isinstance(place, int) else kwargs[place]
+            if len(places) == 1 and (part := array_part(given)) is not None:
+                parts, numbers = [part], given.reshape(-1)
+                break
             try:
                 parts.append(flatten(given, numbers))
             except TypeError as error:
                 raise TypeError(f"{what}: argument {place!r}: {error}") from None
             if len(numbers) == before and not _is_empty(given):
-                raise TypeError(f"{what}: expected numbers in argument {place!r}, got {_described(given)}")
+                got = described(given) + _advice_on_argument(given)
+                raise TypeError(f"{what}: expected numbers in argument {place!r}, got {got}")
         self.part = parts[0] if isinstance(argnums, int | str) else together(parts)
-        given_values = values_among(numbers)
+        given_values = values_among(numbers) if type(numbers) is list else []
         self.cls: Any = type(given_values[0]) if given_values else engine.Value
         self.inputs = [_input(number, self.cls, what) for number in numbers] if given_values else self._leaves(numbers)
         positional, named = list(args), dict(kwargs)
@@ -64,19 +74,26 @@ class Recording:
                 positional[place] = argument
             else:
                 named[place] = argument
-        with _recording_if_not(self.inputs):
-            _depth.running += 1
-            try:
+        # what is given as Values will be differentiated by somebody else, too; what goes forward has to be recorded,
+        # like that, operation by operation: a node with a _backward of its own is for going back
+        levels = 2 if given_values or forward else 1
+        _depth.running += levels
+        try:
+            if not self.inputs or (self.inputs[0] * 1.0)._children:
                 self.result = function(*positional, **named)
-            finally:
-                _depth.running -= 1
+            else:
+                with modes(no_grad=False):  # inside no_grad() too, a derivative that was asked for is computed
+                    self.result = function(*positional, **named)
+        finally:
+            _depth.running -= levels
         self.outputs: list[Any] = []
         self.foreign: list[Any] | None = None  # leaves that are not inputs: Values the function closes over
         self.with_graph = bool(given_values)
 
-    def _leaves(self, numbers: list[Any]) -> list[Any]:
+    def _leaves(self, numbers: Any) -> list[Any]:
         try:
-            return list(map(self.cls, numbers))
+            leaves: list[Any] = self.cls._leaves(numbers)
+            return leaves
         except TypeError as error:
             raise TypeError(f"{self.what}: {error}") from None
 
@@ -85,13 +102,11 @@ class Recording:
     def one_output(self) -> Any:
         """The result as one number; whatever else it is, is refused in one sentence."""
         result = self.result
-        if getattr(result, "shape", None) == () and hasattr(result, "item"):  # an array of no dimension
-            result = result.item()
+        if not is_number(result) and getattr(result, "shape", None) == () and hasattr(result, "item"):
+            result = result.item()  # an array of no dimension
         if not is_number(result):
-            advice = "is a return missing?" if result is None else "use gradwalk.jacobian for several outputs"
-            raise TypeError(
-                f"{self.what}: expected the function to return one number, got {_described(result)}; {advice}"
-            )
+            advice = _advice_on_result(result, "use gradwalk.jacobian for several outputs")
+            raise TypeError(f"{self.what}: expected the function to return one number, got {described(result)}{advice}")
         self.outputs = [result]
         self._settle()
         return result if self.with_graph else _plain(result)
@@ -103,9 +118,8 @@ class Recording:
         except TypeError as error:
             raise TypeError(f"{self.what}: the function's result: {error}") from None
         if not self.outputs and not _is_empty(self.result):
-            advice = "; is a return missing?" if self.result is None else ""
-            got = _described(self.result)
-            raise TypeError(f"{self.what}: expected the function to return numbers, got {got}{advice}")
+            got = described(self.result) + _advice_on_result(self.result, "")
+            raise TypeError(f"{self.what}: expected the function to return numbers, got {got}")
         self._settle()
         return part
 
@@ -131,80 +145,52 @@ class Recording:
         """The derivative of the weighted sum of the outputs by each input."""
         if self.with_graph or any(map(is_value, weights)):
             return self._backward_with_graph(weights)
-        return self._gradients(self._root(weights))
+        return engine.gradients_of(self._root(weights), self.inputs)
 
     def row(self, i: int) -> list[Any]:
         """The derivative of one output by each input."""
         if self.with_graph:
             return self._backward_with_graph(_one_hot(len(self.outputs), i))
         output = self.outputs[i]
-        return self._gradients(output) if is_value(output) else [0.0] * len(self.inputs)
-
-    def _gradients(self, root: Any) -> list[float]:
-        """One pass of backward() that leaves no trace: Values the function closes over keep their grad."""
-        if hasattr(root, "_gradients"):  # the native engine's own
-            gradients: list[float] | None = root._gradients(self.inputs)
-            if gradients is not None:
-                return gradients
-        kept = [(leaf, leaf.grad) for leaf in self._foreign_leaves()]
-        try:
-            root.backward()
-            return [leaf.grad for leaf in self.inputs]
-        finally:
-            for leaf in self.inputs:
-                leaf.grad = 0.0
-            for leaf, grad in kept:
-                leaf.grad = grad
+        return engine.gradients_of(output, self.inputs) if is_value(output) else [0.0] * len(self.inputs)
 
     def _backward_with_graph(self, weights: Sequence[Any]) -> list[Any]:
-        order = engine.topological_order(self._root(weights))[:-1]
-        depending = set(self.inputs)
-        for node in order:
-            if not depending.isdisjoint(node._children):
-                depending.add(node)
         gradients: dict[Any, Any] = {}
         for output, weight in zip(self.outputs, weights, strict=True):
             if is_value(output):
                 gradients[output] = gradients[output] + weight if output in gradients else weight
-        inputs = set(self.inputs)
-        with ieee():  # a branch that is not taken may be outside its domain
-            for node in reversed(order):
-                if node in inputs or node not in depending or node not in gradients:
-                    continue
-                gradient = gradients.pop(node)
-                for child, local_grad in zip(node._children, higher_order.local_grads_of(node), strict=True):
-                    if child in depending:
-                        contribution = _product(local_grad, gradient)
-                        gradients[child] = gradients[child] + contribution if child in gradients else contribution
+        order = engine.topological_order(self._root(weights))[:-1]
+        gradients = higher_order.pulled_back(order, gradients, set(self.inputs), higher_order.local_grads_of)
         return [gradients.get(leaf, 0.0) for leaf in self.inputs]
 
     def forward(self, tangents: Sequence[Any]) -> list[Any]:
         """How fast each output changes as the inputs move along `tangents`: one sweep in the order of recording."""
         with_graph = self.with_graph or any(map(is_value, tangents))
-        speeds: dict[Any, Any] = dict(zip(self.inputs, tangents, strict=True))
-        with ieee():
-            for node in engine.topological_order(self._root([0.0] * len(self.outputs)))[:-1]:
-                if node in speeds or speeds.keys().isdisjoint(node._children):
-                    continue
-                local_grads = higher_order.local_grads_of(node) if with_graph else node._local_grads
-                if not local_grads:
-                    raise TypeError(
-                        f"{self.what}: expected local gradients on every node, got one with a hand-written _backward, "
-                        f"made as {node._op!r}; go backward through it (vjp, or jacobian with mode='reverse')"
-                    )
-                speed: Any = None
-                for child, local_grad in zip(node._children, local_grads, strict=True):
-                    if child in speeds:
-                        part = _product(local_grad, speeds[child])
-                        speed = part if speed is None else speed + part
-                speeds[node] = speed
-        return [speeds.get(output, 0.0) if is_value(output) else 0.0 for output in self.outputs]
+        rule = higher_order.local_grads_of if with_graph else self._local_grads_of
+        order = engine.topological_order(self._root([0.0] * len(self.outputs)))[:-1]
+        moving = higher_order.pushed_forward(order, dict(zip(self.inputs, tangents, strict=True)), rule)
+        return [moving.get(output, 0.0) if is_value(output) else 0.0 for output in self.outputs]
 
+    def _local_grads_of(self, node: Any) -> Sequence[float]:
+        local_grads: Sequence[float] = node._local_grads
+        if not local_grads:
+            raise TypeError(
+                f"{self.what}: expected local gradients on every node, got one with a hand-written _backward, "
+                f"made as {node._op!r}; go backward through it (vjp, or jacobian with mode='reverse')"
+            )
+        return local_grads
 
-def _product(local_grad: Any, gradient: Any) -> Any:
-    if isinstance(local_grad, float) and local_grad == 1.0:
-        return gradient
-    return local_grad * gradient
+    def _can_go_forward(self) -> bool:
+        order = engine.topological_order(self._root([0.0] * len(self.outputs)))
+        return all(node._local_grads or not node._children for node in order)
+
+    def rows(self, mode: str | None) -> list[list[Any]]:
+        """The whole Jacobian, a row for each output."""
+        inputs, outputs = len(self.inputs), len(self.outputs)
+        if mode == "forward" or (mode is None and inputs * PASSES_PER_SWEEP < outputs and self._can_go_forward()):
+            columns = [self.forward(_one_hot(inputs, i)) for i in range(inputs)]
+            return [list(row) for row in zip(*columns, strict=True)]
+        return [self.row(i) for i in range(outputs)]
 
 
 def _input(number: Any, cls: Any, what: str) -> Any:
@@ -216,16 +202,6 @@ def _input(number: Any, cls: Any, what: str) -> Any:
     return own
 
 
-@contextmanager
-def _recording_if_not(inputs: list[Any]) -> Iterator[None]:
-    """Inside no_grad() too, a derivative that was asked for is computed."""
-    if not inputs or (inputs[0] * 1.0)._children:
-        yield
-    else:
-        with modes(no_grad=False):
-            yield
-
-
 def _plain(number: Any) -> float:
     return float(number.data) if is_value(number) else float(number)
 
@@ -234,11 +210,62 @@ def _is_empty(given: Any) -> bool:
     return hasattr(given, "__len__") and not isinstance(given, str | bytes) and len(given) == 0
 
 
-def _described(given: Any) -> str:
-    if given is None or isinstance(given, bool | str):
+def described(given: Any) -> str:
+    """What was given, for a message: its kind and size, or itself if it is short.
+
+    >>> described([1.0, 2.0]), described(3), described("text")
+    ('a list of 2', 'an int', "'text'")
+    """
+    shape = getattr(given, "shape", None)
+    if given is None or isinstance(given, bool | str) or shape == ():
         return repr(given)
-    count = f" of {len(given)}" if hasattr(given, "__len__") and getattr(given, "shape", None) != () else ""
-    return f"a {type(given).__name__}{count}"
+    if isinstance(shape, tuple) and hasattr(given, "dtype"):
+        return f"an array of shape {shape} and dtype {given.dtype}"
+    name = type(given).__name__
+    count = f" of {len(given)}" if hasattr(given, "__len__") and not isinstance(given, type) else ""
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}{count}"
+
+
+def _advice_on_argument(given: Any) -> str:
+    if hasattr(given, "__next__"):
+        return "; give a list"
+    if hasattr(given, "astype"):
+        return "; convert it with .astype(float) first"
+    return "; convert it with float() first" if isinstance(given, bool | str) or hasattr(given, "__float__") else ""
+
+
+def _advice_on_result(result: Any, of_many: str) -> str:
+    if result is None:
+        return "; is a return missing?"
+    if hasattr(result, "__next__"):
+        return "; return a list"
+    if isinstance(result, bool):
+        return "; a comparison has no gradient"
+    if isinstance(result, complex):
+        return "; take its .real or .imag"
+    return f"; {of_many}" if of_many and hasattr(result, "__len__") and not isinstance(result, str) else ""
+
+
+def _run(
+    what: str, f: Function, args: Any, kwargs: Any, argnums: Argnums, order: int = 1, one: bool = False,
+    forward: bool = False,
+) -> Any:  # fmt: skip
+    """The function (order 2: its gradient) at these arguments: by the programs of a compiled one, else recorded.
+
+    A compiled function is recorded like a plain one where its derivative has to be a graph again.
+    """
+    is_compiled = _is_compiled(f)
+    if is_compiled and not _depth.running:
+        places = [_place(what, f, args, kwargs, argnum) for argnum in _listed(argnums)]
+        run = f.replay(args, kwargs, places, not isinstance(argnums, int | str), order == 2)  # type: ignore[attr-defined]
+        if run is not None and (not one or run.single):
+            return run
+    plain = f.function if is_compiled else f  # type: ignore[attr-defined]
+    return Recording(what, plain if order == 1 else _grad(what, plain, argnums), args, kwargs, argnums, forward)
+
+
+def _is_compiled(f: Any) -> bool:
+    return hasattr(type(f), "replay")  # asked like this, because the compiler is not imported for it
 
 
 # ---------------------------------------------------------------- which arguments
@@ -246,6 +273,12 @@ def _described(given: Any) -> str:
 
 def _listed(argnums: Argnums) -> Sequence[int | str]:
     return (argnums,) if isinstance(argnums, int | str) else tuple(argnums)
+
+
+def _check_argnums(what: str, argnums: Any) -> None:
+    several = argnums if isinstance(argnums, Sequence) and not isinstance(argnums, str) else [argnums]
+    if not several or not all(isinstance(one, int | str) and not isinstance(one, bool) for one in several):
+        raise TypeError(f"{what}: expected argnums to be positions or names of arguments, got {argnums!r}")
 
 
 def _place(what: str, function: Function, args: Any, kwargs: Any, argnum: int | str) -> int | str:
@@ -266,9 +299,15 @@ def _place(what: str, function: Function, args: Any, kwargs: Any, argnum: int | 
     raise TypeError(f"{what}: expected a call with argument {argnum!r}, got {len(args)} positional{known}")
 
 
-def _checked(what: str, function: Function) -> Function:
+_CALLS = {"jvp": "(f)(x, v)", "vjp": "(f)(x, u)", "hvp": "(f)(x, p)", "gradcheck": "(f, x)"}
+
+
+def checked(what: str, function: Function, argnums: Argnums) -> Function:
+    """The function, if it can be called and `argnums` can say which arguments are meant."""
     if not callable(function):
-        raise TypeError(f"{what}: expected a function, got {_described(function)}; write {what}(f)(x)")
+        call = what + _CALLS.get(what, "(f)(x)")
+        raise TypeError(f"{what}: expected a function, got {described(function)}; write {call}")
+    _check_argnums(what, argnums)
     return function
 
 
@@ -285,11 +324,16 @@ def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
 
 
 def _value_and_grad(what: str, f: Function, argnums: Argnums) -> Function:
-    _checked(what, f)
+    checked(what, f, argnums)
+    quick = getattr(f, "quick_value_and_grad", None) if _is_compiled(f) and argnums == 0 else None
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        run = Recording(what, f, args, kwargs, argnums)
+        if quick is not None and len(args) == 1 and not kwargs and not _depth.running:
+            both: tuple[Any, Any] | None = quick(args[0])
+            if both is not None:
+                return both
+        run = _run(what, f, args, kwargs, argnums, one=True)
         value = run.one_output()
         return value, run.part.fill(run.row(0))
 
@@ -306,7 +350,11 @@ def grad(f: Function, argnums: Argnums = 0) -> Function:
     >>> grad(lambda a, b: a * b, argnums="b")(2.0, b=5.0)
     2.0
     """
-    both = _value_and_grad("grad", f, argnums)
+    return _grad("grad", f, argnums)
+
+
+def _grad(what: str, f: Function, argnums: Argnums) -> Function:
+    both = _value_and_grad(what, f, argnums)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -324,15 +372,19 @@ def jacobian(f: Function, argnums: Argnums = 0, mode: str | None = None) -> Func
     >>> jacobian(lambda x, y: [x * y, x + y], argnums=(0, 1))(2.0, 3.0)
     [(3.0, 2.0), (1.0, 1.0)]
     """
-    _checked("jacobian", f)
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f"jacobian: expected mode 'forward' or 'reverse', got {mode!r}")
+    return _jacobian("jacobian", f, argnums, mode, order=1)
+
+
+def _jacobian(what: str, f: Function, argnums: Argnums, mode: str | None, order: int) -> Function:
+    checked(what, f, argnums)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        run = Recording("jacobian", f, args, kwargs, argnums)
+        run = _run(what, f, args, kwargs, argnums, order, forward=mode == "forward")
         outputs_part = run.all_outputs()
-        rows = _rows(run, mode)
+        rows = run.rows(mode)
 
         def of_output(output: int, output_shape: Shape) -> Any:
             return run.part.build(lambda entry, shape: _block(rows, output, output_shape, entry, shape))
@@ -342,23 +394,17 @@ def jacobian(f: Function, argnums: Argnums = 0, mode: str | None = None) -> Func
     return differentiated
 
 
-def _rows(run: Recording, mode: str | None) -> list[list[Any]]:
-    """The whole Jacobian, a row for each output."""
-    inputs, outputs = len(run.inputs), len(run.outputs)
-    if mode == "forward" or (mode is None and inputs * PASSES_PER_SWEEP < outputs):
-        columns = [run.forward(_one_hot(inputs, i)) for i in range(inputs)]
-        return [list(row) for row in zip(*columns, strict=True)]
-    return [run.row(i) for i in range(outputs)]
-
-
 def _one_hot(count: int, position: int) -> list[float]:
     return [1.0 if i == position else 0.0 for i in range(count)]
 
 
-def _block(rows: list[list[Any]], output: int, output_shape: Shape, entry: int, shape: Shape) -> Any:
+def _block(rows: Any, output: int, output_shape: Shape, entry: int, shape: Shape) -> Any:
+    is_array = not isinstance(rows, list)
     if output_shape is None and shape is None:
-        return rows[output][entry]
+        return rows.item(output, entry) if is_array else rows[output][entry]
     height, width = _size(output_shape), _size(shape)
+    if is_array:
+        return rows[output : output + height, entry : entry + width].reshape((output_shape or ()) + (shape or ()))
     numbers = [number for row in rows[output : output + height] for number in row[entry : entry + width]]
     return array_of(numbers, (output_shape or ()) + (shape or ()))
 
@@ -373,7 +419,7 @@ def hessian(f: Function, argnums: Argnums = 0) -> Function:
     >>> hessian(lambda x: x[0] ** 2 * x[1])([3.0, 5.0])
     [[10.0, 6.0], [6.0, 0.0]]
     """
-    return jacobian(grad(f, argnums), argnums, mode="reverse")
+    return _jacobian("hessian", f, argnums, "reverse", order=2)
 
 
 class Products:
@@ -382,11 +428,23 @@ class Products:
     `at` runs the function once, and gives a function of the direction alone.
     """
 
-    def __init__(self, what: str, f: Function, argnums: Argnums, forward: bool) -> None:
-        self._what, self._f, self._argnums, self._forward = what, _checked(what, f), argnums, forward
+    def __init__(self, what: str, f: Function, argnums: Argnums, forward: bool, order: int = 1) -> None:
+        self._what, self._f, self._argnums, self._forward = what, checked(what, f, argnums), argnums, forward
+        self._order = order  # 2: of the function's gradient
+        is_quick = _is_compiled(f) and order == 2 and argnums == 0
+        self._quick: Function | None = f.quick_hessian_vector if is_quick else None  # type: ignore[attr-defined]
 
-    def __call__(self, x: Any, direction: Any, /, *args: Any, **kwargs: Any) -> Any:
-        return self.at(x, *args, **kwargs)(direction)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) < 2:
+            call = self._what + _CALLS[self._what]
+            got = "only one of them" if args else "neither"
+            raise TypeError(f"{self._what}: expected a point and a direction, {call}, got {got}")
+        x, direction, *rest = args
+        if self._quick is not None and not rest and not kwargs and not _depth.running:
+            made = self._quick(x, direction)
+            if made is not None:
+                return made
+        return self.at(x, *rest, **kwargs)(direction)
 
     def at(self, *args: Any, **kwargs: Any) -> Function:
         """The product at this point, for any direction.
@@ -395,19 +453,29 @@ class Products:
         >>> times([1.0, 0.0]), times([0.0, 1.0])
         ([10.0, 6.0], [6.0, 0.0])
         """
-        run = Recording(self._what, self._f, args, kwargs, self._argnums)
+        run = _run(self._what, self._f, args, kwargs, self._argnums, self._order, forward=self._forward)
         outputs_part = run.all_outputs()
+        quick = getattr(run, "quick_product", None)
 
         def product(direction: Any) -> Any:
+            made = quick(direction) if quick is not None else None
+            if made is not None:
+                return made
             numbers: list[Any] = []
-            flatten(direction, numbers)
+            try:
+                flatten(direction, numbers)
+            except TypeError as error:
+                raise TypeError(f"{self._what}: the direction: {error}") from None
             numbers = [number if is_value(number) else float(number) for number in numbers]
-            expected = run.inputs if self._forward else run.outputs
-            if len(numbers) != len(expected):
+            if not isinstance(run, Recording) and any(map(is_value, numbers)):  # programs give numbers only
+                plain = Products(self._what, self._f.function, self._argnums, self._forward, self._order)  # type: ignore[attr-defined]
+                return plain.at(*args, **kwargs)(direction)
+            expected = len(run.inputs if self._forward else run.outputs)
+            if len(numbers) != expected:
                 of = "argument" if self._forward or self._what == "hvp" else "result"
-                raise ValueError(
-                    f"{self._what}: expected a direction of {len(expected)} numbers, like the {of}, got {len(numbers)}"
-                )
+                like = f"{expected} number{'s' * (expected != 1)}, like the {of}"
+                got = len(numbers) or described(direction)
+                raise ValueError(f"{self._what}: expected a direction of {like}, got {got}")
             return outputs_part.fill(run.forward(numbers)) if self._forward else run.part.fill(run.backward(numbers))
 
         return product
@@ -437,4 +505,4 @@ def hvp(f: Function, argnums: Argnums = 0) -> Products:
     >>> hvp(lambda x: x[0] ** 2 * x[1])([3.0, 5.0], [1.0, 0.0])
     [10.0, 6.0]
     """
-    return Products("hvp", grad(_checked("hvp", f), argnums), argnums, forward=False)  # the Hessian is symmetric
+    return Products("hvp", f, argnums, forward=False, order=2)  # the Hessian is symmetric

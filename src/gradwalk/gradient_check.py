@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.functional import Argnums, Function, Recording, _rows
-from gradwalk.structure import is_value
+from gradwalk.functional import Argnums, Function, Recording, checked
+from gradwalk.structure import flatten, is_number, is_value, values_among
 
 OK, WRONG, KINK, NOISE, JUMP = "ok", "wrong derivative", "kink", "noise", "discontinuity"
 _GRAVITY = (OK, NOISE, KINK, JUMP, WRONG)
@@ -102,10 +102,13 @@ def gradcheck(f: Function, *args: Any, argnums: Argnums = 0, tolerance: float = 
     >>> print(gradcheck(lambda x: abs(x[0]) * x[1], [0.0, 3.0]).verdict)
     kink
     """
+    checked("gradcheck", f, argnums)
+    if not is_number(tolerance) or not tolerance > 0.0:
+        raise ValueError(f"gradcheck: expected a tolerance above 0, got {tolerance!r}")
     given = tuple(_without_values(arg) for arg in args), {name: _without_values(arg) for name, arg in kwargs.items()}
     run = Recording("gradcheck", f, *given, argnums)
     outputs_part = run.all_outputs()
-    rows = _rows(run, "reverse")
+    rows = run.rows("reverse")
     outputs = _names(outputs_part.names("f"), len(run.outputs))
     names = list(run.part.names("x"))
     point = [leaf.data for leaf in run.inputs]
@@ -118,19 +121,30 @@ def gradcheck(f: Function, *args: Any, argnums: Argnums = 0, tolerance: float = 
     return Report(entries)
 
 
-def assert_gradients(f: Function, *args: Any, allow: Sequence[str] = (), **options: Any) -> None:
+def assert_gradients(f: Function, *args: Any, allow: str | Sequence[str] = (), **options: Any) -> None:
     """Fail, with gradcheck's table, unless the derivative of f is right; `allow` names verdicts to accept.
 
     >>> assert_gradients(lambda x: x**3, 2.0)
     """
     __tracebackhide__ = True
+    allowed = {OK, *([allow] if isinstance(allow, str) else allow)}
+    if not allowed <= set(_GRAVITY):
+        raise ValueError(f"assert_gradients: expected allow to name some of {', '.join(_GRAVITY)}, got {allow!r}")
     report = gradcheck(f, *args, **options)
-    if any(entry.verdict not in (OK, *allow) for entry in report.entries):
+    if any(entry.verdict not in allowed for entry in report.entries):
         raise AssertionError(f"gradients: {report}")
 
 
 def _without_values(arg: Any) -> Any:
-    return arg.data if is_value(arg) else arg
+    """The argument with plain numbers in place of Values."""
+    numbers: list[Any] = []
+    try:
+        part = flatten(arg, numbers)
+    except TypeError:  # what cannot be differentiated may be an argument all the same
+        return arg
+    if not values_among(numbers):
+        return arg
+    return part.fill([number.data if is_value(number) else number for number in numbers], as_argument=True)
 
 
 def _names(names: Any, count: int) -> list[str]:
@@ -164,7 +178,7 @@ class _Replay(Recording):
         if not all(map(math.isfinite, self.numbers)):
             self.numbers = None
 
-    def _leaves(self, numbers: list[Any]) -> list[Any]:
+    def _leaves(self, numbers: Any) -> list[Any]:
         return [engine.Value(number) for number in self._point]
 
 

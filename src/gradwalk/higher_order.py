@@ -1,17 +1,26 @@
-"""backward(create_graph=True): the same rule, with the rows of the table run on Values instead of floats.
+"""Derivatives that are Values: the same chain rule, with the rows of the table run on Values instead of floats.
 
-The gradients come out as Values with a graph of their own, which can be differentiated again.
+Backward it is what backward(create_graph=True) does; its gradients can be differentiated again. Forward it tells how
+fast every node moves if the inputs do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from gradwalk import engine
 from gradwalk.composites import COMPOSITES
+from gradwalk.control import modes
 from gradwalk.errors import ieee
 from gradwalk.ops import OPS
+
+Rule = Callable[[Any], Sequence[Any]]  # a node's local gradients: floats, or Values where they depend on something
+
+
+class NoGraphError(TypeError):
+    """A node made by hand is on the way: its local gradients are numbers, and have no graph."""
 
 
 def gradient_values(root: Any) -> dict[Any, Any]:
@@ -22,20 +31,72 @@ def gradient_values(root: Any) -> dict[Any, Any]:
     27.0
     """
     order = engine.topological_order(root)
-    gradients: dict[Any, Any] = {root: type(root)(1.0)}
-    with ieee():  # a branch that is not taken may be outside its domain
+    leaves = [node for node in order if not node._children and not node._constant]
+    gradients = pulled_back(order, {root: 1.0}, set(leaves), local_grads_of)
+    found = ((leaf, gradients.get(leaf, 0.0)) for leaf in leaves)
+    return {leaf: type(root)(number) if isinstance(number, float) else number for leaf, number in found}
+
+
+def pulled_back(order: Sequence[Any], gradients: dict[Any, Any], by: set[Any], rule: Rule) -> dict[Any, Any]:
+    """From the gradients of some nodes to those of the nodes `by`, which they depend on.
+
+    Gradients are Values, or floats where they depend on nothing. A node that is not there has the gradient 0.
+    """
+    depending = set(by)
+    for node in order:
+        if not depending.isdisjoint(node._children):
+            depending.add(node)
+    with _rows_on_values():
         for node in reversed(order):
-            if not node._children:
+            if node in by or node not in depending or node not in gradients:
                 continue
             gradient = gradients.pop(node)
-            for child, local_grad in zip(node._children, local_grads_of(node), strict=True):
-                contribution = gradient if _is_one(local_grad) else local_grad * gradient
-                gradients[child] = gradients[child] + contribution if child in gradients else contribution
-    return {leaf: gradient for leaf, gradient in gradients.items() if not leaf._constant}
+            for child, local_grad in zip(node._children, rule(node), strict=True):
+                if child in depending and not _is(local_grad, 0.0):
+                    part = chained(gradient, local_grad)
+                    gradients[child] = gradients[child] + part if child in gradients else part
+    return gradients
 
 
-def _is_one(local_grad: Any) -> bool:
-    return isinstance(local_grad, float) and local_grad == 1.0
+def pushed_forward(order: Iterable[Any], tangents: dict[Any, Any], rule: Rule) -> dict[Any, Any]:
+    """From the tangents of some nodes to those of all nodes of the order that depend on them.
+
+    A tangent is a number, a Value, or whatever can be added to its like and multiplied by either. A node that is not
+    there has the tangent 0.
+
+    >>> x = engine.Value(3.0)
+    >>> y = x**3
+    >>> pushed_forward([x, y], {x: 10.0}, local_grads_of)[y].data
+    270.0
+    """
+    with _rows_on_values():
+        for node in order:
+            if node in tangents or tangents.keys().isdisjoint(node._children):
+                continue
+            for child, local_grad in zip(node._children, rule(node), strict=True):
+                if child in tangents and not _is(local_grad, 0.0):
+                    part = chained(tangents[child], local_grad)
+                    tangents[node] = tangents[node] + part if node in tangents else part
+    return tangents
+
+
+@contextmanager
+def _rows_on_values() -> Iterator[None]:
+    """A branch that is not taken may be outside its domain; and numbers may be read, where tracing would refuse it:
+    they are only compared with those of the forward pass."""
+    with ieee(), modes(on_read=lambda _: None):
+        yield
+
+
+def _is(given: Any, number: float) -> bool:
+    return type(given) is float and given == number
+
+
+def chained(derivative: Any, local_grad: Any) -> Any:
+    """One step of the chain rule: the product, without a node for a factor that is 1."""
+    if _is(local_grad, 1.0):
+        return derivative
+    return local_grad if _is(derivative, 1.0) else local_grad * derivative
 
 
 def local_grads_of(node: Any) -> Any:
@@ -49,9 +110,9 @@ def local_grads_of(node: Any) -> Any:
     elif name in COMPOSITES:
         local_grads = COMPOSITES[name].local_grads(list(node._children), *node._parameters, node)
     else:
-        raise TypeError(
-            f"backward: expected an operation of the table on the way, got a node made by hand as {node._op!r}; "
-            "its local gradients are plain numbers, whose own derivative is not known to create_graph"
+        raise NoGraphError(
+            f"backward: expected operations of the table on the way to a second derivative, got a node made by hand as "
+            f"{node._op!r}; its local gradients are plain numbers, so it has a first derivative only"
         )
     for now, then in zip(local_grads, node._local_grads, strict=True):
         number = now if isinstance(now, float) else now.data
@@ -61,6 +122,9 @@ def local_grads_of(node: Any) -> Any:
                 f"gradient of {node._op!r} was {then!r} and is now {number!r}; run the forward pass again"
             )
     return local_grads
+
+
+# ---------------------------------------------------------------- backward(create_graph=True)
 
 
 def _backward_with_graph(root: Any) -> None:

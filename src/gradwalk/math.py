@@ -13,6 +13,7 @@ from math import comb, e, factorial, gcd, inf, isqrt, lcm, nan, nextafter, perm,
 from typing import Any, NoReturn
 
 from gradwalk import composites
+from gradwalk.control import is_traced
 from gradwalk.errors import RangeError
 from gradwalk.functions import abs as fabs
 from gradwalk.functions import (
@@ -135,7 +136,7 @@ def exp2(x: Any) -> Any:
 
 
 def gamma(x: Any) -> Any:
-    """The gamma function: the factorial of x - 1 for any x.
+    """The gamma function: the factorial of x - 1 for any x. In compiled functions its last bits may differ.
 
     >>> gamma(5.0)
     24.0
@@ -143,6 +144,8 @@ def gamma(x: Any) -> Any:
     if not is_value(x):
         return _standard.gamma(x)
     logarithm = lgamma(x)
+    if is_traced():
+        return logarithm.exp() * (1.0 if x > 0.0 else 1.0 - 2.0 * (x.floor() - 2.0 * (0.5 * x.floor()).floor()))
     try:
         number = _standard.gamma(x.data)
     except OverflowError:
@@ -188,7 +191,7 @@ def prod(xs: Iterable[Any], *, start: Any = 1) -> Any:
 
 
 def fsum(xs: Iterable[Any]) -> Any:
-    """The sum, without the rounding errors of adding one by one.
+    """The sum, without the rounding errors of adding one by one; in compiled functions with them.
 
     >>> fsum([1e16, 1.0, -1e16])
     1.0
@@ -196,7 +199,11 @@ def fsum(xs: Iterable[Any]) -> Any:
     terms = list(xs)
     if not any(map(is_value, terms)):
         return _standard.fsum(terms)
-    return _corrected(composites.sum(terms), _standard.fsum(map(_number, terms)))
+    total = composites.sum(terms)
+    if is_traced():
+        return total
+    error = _standard.fsum(map(_number, terms)) - total.data
+    return total + error if error and _standard.isfinite(error) else total
 
 
 def sumprod(p: Iterable[Any], q: Iterable[Any]) -> Any:
@@ -291,8 +298,18 @@ def frexp(x: Any) -> tuple[Any, int]:
     >>> frexp(10.0)
     (0.625, 4)
     """
-    exponent = _standard.frexp(_number(x))[1]
-    return (ldexp(x, -exponent), exponent) if is_value(x) else _standard.frexp(x)
+    if not is_value(x):
+        return _standard.frexp(x)
+    if not isfinite(x) or not (x < 0.0 or x > 0.0):
+        return x, 0
+    low, high = -1074, 1024  # the exponent, found by comparing alone: 2**(low - 1) <= |x| < 2**high
+    while low < high:
+        middle = (low + high) // 2
+        if -(2.0**middle) < x < 2.0**middle:
+            high = middle
+        else:
+            low = middle + 1
+    return ldexp(x, -low), low
 
 
 def ldexp(x: Any, i: int) -> Any:
@@ -315,9 +332,16 @@ def remainder(x: Any, y: Any) -> Any:
     """
     if not is_value(x) and not is_value(y):
         return _standard.remainder(x, y)
-    exact = _standard.remainder(_number(x), _number(y))
-    multiple = float(round((_number(x) - exact) / _number(y)))
-    return _corrected(x - multiple * y, exact)
+    size, divisor = fabs(x), fabs(y)
+    below = fmod(size, divisor)
+    above = divisor - below
+    if below < above:
+        nearest = below
+    elif below > above:
+        nearest = below - divisor
+    else:  # in the middle: the even multiple, and nan
+        nearest = below - 2.0 * fmod(0.5 * (size - below), divisor)
+    return -nearest if x < 0.0 else nearest
 
 
 # ---------------------------------------------------------------- questions
@@ -356,7 +380,14 @@ def isclose(a: Any, b: Any, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> 
     >>> isclose(1.0, 1.0 + 1e-12)
     True
     """
-    return _standard.isclose(_number(a), _number(b), rel_tol=rel_tol, abs_tol=abs_tol)
+    if not is_value(a) and not is_value(b):
+        return _standard.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
+    if rel_tol < 0.0 or abs_tol < 0.0:
+        raise ValueError(f"isclose: expected tolerances of 0 or more, got {rel_tol!r} and {abs_tol!r}")
+    if isinf(a) or isinf(b):
+        return bool(a >= b) and bool(a <= b)
+    difference = fabs(a - b)
+    return bool(difference <= fabs(rel_tol * a) or difference <= fabs(rel_tol * b) or difference <= abs_tol)
 
 
 # ---------------------------------------------------------------- what has no derivative
@@ -391,9 +422,3 @@ ulp = _of_plain_numbers(ulp, "use .data for the number")
 
 def _number(x: Any) -> Any:
     return x.data if is_value(x) else x
-
-
-def _corrected(value: Any, number: float) -> Any:
-    """The Value with rounding errors taken out of its data; its derivative is as it was."""
-    error = number - value.data
-    return value + error if error and _standard.isfinite(error) else value

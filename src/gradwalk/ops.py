@@ -42,6 +42,7 @@ from gradwalk.formula import (
     log2,
     log10,
     pow,
+    power,
     sigmoid,
     sin,
     sinh,
@@ -168,7 +169,7 @@ _ROWS = (
         "pow_number",
         symbol="**n",
         parameters=("n",),
-        forward=lambda x, n: pow(x, n),
+        forward=lambda x, n: power(x, n),
         # x**2 is common enough to spare it a call; at n = 0 the product would be 0 * inf for x = 0
         local_grads=lambda x, n, out: (where(equal(n, 2.0), 2.0 * x, where(equal(n, 0.0), 0.0, n * pow(x, n - 1.0))),),
         domain=lambda x, n: (x > 0.0) | (equal(x, 0.0) & (n >= 0.0)) | ((x < 0.0) & equal(n, floor(n))),
@@ -342,8 +343,9 @@ _ROWS = (
     Op(
         "tanh",
         forward=lambda x: tanh(x),
-        # not (1 - out) (1 + out): out is rounded already, and near ±1 little of the difference is left
-        local_grads=lambda x, out: (div(1.0, cosh(x) * cosh(x)),),
+        # not (1 - out) (1 + out): out is rounded already, and near ±1 little of the difference is left;
+        # nor 1 / cosh(x)^2, whose own derivative is 0 * inf for large x
+        local_grads=lambda x, out: (4.0 * sigmoid(2.0 * x) * sigmoid(-2.0 * x),),
         samples=(-5.0, -0.5, -0.0, 0.5, 5.0),
         doc="Hyperbolic tangent.",
     ),

@@ -17,6 +17,7 @@ from gradwalk.ops import OPS, Op
 class _Current(threading.local):
     scope = 0
     modes: tuple[bool, Any, Any, Any] = (False, None, None, None)
+    on_construct: Any = None
 
 
 _current = _Current()
@@ -48,6 +49,8 @@ class Value:
         self._hand_written: Callable[[], None] | None = None
         self._constant = False
         self._scope = _current.scope
+        if _current.on_construct and self._children:
+            _current.on_construct(self)
 
     # ---------------------------------------------------------------- backward: the one rule
 
@@ -69,6 +72,23 @@ class Value:
                 for node, grad in zip(order, before, strict=True):
                     node.grad = grad
                 raise
+
+    @staticmethod
+    def _cut(nodes: Sequence[Value], function: Callable[[], Any]) -> Any:
+        """Call the function; meanwhile these nodes are leaves, whatever they were made of."""
+        kept = [(node, node._children, node._local_grads, node._hand_written) for node in nodes]
+        for node in nodes:
+            node._children, node._local_grads, node._hand_written = (), (), None
+        try:
+            return function()
+        finally:
+            for node, *was in reversed(kept):
+                node._children, node._local_grads, node._hand_written = was
+
+    @staticmethod
+    def _leaves(numbers: Any) -> list[Value]:
+        """A Value for each number of a list, or of an array."""
+        return list(map(Value, numbers))
 
     def _topological_order(self) -> list[Value]:
         """Every node reachable from here, each after all of its children: left-first, depth-first, no recursion."""
@@ -230,9 +250,20 @@ def number_of(grad: Any) -> float:
     return grad.data if isinstance(grad, Value) else grad
 
 
+def current_modes() -> tuple[bool, Any, Any, Any]:
+    """What is in force in this thread, as set_modes takes it."""
+    return _current.modes
+
+
 def set_modes(no_grad: bool, on_record: Any, on_compare: Any, on_read: Any) -> tuple[bool, Any, Any, Any]:
     """What is different from now on in this thread (see control.py); returns what was before."""
     before, _current.modes = _current.modes, (no_grad, on_record, on_compare, on_read)
+    return before
+
+
+def set_on_construct(hook: Any) -> Any:
+    """A function to be told of every node made by hand from now on in this thread, or None; returns the one before."""
+    before, _current.on_construct = _current.on_construct, hook
     return before
 
 
@@ -253,7 +284,7 @@ def function(op: Op) -> Callable[..., Any]:
         if op.name == "pow" and isinstance(arguments[0], Value):
             return arguments[0] ** arguments[1]
         recorded = apply(op.name, *arguments)
-        return recorded if any(isinstance(argument, Value) for argument in arguments) else recorded.data
+        return recorded if any(isinstance(argument, Value) for argument in arguments) else recorded._data
 
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc

@@ -29,6 +29,19 @@ for _name in engine.ENGINES:
 _PLAIN = {float, int}
 
 
+def all_plain(numbers: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether these are nothing but floats and ints."""
+    return set(map(type, numbers)) <= _PLAIN
+
+
+def _write(numbers: list[Any], array: Any) -> None:
+    array[:] = numbers
+
+
+with suppress(ImportError):
+    all_plain, _write = engine.load("native").all_plain, engine.load("native").write
+
+
 def is_value(given: Any) -> bool:
     """Whether this is a Value of either engine."""
     return isinstance(given, VALUE_TYPES)
@@ -39,9 +52,9 @@ def is_number(given: Any) -> bool:
     return type(given) is float or is_value(given) or (isinstance(given, Real) and not _is_truth_value(given))
 
 
-def values_among(numbers: Sequence[Any]) -> list[Any]:
+def values_among(numbers: list[Any]) -> list[Any]:
     """The Values in a list of numbers."""
-    return [] if set(map(type, numbers)) <= _PLAIN else [number for number in numbers if is_value(number)]
+    return [] if all_plain(numbers) else [number for number in numbers if is_value(number)]
 
 
 def _is_truth_value(given: Any) -> bool:
@@ -54,7 +67,7 @@ class Part:
     def __init__(self, start: int, kept: Any = None) -> None:
         self.start, self.kept = start, kept
 
-    def fill(self, numbers: Sequence[Any], as_argument: bool = False) -> Any:
+    def fill(self, numbers: list[Any], as_argument: bool = False) -> Any:
         """The same structure with these numbers in it."""
         return self.kept
 
@@ -68,7 +81,7 @@ class Part:
 
 
 class _Number(Part):
-    def fill(self, numbers: Sequence[Any], as_argument: bool = False) -> Any:
+    def fill(self, numbers: list[Any], as_argument: bool = False) -> Any:
         return numbers[self.start]
 
     def build(self, make: Make) -> Any:
@@ -85,8 +98,9 @@ class _Row(Part):
         super().__init__(start)
         self.count, self.kind = count, kind
 
-    def fill(self, numbers: Sequence[Any], as_argument: bool = False) -> Any:
-        return self.kind(numbers[self.start : self.start + self.count])
+    def fill(self, numbers: list[Any], as_argument: bool = False) -> Any:
+        row = numbers[self.start : self.start + self.count]
+        return row if type(row) is self.kind else self.kind(row)
 
     def build(self, make: Make) -> Any:
         return self.kind(make(self.start + i, None) for i in range(self.count))
@@ -100,7 +114,7 @@ class _Array(Part):
         super().__init__(start)
         self.shape, self.count = shape, math.prod(shape)
 
-    def fill(self, numbers: Sequence[Any], as_argument: bool = False) -> Any:
+    def fill(self, numbers: list[Any], as_argument: bool = False) -> Any:
         return array_of(numbers[self.start : self.start + self.count], self.shape)
 
     def build(self, make: Make) -> Any:
@@ -122,7 +136,7 @@ class _Branch(Part):
         super().__init__(0)
         self.parts, self.rebuilt = parts, rebuilt
 
-    def fill(self, numbers: Sequence[Any], as_argument: bool = False) -> Any:
+    def fill(self, numbers: list[Any], as_argument: bool = False) -> Any:
         return self.rebuilt([part.fill(numbers, as_argument) for part in self.parts.values()], as_argument)
 
     def build(self, make: Make) -> Any:
@@ -133,12 +147,22 @@ class _Branch(Part):
             yield from part.names(name + key)
 
 
-def array_of(numbers: Sequence[Any], shape: tuple[int, ...]) -> Any:
+def array_of(numbers: list[Any], shape: tuple[int, ...]) -> Any:
     """A float64 array of plain numbers; an array of objects if there are Values among them."""
     numpy: Any = sys.modules["numpy"]
-    plain = all(type(number) is float for number in numbers)
-    flat = numpy.fromiter(numbers, dtype=numpy.float64 if plain else object, count=len(numbers))
-    return flat.reshape(shape)
+    if all_plain(numbers):
+        array = numpy.empty(shape)
+        _write(numbers, array.reshape(-1))
+        return array
+    return numpy.fromiter(numbers, dtype=object, count=len(numbers)).reshape(shape)
+
+
+def array_part(given: Any) -> Part | None:
+    """The structure of an array of doubles that lies in memory in order, which has no need to be flattened."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or type(given) is not numpy.ndarray or given.dtype != numpy.float64:
+        return None
+    return _Array(0, given.shape) if given.flags.c_contiguous else None
 
 
 def flatten(whole: Any, numbers: list[Any]) -> Part:
@@ -152,20 +176,20 @@ def flatten(whole: Any, numbers: list[Any]) -> Part:
     {'rate': 10.0, 'sizes': [20.0, 30.0], 'name': 'tanh'}
     """
     start = len(numbers)
+    kind: Any = type(whole)
+    if kind in (list, tuple) and (all_plain(whole) or all(map(is_number, whole))):
+        numbers += whole
+        return _Row(start, len(whole), kind)
     if is_number(whole):
         numbers.append(whole)
         return _Number(start)
-    kind: Any = type(whole)
-    if kind in (list, tuple) and (set(map(type, whole)) <= _PLAIN or all(map(is_number, whole))):
-        numbers += whole
-        return _Row(start, len(whole), kind)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(whole, numpy.ndarray):
         return _flatten_array(whole, numbers)
     if dataclasses.is_dataclass(whole) and not isinstance(whole, type):
-        names = [field.name for field in dataclasses.fields(whole) if field.init]
+        names = field_names(whole)
         parts = {f".{name}": flatten(getattr(whole, name), numbers) for name in names}
-        return _Branch(parts, lambda made, as_argument: _dataclass_like(whole, names, made, as_argument))
+        return _Branch(parts, lambda made, as_argument: dataclass_like(whole, names, made, as_argument))
     if isinstance(whole, Mapping):
         parts = {f"[{key!r}]": flatten(entry, numbers) for key, entry in whole.items()}
         return _Branch(parts, lambda made, _: _mapping_like(whole, made))
@@ -181,6 +205,11 @@ def flatten(whole: Any, numbers: list[Any]) -> Part:
             f"expected numbers, lists, tuples, dicts, dataclasses or arrays, got a {kind.__name__}; {advice}"
         )
     return Part(start, whole)
+
+
+def field_names(whole: Any) -> list[str]:
+    """The fields a dataclass is made of; the others follow from them."""
+    return [field.name for field in dataclasses.fields(whole) if field.init]
 
 
 def together(parts: Sequence[Part]) -> Part:
@@ -200,7 +229,8 @@ def _flatten_array(array: Any, numbers: list[Any]) -> Part:
     return part
 
 
-def _dataclass_like(whole: Any, names: list[str], made: list[Any], as_argument: bool) -> Any:
+def dataclass_like(whole: Any, names: list[str], made: list[Any], as_argument: bool) -> Any:
+    """The same dataclass with these in place of the fields of those names."""
     if as_argument:
         return dataclasses.replace(whole, **dict(zip(names, made, strict=True)))  # derived fields follow
     like = copy.copy(whole)  # not made anew: a gradient need not pass the checks of an argument

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 import gradwalk
+from gradwalk import engine
 from gradwalk.compiler import interpret
 from gradwalk.compiler.arguments import replaced
 from gradwalk.compiler.flat import Flat
 from gradwalk.compiler.program import Program
+from gradwalk.compiler.version import executor_for
 
 
-def with_gradients(function: Callable[..., Any], args: tuple[Any, ...], leaves: Sequence[Any] = ()) -> list[float]:
+class Numbers(list[float]):
+    """Numbers, and what each is the sum of, added up without the signs: how exact a number can be is up to that."""
+
+    def __init__(self, numbers: Iterable[float], terms: Iterable[float] = ()) -> None:
+        super().__init__(numbers)
+        self.terms = list(terms)
+
+
+def with_gradients(function: Callable[..., Any], args: tuple[Any, ...], leaves: Sequence[Any] = ()) -> Numbers:
     """The function's value, and the gradient by every number of the arguments and every leaf."""
     given: list[Any] = []
 
@@ -26,25 +35,63 @@ def with_gradients(function: Callable[..., Any], args: tuple[Any, ...], leaves: 
     for value in leaves:
         value.grad = 0.0
     out = function(*replaced(args, leaf, lambda integer: integer))
+    terms = dict.fromkeys(engine.topological_order(out), 0.0) | {out: 1.0}
+    for node in reversed(list(terms)):
+        for child, local_grad in zip(node._children, node._local_grads, strict=True):
+            terms[child] += abs(local_grad) * terms[node]
+    inputs = (*given, *leaves)
+    of_value = abs(out.data) + sum(abs(value.data) * terms.get(value, 0.0) for value in inputs)
     out.backward()
-    return [out.data, *(value.grad for value in (*given, *leaves))]
-
-
-def close(expected: Sequence[float], actual: Sequence[float], relative: float = 1e-12) -> bool:
-    """Equal up to rounding; what is tiny beside the largest number counts as rounding too."""
-    assert len(expected) == len(actual)
-    scale = max((abs(x) for x in expected if math.isfinite(x)), default=0.0) * 1e-3
-    return all(
-        x == y or (x != x and y != y) or abs(x - y) <= relative * max(abs(x), abs(y), scale)
-        for x, y in zip(expected, actual, strict=True)
+    return Numbers(
+        [out.data, *(value.grad for value in inputs)], [of_value, *(terms.get(value, 0.0) for value in inputs)]
     )
 
 
-def program_numbers(program: Program, inputs: Sequence[float]) -> list[float]:
+def close(expected: Sequence[float], actual: Sequence[float], relative: float = 1e-12) -> bool:
+    """Equal up to rounding: relative to the number, or to the terms it is the sum of, where it is known as a sum.
+
+    A sum of terms that cancel depends on the order they are added in; what it cannot differ by is much more than a
+    rounding of the terms themselves.
+    """
+    terms = expected.terms if isinstance(expected, Numbers) and expected.terms else [0.0] * len(expected)
+    return all(
+        x == y or (x != x and y != y) or abs(x - y) <= relative * max(abs(x), abs(y), scale)
+        for x, y, scale in zip(expected, actual, terms, strict=True)
+    )
+
+
+def program_numbers(program: Program, inputs: Sequence[float]) -> Numbers:
     """The program's results and gradients by the interpreter."""
     slots = interpret.run(program, np.array(inputs))
     gradients = interpret.gradients(program, slots, np.ones(len(program.outputs)))
-    return [*slots[program.outputs].tolist(), *gradients.tolist()]
+    numbers = [*slots[program.outputs].tolist(), *gradients.tolist()]
+    return Numbers(numbers, _terms(program, slots) if program.exact else ())
+
+
+def executed_numbers(program: Program, inputs: Sequence[float]) -> Numbers:
+    """The same by the executor that calls use."""
+    executor = executor_for(program)
+    assert executor.run(np.array(inputs))
+    outputs, gradients = np.empty(len(program.outputs)), np.empty(len(program.inputs))
+    executor.outputs(outputs)
+    executor.gradients(np.ones(len(program.outputs)), gradients)
+    return Numbers([*outputs.tolist(), *gradients.tolist()])
+
+
+def _terms(program: Program, slots: Any) -> list[float]:
+    """For an exact program: results as they are, and gradients with every contribution taken as positive."""
+    terms = np.zeros(program.size)
+    np.add.at(terms, program.outputs, 1.0)
+    for instruction in reversed(program.instructions):
+        shape, end = (instruction.rows, instruction.columns), instruction.out + instruction.rows * instruction.columns
+        operands = [slots[interpret.places(view)] for view in instruction.operands]
+        out, above = slots[instruction.out : end].reshape(shape), terms[instruction.out : end].reshape(shape)
+        contributions = interpret._exact_backward(instruction, operands, out, above)
+        for view, contribution in zip(instruction.operands, contributions, strict=True):
+            if contribution is not None:
+                np.add.at(terms, interpret.places(view), np.abs(contribution))
+    of_values = np.abs(slots[program.outputs]) + np.abs(slots[program.inputs]) @ terms[program.inputs]
+    return [*of_values.tolist(), *terms[program.inputs].tolist()]
 
 
 def ops_of(flat: Flat) -> list[str]:

@@ -391,6 +391,52 @@ def ulps(function, oracle, xs):
     return worst
 
 
+@pytest.mark.parametrize("n", [2.0, 3.0, 0.5, 1.5, -1.0, -2.0, -0.5, -1.5])
+def test_vector_powers_are_accurate(kernels, n):
+    """To 2 ulp."""
+    pytest.importorskip("mpmath")
+    generator = np.random.default_rng(0)
+    xs = np.concatenate([generator.uniform(0.1, 10.0, 3000), np.exp(generator.uniform(-100.0, 100.0, 1000))])
+    count = len(xs)
+    program = program_of(count, lambda add: add("pow_number", 1, count, View(1, count, 0, count, 1), parameters=(n,)))
+    executor, out = make(program, kernels=kernels), np.empty(count)
+    assert executor.run(xs)
+    executor.outputs(out)
+    assert ulps(out, lambda x: x**n, xs) <= 2.0
+
+
+def wide_numbers(name, place):
+    """From tiny to where functions saturate, moved into the domain of the op's input at that place."""
+    generator = np.random.default_rng(place)
+    xs = np.exp(generator.uniform(-30.0, 6.0, 300)) * generator.choice([-1.0, 1.0], 300)
+    xs = np.concatenate([xs, generator.uniform(-40.0, 40.0, 300), [20.0, -20.0, 37.0, -37.0, 300.0, -300.0]])
+    if name in ("log", "log2", "log10", "sqrt", "lgamma") or (name in ("pow", "pow_number") and place == 0):
+        return np.abs(xs)
+    if name == "log1p":
+        return np.maximum(xs, np.expm1(-np.abs(xs)) * 0.999)
+    if name in ("asin", "acos", "atanh"):
+        return np.tanh(xs) * 0.999999
+    if name == "acosh":
+        return 1.0 + np.abs(xs)
+    return np.clip(xs, -9.0, 9.0) if name == "pow" else xs
+
+
+@pytest.mark.parametrize("name", sorted(ops.OPS))
+def test_rows_keep_their_digits_on_wide_and_saturated_inputs(kernels, name):
+    """Values and gradients are the eager engine's to a few ulp each, also where tanh is 1 and sigmoid 0."""
+    op = ops.OPS[name]
+    inputs = [wide_numbers(name, place) for place in range(len(op.inputs))]
+    sample = op.samples[0] if isinstance(op.samples[0], tuple) else (op.samples[0],)
+    parameters, count = tuple(sample[len(op.inputs) :]), len(inputs[0])
+    views = [View(1, count, place * count, count, 1) for place in range(len(inputs))]
+    program = program_of(len(inputs) * count, lambda add: add(name, 1, count, *views, parameters=parameters))
+    given = np.concatenate(inputs).tolist()
+    outputs, gradients = eager(program, given, [1.0] * count)
+    actual = run(make(program, kernels=kernels), program, given, [1.0] * count)
+    np.testing.assert_allclose(actual[0], outputs, rtol=2e-15, atol=1e-300)
+    np.testing.assert_allclose(actual[1], gradients, rtol=2e-15, atol=1e-300)
+
+
 @pytest.mark.parametrize("op", ["exp", "log", "tanh", "sigmoid", "sin", "cos"])
 def test_vector_functions_are_accurate(kernels, op):
     """To 2 ulp over the whole range, and everything at the edges."""
@@ -533,3 +579,14 @@ def test_exact_entries_of_a_row(kernels, op):
         y.backward()
         executor.gradients(seeds, into)
         assert [leaf.grad for leaf in leaves] == into.tolist()
+
+
+@pytest.mark.parametrize("op", ["rmsnorm", "layernorm"])
+def test_exact_entries_of_one_row_with_another_eps(kernels, op):
+    """What the entries of a row share depends on eps too."""
+    xs, row, epses = [0.3, -1.2, 0.7], View(1, 3, 0, 0, 1), (1e-5, 0.5, 1e-5)
+    instructions = tuple(Instruction(op, 3 + i, 1, 1, (row,), (eps, 1.0)) for i, eps in enumerate(epses))
+    program = Program(6, np.zeros(6), _slots(range(3)), _slots([3, 4, 5]), instructions)
+    expected = [getattr(functions, op)([native.Value(x) for x in xs], eps)[1].data for eps in epses]
+    outputs, _ = run(make(program, kernels=kernels, exact=True), program, xs, [1.0] * 3)
+    assert expected == outputs.tolist()

@@ -38,7 +38,7 @@ FORWARD = {
     "input inf": "y = gradwalk.Value(math.inf, label='given')\nz = y + 1.0  # here",
     "input nan": "y = gradwalk.Value(math.nan)\nz = x * 2.0\nw = z * y  # here",
     "inf - inf": "with ieee:\n    ys = [x * 3.0]\n    z = gradwalk.sum([*ys, 1.0]) / (ys[0] - ys[0])  # here",
-    "hand-made node": "y = gradwalk.Value(x.data * math.inf, (x,), 'hand', local_grads=(1.0,))\nz = y + 1.0  # here",
+    "hand-made node": "y = gradwalk.Value(x.data * math.inf, (x,), 'hand', local_grads=(1.0,))  # here\nz = y + 1.0",
     "custom op": "f = custom_op(lambda a: a * math.inf, lambda a, out: 1.0, check=False)\nz = f(x)  # here",
     "numpy product": "a = np.array([x, x * 2.0])\nb = a * 1e308  # here",
     "numpy dot": "a = np.array([x, x * 2.0]) * 1e200\nz = np.dot(a, a)  # here",
@@ -47,18 +47,20 @@ FORWARD = {
 
 BACKWARD = {
     "sqrt at 0": "y = x - x\nz = y.sqrt()  # here\nw = z * 2.0",
-    "sqrt behind a branch": "y = x * 0.0\nz = y.sqrt() * 0.0  # no\nw = gradwalk.where(0.0, z, x)",
+    "sqrt behind a branch": "y = x * 0.0\nz = y.sqrt() * 0.0  # here\nw = gradwalk.where(0.0, z, x)",
     "cbrt at 0": "y = x * 0.0\nz = y.cbrt()  # here\nw = z + x",
     "pow at 0": "y = x - x\nz = y ** 0.5  # here\nw = z + 1.0",
     "asin at 1": "y = x / x\nz = y.asin()  # here\nw = z + z",
     "acos at 1": "y = x / x\nz = y.acos()  # here\nw = 3.0 * z",
     "acosh at 1": "y = x / x\nz = y.acosh()  # here\nw = 3.0 * z",
     "overflow": "y = x * 1e-300\nz = y * 1e200  # here\nw = z * 1e200",
-    "long overflow": "y = x * 1e-280\nfor _ in range(7):\n    y = y * 1e40\nw = y * 1e40",
+    "long overflow": "y = x * 1e-280\nfor _ in range(7):\n    y = y * 1e40  # here\nw = y * 1e40",
     "sum overflows": "y = x * 1e-300  # here\nw = (y * 1e308 + y * 1e308) * 1.0",
     "quotient": "y = x * 1e-160\nz = 1.0 / y  # here\nw = z * 1e-150",
-    "hand-written": "y = gradwalk.Value(1.0, [x])\ny._backward = lambda: setattr(x, 'grad', math.nan)\nw = y + y",
-    "local gradient nan": "y = gradwalk.Value(1.0, (x,), 'hand', local_grads=(math.nan,))\nw = y * 1.0",
+    "hand-written": (
+        "y = gradwalk.Value(1.0, [x])  # here\ny._backward = lambda: setattr(x, 'grad', math.nan)\nw = y + y"
+    ),
+    "local gradient nan": "y = gradwalk.Value(1.0, (x,), 'hand', local_grads=(math.nan,))  # here\nw = y * 1.0",
     "custom op": "f = custom_op(lambda a: a, lambda a, out: math.inf, check=False)\ny = f(x)  # here\nw = y + 1.0",
     "log at the smallest number": "y = x * 5e-324\nz = y.log()  # here\nw = z + x",
 }

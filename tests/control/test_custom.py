@@ -6,6 +6,7 @@ import math
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gradwalk import Value
@@ -13,7 +14,7 @@ from gradwalk.blame import detect_nonfinite
 from gradwalk.control import no_grad
 from gradwalk.custom import checkpoint, custom_op
 from gradwalk.engine import topological_order
-from gradwalk.functional import grad, jacobian
+from gradwalk.functional import grad, hvp, jacobian
 
 # ---------------------------------------------------------------- custom_op
 
@@ -85,12 +86,31 @@ def test_modes_apply() -> None:
         (lambda x: x, lambda x, out: None, "f: expected local_grads to return plain numbers, got None"),
         (lambda x: x, lambda x, out: (1.0, 2.0), "f: expected one local gradient per input, got 2 for 1"),
         (lambda x: x, None, "custom_op: expected local_grads, a function of the inputs and the output, got None"),
+        (lambda x: x, [1.0], "custom_op: expected local_grads to be a function of the inputs, got a list of 1"),
+        (3.0, lambda x, out: 1.0, "custom_op: expected forward to be a function of the inputs, got a float"),
+        (lambda x: x, lambda x: 1.0, r"local_grads to take the inputs and the output, 2 numbers, got .* \(x\)"),
     ],
 )
 def test_bad_functions(forward: Any, local_grads: Any, message: str) -> None:
     """One sentence says which of the two returned what."""
     with pytest.raises((TypeError, ValueError), match=message):
         custom_op(forward, local_grads, name="f")(Value(1.0))
+
+
+def test_bad_inputs() -> None:
+    """A list or a text is refused before the function sees it; an error inside the function passes through."""
+    f = custom_op(lambda x: x * x, lambda x, out: 2.0 * x, name="square")
+    for wrong, got in (([Value(1.0)], "a list of 1"), ("a", "'a'")):
+        with pytest.raises(TypeError, match=f"square: expected numbers and Values as inputs, got {got}"):
+            f(wrong)
+    with pytest.raises(TypeError, match="'float' object is not subscriptable"):
+        custom_op(lambda x: x, lambda x, out: x[0])(Value(1.0))
+
+
+def test_local_gradients_as_an_array() -> None:
+    """One entry per input, whole numbers too."""
+    product = custom_op(lambda x, y: x * y, lambda x, y, out: np.array([y, x]))
+    assert grad(product, argnums=(0, 1))(3, 5) == (5.0, 3.0)
 
 
 # ---------------------------------------------------------------- checkpoint
@@ -134,13 +154,57 @@ def test_several_outputs_and_inputs_in_structures(engine: Any) -> None:
 
 
 def test_parameters_it_closes_over(engine: Any) -> None:
-    """Leaves get their gradient; a computed Value has to be passed in."""
+    """They get their gradient without being passed in."""
     w, x = engine.Value(3.0), engine.Value(2.0)
     checkpoint(lambda x: w * x * w)(x).backward()
     assert (w.grad, x.grad) == (12.0, 9.0)
-    computed = w * 2.0
-    with pytest.raises(TypeError, match=r"closes over the result of '\*'; pass it as an argument"):
-        checkpoint(lambda x: computed * x)(x)
+
+
+@pytest.mark.parametrize("wrapped", [lambda f: f, checkpoint, lambda f: checkpoint(checkpoint(f))])
+def test_computed_values_it_closes_over(engine: Any, wrapped: Any) -> None:
+    """Their gradient flows on to what they were made of, whoever else uses them, before the checkpoint or after it."""
+    w, x = engine.Value(3.0), engine.Value(2.0)
+    shared = w * x
+    hand_made = engine.Value(shared.data + 1.0, (shared,), "hand", local_grads=(1.0,))
+    before = shared * 5.0
+    inside = wrapped(lambda x: x * shared * hand_made + before)(x)
+    after = shared.exp() * 1e-3
+    (inside * after + before * shared).backward()
+    # the same in one formula: s = w x, out = (x s (s + 1) + 5 s) exp(s) / 1000 + 5 s s
+    s, e = 6.0, math.exp(6.0) * 1e-3
+    by_s = (2.0 * (2.0 * s + 1.0) + 5.0) * e + (2.0 * s * (s + 1.0) + 5.0 * s) * e + 10.0 * s
+    assert w.grad == pytest.approx(by_s * 2.0, rel=1e-14)
+    assert x.grad == pytest.approx(by_s * 3.0 + s * (s + 1.0) * e, rel=1e-14)
+
+
+def test_a_value_that_is_closed_over_and_returned(engine: Any) -> None:
+    """As it stands, without an operation in between."""
+    w, x = engine.Value(3.0), engine.Value(2.0)
+    shared = w * w
+    out, leaf = checkpoint(lambda x: (shared, w))(x)
+    (out * 10.0 + leaf + shared).backward()
+    assert (w.grad, x.grad) == (67.0, 0.0)
+
+
+def test_a_chain_of_checkpoints_over_each_other(engine: Any) -> None:
+    """Each closes over the result of the one before; each function is run twice, once on the way back."""
+    w, calls = engine.Value(0.9), []
+
+    def step(previous: Any) -> Any:
+        def f(w: Any) -> Any:
+            calls.append(previous)
+            return (previous * w).sin()
+
+        return checkpoint(f)
+
+    out, plain = w, w
+    for _ in range(10):
+        out, plain = step(out)(w), (plain * w).sin()
+    plain.backward()
+    expected, w.grad = w.grad, 0.0
+    out.backward()
+    assert w.grad == pytest.approx(expected, rel=1e-14)
+    assert len(calls) == 20
 
 
 def test_nested_and_in_sequence(engine: Any) -> None:
@@ -154,6 +218,27 @@ def test_nested_and_in_sequence(engine: Any) -> None:
     assert (x.grad, y.grad) == pytest.approx(expected, rel=1e-13)
 
 
+def test_a_node_that_is_cut_off_is_a_leaf_for_a_while(engine: Any) -> None:
+    """It keeps its gradient and adds to it; afterwards it is what it was, whatever happened to it meanwhile."""
+    x = engine.Value(3.0)
+    shared, by_hand = x * x, engine.Value(1.0, (x,), "hand")
+    by_hand._backward = lambda: None
+    shared.grad = 10.0
+
+    def meanwhile() -> None:
+        assert (shared._children, by_hand._children) == ((), ())
+        (shared * by_hand).backward()
+        shared.label = "seen"
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        engine.Value._cut([shared, by_hand, shared], meanwhile)
+    assert (shared.grad, by_hand.grad, x.grad) == (11.0, 9.0, 0.0)
+    assert (shared._children, shared._op, by_hand._children) == ((x, x), "*", (x,))
+    shared.backward()
+    assert x.grad == 6.0
+
+
 def test_a_function_that_does_not_repeat_itself() -> None:
     """Random numbers inside are found out during backward()."""
     rng = random.Random(0)
@@ -163,14 +248,29 @@ def test_a_function_that_does_not_repeat_itself() -> None:
 
 
 def test_plain_numbers_no_grad_and_derivatives() -> None:
-    """Floats give floats; no_grad() gives leaves; grad and jacobian go through it, a second derivative says no."""
+    """Floats give floats; no_grad() gives leaves; derivatives of every order go through it."""
     f = checkpoint(lambda x: x * x * x)
     assert f(2.0) == 8.0
     with no_grad():
         assert f(Value(2.0))._children == ()
     assert grad(f)(2.0) == 12.0
     assert jacobian(lambda x: [f(x), 2.0 * f(x)])(2.0) == [12.0, 24.0]
-    with pytest.raises(TypeError, match="got a node made by hand as 'checkpoint'"):
-        grad(grad(f))(2.0)
-    with pytest.raises(TypeError, match="checkpoint: expected the function to return numbers, got none"):
-        checkpoint(lambda x: None)(Value(1.0))
+    assert grad(grad(f))(2.0) == 12.0
+    assert hvp(lambda x: f(x[0]) * x[1])([2.0, 5.0], [1.0, 1.0]) == [72.0, 12.0]
+    with pytest.raises(TypeError, match=r"second derivative.* got a node made by hand as 'checkpoint'"):
+        f(Value(2.0)).backward(create_graph=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: checkpoint(3.0), r"checkpoint: expected a function, got a float; write checkpoint\(f\)\(x\)"),
+        (lambda: checkpoint(lambda x: None)(Value(1.0)), "to return numbers, got None; is a return missing?"),
+        (lambda: checkpoint(lambda x: "a")(Value(1.0)), "checkpoint: expected the function to return numbers, got 'a'"),
+        (lambda: checkpoint(lambda x: {x})(Value(1.0)), "checkpoint: the function's result: .* a set has no order"),
+    ],
+)
+def test_bad_checkpoints(call: Any, message: str) -> None:
+    """A TypeError in one sentence."""
+    with pytest.raises(TypeError, match=message):
+        call()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,6 +82,23 @@ def test_arrays(shape: tuple[int, ...], dtype: Any) -> None:
     assert type(value) is float
     assert (type(slope), slope.dtype, slope.shape) == (np.ndarray, np.float64, shape)
     assert np.array_equal(slope, 2.0 * x)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.arange(6.0), np.arange(6.0)[::2], np.arange(6.0).reshape(2, 3).T, np.arange(3.0).astype(">f8"),
+        np.arange(3.0, dtype=np.float32), np.array(3.0), np.array([]), np.arange(6.0).reshape(1, 2, 3)[:, :, 1:],
+        np.arange(4).astype(object), np.ma.masked_array([1.0, 2.0]), np.broadcast_to(2.0, (2, 2)),
+    ],
+)  # fmt: skip
+def test_arrays_of_any_layout(on_engine: str, x: Any) -> None:
+    """The gradient is a new array of doubles in the same shape, and the argument is left alone."""
+    before = x.copy()
+    slope = grad(lambda x: np.sum(x * x))(x)
+    assert (type(slope), slope.dtype, slope.shape) == (np.ndarray, np.float64, x.shape)
+    assert slope.tolist() == (2.0 * before).tolist()
+    assert x.tolist() == before.tolist()
 
 
 def test_arguments_by_position_and_name() -> None:
@@ -202,6 +221,49 @@ def test_closed_over_values_keep_their_grad(on_engine: str) -> None:
     assert w.grad == 7.0
 
 
+def test_no_grad_is_changed_anywhere(on_engine: str) -> None:
+    """Not that of a leaf or a computed Value from outside, nor that of a node that the function keeps."""
+    cls = gradwalk.engine.Value
+    leaf, kept = cls(2.0), []
+    computed = leaf * 3.0
+    leaf.grad, computed.grad = 5.0, 7.0
+
+    def f(x: Any) -> Any:
+        kept.append(x * computed)
+        kept[-1].grad = 11.0
+        return kept[-1] * leaf
+
+    assert value_and_grad(f)(4.0) == (48.0, 12.0)
+    assert vjp(f)(4.0, 2.0) == 24.0
+    assert (leaf.grad, computed.grad, [node.grad for node in kept]) == (5.0, 7.0, [11.0, 11.0])
+
+
+def test_leaves_are_made_of_whatever_is_a_number(engine: Any) -> None:
+    """Many at once as one at a time, and with the same complaint."""
+    numbers = [1.5, 2, np.float32(0.5), Fraction(1, 4), np.int64(3), True]
+    assert [leaf.data for leaf in engine.Value._leaves(numbers)] == [1.5, 2.0, 0.5, 0.25, 3.0, 1.0]
+    assert [leaf.data for leaf in engine.Value._leaves(np.array([1.5, 2.0]))] == [1.5, 2.0]
+    assert engine.Value._leaves([]) == []
+    for wrong in ("text", None, 10**400):
+        with pytest.raises((TypeError, OverflowError)) as alone:
+            engine.Value(wrong)
+        with pytest.raises(alone.type) as many:
+            engine.Value._leaves([1.0, wrong])
+        assert str(many.value) == str(alone.value)
+
+
+def test_gradients_by_nodes_on_the_way() -> None:
+    """By leaves, by computed nodes, by the root itself, and 0 by what it does not depend on: total derivatives."""
+    x, apart = Value(3.0), Value(1.0)
+    y = x * x
+    z = y * x
+    inputs = [x, y, z, apart, x]
+    for _ in range(2):
+        assert gradwalk.engine.gradients_of(z, inputs) == [27.0, 3.0, 1.0, 0.0, 27.0]
+    z.backward()
+    assert (x.grad, y.grad) == (27.0, 3.0)
+
+
 def test_inside_no_grad(on_engine: str) -> None:
     """A derivative that is asked for is computed."""
     with no_grad():
@@ -224,8 +286,11 @@ def test_an_error_in_the_function_passes_through() -> None:
     [
         (lambda x: None, "grad: expected the function to return one number, got None; is a return missing?"),
         (lambda x: (x, x), "got a tuple of 2; use gradwalk.jacobian for several outputs"),
-        (lambda x: np.array([x, x]), "got a ndarray of 2; use gradwalk.jacobian"),
-        (lambda x: x > 0.0, "grad: expected the function to return one number, got True"),
+        (lambda x: np.array([x, x]), "got an array of shape (2,) and dtype object; use gradwalk.jacobian"),
+        (lambda x: {"loss": x}, "got a dict of 1; use gradwalk.jacobian"),
+        (lambda x: x > 0.0, "one number, got True; a comparison has no gradient"),
+        (lambda x: x.data * 1j, "got a complex; take its .real or .imag"),
+        (lambda x: (x for _ in range(3)), "got a generator; return a list"),
         (lambda x: "loss", "got 'loss'"),
     ],
 )
@@ -241,7 +306,16 @@ def test_a_result_that_is_no_number(f: Any, message: str) -> None:
     ("call", "message"),
     [
         (lambda: grad(3.0), r"grad: expected a function, got a float; write grad\(f\)\(x\)"),
-        (lambda: grad(lambda x: x)("a"), "grad: expected numbers in argument 0, got 'a'"),
+        (lambda: hvp(3), r"hvp: expected a function, got an int; write hvp\(f\)\(x, p\)"),
+        (lambda: grad(lambda x: x, 1.0), "grad: expected argnums to be positions or names of arguments, got 1.0"),
+        (lambda: hessian(lambda x: x, None), "hessian: expected argnums to be positions or names .* got None"),
+        (lambda: jacobian(lambda x: x, []), r"jacobian: expected argnums to be positions or names .* got \[\]"),
+        (lambda: vjp(lambda x: x, True), "vjp: expected argnums to be positions or names of arguments, got True"),
+        (lambda: grad(lambda x: x)("a"), r"grad: expected numbers in argument 0, got 'a'; convert it with float\(\)"),
+        (lambda: grad(lambda x: x)(True), r"expected numbers in argument 0, got True; convert it with float\(\)"),
+        (lambda: grad(lambda x: x)(Decimal(1)), r"got a Decimal; convert it with float\(\) first"),
+        (lambda: grad(lambda x: x)(a for a in [1.0]), "got a generator; give a list"),
+        (lambda: grad(lambda x: x)(np.array([True])), r"shape \(1,\) and dtype bool; convert it with .astype\(float\)"),
         (lambda: grad(lambda x: x)(None), "grad: expected numbers in argument 0, got None"),
         (lambda: grad(lambda x: x)(1j), r"grad: argument 0: .* got a complex; take its .real and .imag"),
         (lambda: grad(lambda x: x)({1.0, 2.0}), "a set has no order: give a list"),
@@ -250,6 +324,11 @@ def test_a_result_that_is_no_number(f: Any, message: str) -> None:
         (lambda: grad(lambda x: x, argnums=1)(1.0), "a call with argument 1, got 1 positional; the function's are x"),
         (lambda: grad(lambda x: x, argnums="y")(1.0), "expected a call with argument 'y'"),
         (lambda: jacobian(lambda x: None)(1.0), "expected .* to return numbers, got None; is a return missing"),
+        (lambda: jacobian(lambda x: map(abs, x))([1.0]), "jacobian: expected .* got a map; return a list"),
+        (lambda: hessian(lambda x: None)(1.0), "hessian: expected the function to return one number, got None"),
+        (lambda: hvp(lambda x: None)(1.0, 1.0), "hvp: expected the function to return one number, got None"),
+        (lambda: hvp(lambda x: x)(1.0), r"expected a point and a direction, hvp\(f\)\(x, p\), got only one of them"),
+        (lambda: jvp(lambda x: x)(1.0, {1.0}), "jvp: the direction: .* a set has no order: give a list"),
     ],
 )  # fmt: skip
 def test_a_bad_argument(call: Any, message: str) -> None:
@@ -262,8 +341,10 @@ def test_a_bad_direction_or_mode() -> None:
     """A ValueError says how many numbers were expected."""
     with pytest.raises(ValueError, match="hvp: expected a direction of 2 numbers, like the argument, got 3"):
         hvp(lambda x: x[0] * x[1])([1.0, 2.0], [1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match="vjp: expected a direction of 1 numbers, like the result, got 2"):
+    with pytest.raises(ValueError, match="vjp: expected a direction of 1 number, like the result, got 2"):
         vjp(lambda x: x[0] * x[1])([1.0, 2.0], [1.0, 2.0])
+    with pytest.raises(ValueError, match="jvp: expected a direction of 1 number, like the argument, got None"):
+        jvp(lambda x: x * x)(1.0, None)
     with pytest.raises(ValueError, match="jacobian: expected mode 'forward' or 'reverse', got 'up'"):
         jacobian(lambda x: x, mode="up")
 

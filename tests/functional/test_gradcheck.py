@@ -97,13 +97,33 @@ def test_assert_gradients() -> None:
     with pytest.raises(AssertionError, match="kink"):
         assert_gradients(lambda x: x.relu(), 0.0)
     assert_gradients(lambda x: x.relu(), 0.0, allow=["kink"])
+    assert_gradients(lambda x: x.relu(), 0.0, allow="kink")
+    with pytest.raises(ValueError, match=r"allow to name some of ok, noise, kink, .* got 'corner'"):
+        assert_gradients(lambda x: x.relu(), 0.0, allow="corner")
 
 
 def test_values_may_be_given() -> None:
-    """A Value as the argument stands for its number, and is left alone."""
+    """A Value as the argument, or in it, stands for its number, and is left alone."""
     x = Value(2.0)
     assert gradcheck(lambda v: v * v, x)
+    assert gradcheck(lambda v: v["a"] * v["b"][0], {"a": x, "b": [3]})
     assert x.grad == 0.0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: gradcheck(3.0, 1.0), TypeError, r"expected a function, got a float; write gradcheck\(f, x\)"),
+        (lambda: gradcheck(lambda x: None, 1.0), TypeError, "gradcheck: .* got None; is a return missing"),
+        (lambda: gradcheck(lambda x: x, 1.0, argnums=None), TypeError, "gradcheck: expected argnums to be positions"),
+        (lambda: gradcheck(lambda x: x, 1.0, tolerance="a"), ValueError, "expected a tolerance above 0, got 'a'"),
+        (lambda: gradcheck(lambda x: x, 1.0, tolerance=0.0), ValueError, "expected a tolerance above 0, got 0.0"),
+    ],
+)  # fmt: skip
+def test_bad_input(call: Any, error: type, message: str) -> None:
+    """One sentence."""
+    with pytest.raises(error, match=message):
+        call()
 
 
 @pytest.mark.parametrize(("x", "step"), [(1.0, 0.1), (1e-3, 1e-4), (50.0, 5.0)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import subprocess
 import sys
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import mpmath
 import pytest
 
+import gradwalk
 import gradwalk.math as gm
 from gradwalk import Value
 from gradwalk.functional import grad
@@ -116,6 +118,54 @@ def test_values_give_the_same_numbers_as_floats() -> None:
     for name, f, _, points in ONE:
         for x in points:
             assert (name, f(Value(x)).data) == (name, f(x))
+
+
+@pytest.mark.parametrize(("f", "points"), [pytest.param(f, points, id=name) for name, f, _, points in ONE])
+def test_every_function_can_be_compiled(f: Any, points: list[float]) -> None:
+    """None reads a number out of a Value, and the numbers and derivatives are the same to 1e-12."""
+    compiled = gradwalk.compile(f)
+    for x in points:
+        given = Value(x)
+        out = compiled(given)
+        out.backward()
+        assert out.data == pytest.approx(f(x), rel=1e-12)
+        assert given.grad == pytest.approx(grad(f)(x), rel=1e-12)
+
+
+def numbers(rng: random.Random) -> float:
+    return rng.choice([rng.uniform(-10.0, 10.0), rng.lognormvariate(0.0, 30.0), rng.randrange(-9, 9) * 0.5])
+
+
+def test_remainder_is_the_standard_one_to_the_bit() -> None:
+    """Large, small, exactly in the middle, and the sign of a 0; its derivative by the divisor is minus the multiple."""
+    rng = random.Random(0)
+    for _ in range(2000):
+        x, y = numbers(rng), numbers(rng) or 1.0
+        assert gm.remainder(Value(x), Value(y)).data.hex() == math.remainder(x, y).hex(), (x, y)
+    assert grad(gm.remainder, argnums=(0, 1))(7.3, 2.0) == (1.0, -4.0)
+    assert grad(gm.remainder, argnums=(0, 1))(-7.3, -2.0) == (1.0, -4.0)
+
+
+def test_frexp_is_the_standard_one_to_the_bit(engine: Any) -> None:
+    """Down to the smallest number, and for 0 and inf."""
+    rng = random.Random(0)
+    edges = [0.0, 5e-324, 1e-310, sys.float_info.min, 0.5, 1.0, 2.0, sys.float_info.max, math.inf, -math.inf]
+    for x in [*edges, *(numbers(rng) for _ in range(500))]:
+        mantissa, exponent = gm.frexp(engine.Value(x))
+        assert (mantissa.data, exponent) == math.frexp(x)
+
+
+def test_isclose_is_the_standard_one() -> None:
+    """For Values on either side, inf and nan included."""
+    rng = random.Random(0)
+    pairs = [(a, b) for a in (0.0, 1.0, math.inf, -math.inf, math.nan) for b in (0.0, 1.0, math.inf, math.nan)]
+    pairs += [(x, x * (1.0 + step)) for x in (numbers(rng) for _ in range(200)) for step in (0.0, 9e-10, 2e-9, -1e-9)]
+    for a, b in pairs:
+        for tolerances in ({}, {"abs_tol": 1e-3}, {"rel_tol": 0.1}):
+            expected = math.isclose(a, b, **tolerances)
+            assert (gm.isclose(Value(a), b, **tolerances), gm.isclose(a, Value(b), **tolerances)) == (expected,) * 2
+    with pytest.raises(ValueError, match=r"isclose: expected tolerances of 0 or more, got -1\.0 and 0\.0"):
+        gm.isclose(Value(1.0), 1.0, rel_tol=-1.0)
 
 
 @pytest.mark.parametrize("name", ["factorial", "comb", "perm", "gcd", "lcm", "isqrt", "nextafter", "ulp"])

@@ -85,7 +85,7 @@ def test_the_extension_refuses_what_it_cannot_write_to() -> None:
     """The functions in C check their arguments: no foreign object, no buffer of another size or type."""
     native = engine.load("native")
     adam, x = native.OPTIMISERS["adam"], native.Value(1.0)
-    rest = (0.1, 0.9, 0.95, 0.1, 0.05, 1e-8, 1.0)
+    rest = (0.9, 0.95, 0.1, 1.0, 1e-8, 1.0)
     with pytest.raises(TypeError, match="expected a Value of the native engine as parameter 1"):
         adam((x, 2.0), np.zeros(2), np.zeros(2), *rest)
     with pytest.raises(ValueError, match="expected a buffer of 1 doubles"):

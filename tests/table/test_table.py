@@ -479,3 +479,12 @@ def test_zero_keeps_its_sign(name: str) -> None:
     """forward(-0.0) is -0.0 and forward(0.0) is 0.0, as IEEE 754 asks of what crosses zero at zero."""
     signs = [math.copysign(1.0, OPS[name].forward(x)) for x in (-0.0, 0.0)]
     assert signs == [-1.0, 1.0]
+
+
+def test_a_square_is_the_product() -> None:
+    """To the bit, where pow() is off by one in a thousand; and with its overflow, its nan and its zero."""
+    rng = random.Random(0)
+    numbers = [rng.uniform(-10.0, 10.0) for _ in range(5000)]
+    assert [OPS["pow_number"].forward(x, 2.0) for x in numbers] == [x * x for x in numbers]
+    assert [OPS["pow_number"].forward(x, 2.0) for x in (-0.0, 1e200, -INF)] == [0.0, INF, INF]
+    assert math.isnan(OPS["pow_number"].forward(NAN, 2.0))

@@ -1,18 +1,20 @@
 """Arguments as one flat list of entries, and the structure they were in.
 
 An entry is a number or a Value. Integers are marked, because in a trace they become an `Index`; text, None, True and
-False are part of the structure; so is any other object, by identity.
+False are part of the structure; so is any other object, by identity. A dataclass of numbers is a structure of its own.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
-from gradwalk.structure import VALUE_TYPES
+from gradwalk.structure import VALUE_TYPES, dataclass_like, field_names
+from gradwalk.structure import flatten as flatten_parts
 
 _FLOAT, _INT, _VALUE = "float", "int", "value"
 _ROWS = {float: "floats", int: "ints", **dict.fromkeys(VALUE_TYPES, "values")}
@@ -56,7 +58,18 @@ def flatten(whole: Any, entries: list[Any]) -> Hashable:
     if isinstance(whole, set | frozenset | complex):
         advice = "take its .real and .imag" if isinstance(whole, complex) else "a set has no order: give a list"
         raise TypeError(f"compile: expected numbers, lists, tuples, dicts or arrays, got a {kind.__name__}; {advice}")
+    if _is_dataclass_of_numbers(whole):
+        return kind, tuple([flatten(getattr(whole, name), entries) for name in field_names(whole)])
     return "object", _Same(whole)
+
+
+def _is_dataclass_of_numbers(whole: Any) -> bool:
+    """Settings, whose numbers are all integers, are not: they stay the object they are."""
+    if not dataclasses.is_dataclass(whole) or isinstance(whole, type):
+        return False
+    numbers: list[Any] = []
+    flatten_parts(whole, numbers)
+    return not all(isinstance(number, int | np.integer) for number in numbers)
 
 
 class _Same:
@@ -108,6 +121,10 @@ def replaced(whole: Any, number: Callable[[float], Any], integer: Callable[[int]
     if isinstance(whole, list | tuple):
         made = [replaced(entry, number, integer) for entry in whole]
         return kind(*made) if hasattr(whole, "_fields") else kind(made)
+    if _is_dataclass_of_numbers(whole):
+        names = field_names(whole)
+        made = [replaced(getattr(whole, name), number, integer) for name in names]
+        return dataclass_like(whole, names, made, as_argument=True)
     return whole
 
 
@@ -128,8 +145,12 @@ def like_arguments(whole: Any, numbers: list[float]) -> Any:
             return type(part)(*made) if hasattr(part, "_fields") else type(part)(made)
         if isinstance(part, _KEPT):
             return part
-        is_entry = isinstance(part, (float, int, np.integer, np.floating, *VALUE_TYPES))
-        return next(left) if is_entry else part
+        if isinstance(part, (float, int, np.integer, np.floating, *VALUE_TYPES)):
+            return next(left)
+        if _is_dataclass_of_numbers(part):
+            names = field_names(part)
+            return dataclass_like(part, names, [filled(getattr(part, name)) for name in names], as_argument=False)
+        return part
 
     return filled(whole)
 

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gradwalk import engine
-from gradwalk.compiler.version import Version, current_modes
+from gradwalk.compiler.version import Version
+from gradwalk.control import current_modes
 
 Array = npt.NDArray[np.float64]
 _ONE = np.ones(1)

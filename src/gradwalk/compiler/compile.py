@@ -7,7 +7,8 @@ closes over are bound by reference: their numbers may change, which Values they 
 from __future__ import annotations
 
 import functools
-import threading
+import math
+import types
 import warnings
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -18,22 +19,18 @@ from gradwalk import engine
 from gradwalk.compiler import batch
 from gradwalk.compiler.arguments import flatten_call, like_arguments, replaced
 from gradwalk.compiler.program import Program
+from gradwalk.compiler.replay import Derivatives, Replay, ReplayOfGradient, replay
 from gradwalk.compiler.results import result_of
-from gradwalk.compiler.second_order import directional
-from gradwalk.compiler.trace import described
-from gradwalk.compiler.version import Version, current_modes
+from gradwalk.compiler.trace import described, tracing
+from gradwalk.compiler.version import Version
+from gradwalk.control import current_modes
+from gradwalk.errors import add_note
+from gradwalk.functional import is_nested
 from gradwalk.structure import is_value
 
 KEPT = 32  # programs for one function; the one that was not used for longest goes
 _FLOAT64 = np.dtype(np.float64)
 _WARNED_AFTER = 8  # programs for arguments of one structure
-
-
-class _Tracing(threading.local):
-    active = False
-
-
-_tracing = _Tracing()
 
 
 def compile(function: Callable[..., Any] | None = None, *, exact: bool = False) -> Any:
@@ -64,7 +61,7 @@ class Compiled:
         self._arrays: dict[tuple[int, ...], Version] = {}  # the last version for one array of this shape
         self._count = 0
         self._warned = False
-        self._second: Compiled | None = None  # for second derivatives
+        self._bound: dict[int, Compiled] = {}  # as a method: one for each object
 
     # ---------------------------------------------------------------- for people who look
 
@@ -84,13 +81,23 @@ class Compiled:
         return f"<compiled {described(self.function)}, {len(self.programs)} programs>"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        """As a method: compiled for this object alone, whose Values are closed over."""
+        if instance is None:
+            return self
+        bound = self._bound.get(id(instance))  # which it keeps alive, so that the id stays its own
+        if bound is None:
+            bound = self._bound[id(instance)] = Compiled(types.MethodType(self.function, instance), self.exact)
+            if len(self._bound) > KEPT:
+                del self._bound[next(iter(self._bound))]
+        return bound
 
     # ---------------------------------------------------------------- calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _tracing.active:  # inside another compiled function it is part of that one's graph
+        if tracing.active:  # inside another compiled function it is part of that one's graph
             return self.function(*args, **kwargs)
+        if is_nested():  # one node has a first derivative only
+            return self._plain(args, kwargs)
         entries: list[Any] = []
         version = self._quick(args) if not kwargs else None
         if version is None:
@@ -104,12 +111,9 @@ class Compiled:
 
     def value_and_grad(self, *args: Any, **kwargs: Any) -> tuple[float, Any]:
         """The value, and its gradient by the numbers of the arguments, in their structure (of several: a tuple)."""
-        if len(args) == 1 and not kwargs:
-            version = self._array_version(args[0])
-            if version is not None and version.result.single:
-                both = version.run_with_gradient(args[0])
-                if both is not None:
-                    return both
+        both = self.quick_value_and_grad(args[0]) if len(args) == 1 and not kwargs else None
+        if both is not None:
+            return both
         entries: list[Any] = []
         version = self._version(args, kwargs, entries)
         if version is None:
@@ -148,16 +152,63 @@ class Compiled:
         finally:
             version.lock.release()
 
+    def train_step(self, optimiser: Any, *args: Any, lr: float | None = None, **kwargs: Any) -> float:
+        """What `backward(*args)`, `optimiser.step(lr)` and `optimiser.zero_grad()` do, in one go; returns the value.
+
+        Where the value is not finite, nothing is moved.
+
+        >>> from gradwalk.optim import Adam
+        >>> weight = engine.Value(3.0)
+        >>> error = compile(lambda x: (weight * x - 1.0) ** 2)
+        >>> optimiser = Adam([weight], lr=0.1)
+        >>> error.train_step(optimiser, 2.0), round(weight.data, 6), weight.grad
+        (25.0, 2.9, 0.0)
+        """
+        version = self._version(args, kwargs, []) if hasattr(optimiser, "step_by") else None
+        if version is not None:
+            try:
+                if version.result.single and not version.values and (value := version.train(optimiser, lr)) is not None:
+                    return value
+            finally:
+                version.lock.release()
+        value = self.backward(*args, **kwargs)
+        if math.isfinite(value):
+            optimiser.step(lr)
+        optimiser.zero_grad()
+        return value
+
     def hessian_vector(self, *args: Any, vector: Any) -> Any:
         """The Hessian by the numbers of the arguments, times `vector`, which has their structure (of several: a tuple).
 
         >>> compile(lambda x: x[0] * x[0] * x[1]).hessian_vector([3.0, 5.0], vector=[1.0, 0.0])
         [10.0, 6.0]
         """
-        if self._second is None:
-            self._second = Compiled(directional(self.function))
-        _, (product, _) = self._second.value_and_grad(args, vector if len(args) > 1 else (vector,))
+        product = self.derivatives.hessian_vector(args, vector if len(args) > 1 else (vector,))
         return product[0] if len(args) == 1 else product
+
+    # ---------------------------------------------------------------- for functional.py
+
+    @functools.cached_property
+    def derivatives(self) -> Derivatives:
+        """The programs for its other derivatives, made when they are asked for."""
+        return Derivatives(self)
+
+    def quick_value_and_grad(self, array: Any) -> tuple[float, Any] | None:
+        """`value_and_grad` of an array, if there is a program for it that applies."""
+        version = self._array_version(array)
+        if version is None or not version.result.single or tracing.active:
+            return None
+        return version.run_with_gradient(array)
+
+    def quick_hessian_vector(self, array: Any, vector: Any) -> Any:
+        """`hessian_vector` of an array with another of its shape; None for anything else."""
+        return None if tracing.active else self.derivatives.quick_product(array, vector)
+
+    def replay(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], places: list[int | str], in_tuple: bool, of_gradient: bool
+    ) -> Replay | ReplayOfGradient | None:
+        """At these arguments, by programs; None where the plain function has to be recorded."""
+        return None if tracing.active else replay(self, args, kwargs, places, in_tuple, of_gradient)
 
     # ---------------------------------------------------------------- many inputs
 
@@ -240,6 +291,9 @@ class Compiled:
                 for (place, _), result in zip(fitting, made, strict=True):
                     results[place] = result
                 done = {place for place, _ in fitting} - {fitting[row][0] for row in failed}
+                if 0 in failed:  # rounded otherwise beside others than by itself
+                    results[rows[0][0]] = alone(calls[rows[0][0]])
+                    done.add(rows[0][0])
                 rows = [row for row in rows if row[0] not in done]
         return results
 
@@ -303,11 +357,15 @@ class Compiled:
         data = [entry.data if is_value(entry) else entry for entry in entries] if mixed else entries
         numbers = np.array(data, np.float64)
         for version in versions:
-            if version.fits(data) and version.locked_run(numbers):
+            if not version.fits(data):
+                continue
+            if version.locked_run(numbers):
                 if version is not versions[0]:
                     versions.remove(version)
                     versions.insert(0, version)
                 return self._remembered(version, key, args, kwargs)
+            if version.executor.undecided:
+                return None  # two numbers so close that only the plain function knows how it compares them
         version = self._traced(args, kwargs, another_structure=bool(self._versions) and not versions)
         if any(version.digest == other.digest for other in versions):
             return None  # the guards hold, but an operation came out infinite or nan: the plain function says why
@@ -315,18 +373,19 @@ class Compiled:
         return self._remembered(version, key, args, kwargs) if version.locked_run(numbers) else None
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any], another_structure: bool) -> Version:
-        _tracing.active = True
+        tracing.active = True
         try:
             return Version(self.function, args, kwargs, self.exact)
         except Exception as error:
-            if another_structure and hasattr(error, "add_note"):  # from Python 3.11 on
-                error.add_note(
+            if another_structure:
+                add_note(
+                    error,
                     f"compile: {described(self.function)} was called with arguments of another structure than before, "
-                    "and traced again for them"
+                    "and traced again for them",
                 )
             raise
         finally:
-            _tracing.active = False
+            tracing.active = False
 
     def _remembered(self, version: Version, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Version:
         if key != next(reversed(self._versions)):

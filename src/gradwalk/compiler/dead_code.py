@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradwalk.compiler.flat import Flat, ragged
-
-_NARROW = 64  # below so many nodes at a time, plain Python is faster than NumPy
+from gradwalk.compiler.flat import Flat, Ints, Truths
+from gradwalk.compiler.loops import LOOPS
 
 
 def without_dead_code(flat: Flat) -> Flat:
-    """Nodes nobody uses go, then those that only they used, and so on: each node is looked at once."""
-    uses = flat.uses()
-    uses[flat.inputs] += 1
-    live = np.ones(flat.size, np.bool_)
-    unused = np.flatnonzero(uses == 0)
-    while len(unused) > _NARROW:
-        live[unused] = False
-        freed = flat.children[ragged(flat.starts[unused], flat.counts[unused])]
-        np.subtract.at(uses, freed, 1)
-        candidates = np.unique(freed)
-        unused = candidates[uses[candidates] == 0]
-    waiting = unused.tolist()
-    while waiting:
-        node = waiting.pop()
-        live[node] = False
-        for child in flat.children[flat.starts[node] : flat.starts[node + 1]].tolist():
-            uses[child] -= 1
-            if uses[child] == 0:
-                waiting.append(child)
+    """The nodes that are needed, in their order."""
+    live = needed_for(flat, flat.roots())
     return flat if live.all() else flat.only(live)
+
+
+def needed_for(flat: Flat, nodes: Ints) -> Truths:
+    """Which nodes these depend on; they themselves are among them."""
+    needed = np.zeros(flat.size, np.bool_)
+    needed[nodes] = True
+    LOOPS.mark_needed(flat.starts, flat.children, needed)
+    return needed

@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gradwalk.compiler.loops import LOOPS, same_rows
 from gradwalk.composites import COMPOSITES
 from gradwalk.ops import OPS
 
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.signedinteger[Any]]
+Codes = npt.NDArray[np.int16]
 Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
-NAMES = ("input", "constant", *OPS, *COMPOSITES)
+NAMES = ("input", "constant", *OPS, *COMPOSITES, "call")
 CODES = {name: code for code, name in enumerate(NAMES)}
-INPUT, CONSTANT = CODES["input"], CODES["constant"]
+INPUT, CONSTANT, CALL = CODES["input"], CODES["constant"], CODES["call"]
 SIGNS = ("<", "<=", ">", ">=")
 
 # One instruction makes a whole row of these: the nodes that share their children are its entries.
@@ -36,14 +38,15 @@ class Flat:
 
     Composites as the instructions have them: `dot` has its left list, then its right one; `cross_entropy` the logits,
     then the target; `take` the index, then one entry per row (its parameters: the number of the table, the column).
-    `softmax` and the others of ROW_OPS have the entry's place as their first parameter.
+    `softmax` and the others of ROW_OPS have the entry's place as their first parameter. The parameters of `call` are
+    those of the instruction: the function's place, and how many guards come before it.
     """
 
-    op: Ints
+    op: Codes
     starts: Ints
     children: Ints
-    parameters: Floats  # two a node
-    number: Floats  # a constant's number
+    numbers: Floats  # what nodes were given besides children, in different rows of two; the first row is 0, 0
+    row: Ints  # which of them each node was given
     inputs: Ints  # first the numbers of the arguments, then the leaves closed over
     outputs: Ints
     guards: Ints  # left and right of each comparison
@@ -63,18 +66,13 @@ class Flat:
         """The nodes that are needed whether or not another node uses them."""
         return np.concatenate([self.inputs, self.outputs, self.guards.ravel()])
 
-    def uses(self) -> Ints:
-        """How often each node is used: as a child, as a result, in a comparison."""
-        used = np.concatenate([self.children, self.outputs, self.guards.ravel()])
-        return np.bincount(used, minlength=self.size)
-
-    def owners(self) -> Ints:
-        """For each entry of `children`, the node it is a child of."""
-        return np.repeat(np.arange(self.size), self.counts)
-
     def child(self, nodes: Ints, place: int) -> Ints:
         """The child at that place of each of these nodes, which have to have one."""
         return self.children[self.starts[nodes] + place]
+
+    def given(self, nodes: Ints) -> Floats:
+        """The two parameters of each of these nodes; of a constant the first is its number."""
+        return np.asarray(self.numbers[self.row[nodes]])
 
     def is_op(self, *names: str) -> Truths:
         return np.isin(self.op, [CODES[name] for name in names])
@@ -95,8 +93,7 @@ class Flat:
             op=self.op[kept],
             starts=starts_of(counts),
             children=place[self.children[np.repeat(kept, self.counts)]],
-            parameters=self.parameters[kept],
-            number=self.number[kept],
+            row=self.row[kept],
             inputs=place[self.inputs],
             outputs=place[self.outputs],
             guards=place[self.guards],
@@ -109,17 +106,23 @@ def starts_of(counts: Ints) -> Ints:
 
 def followed(instead: Ints) -> Ints:
     """Where each chain of replacements ends."""
-    while True:
-        further = instead[instead]
-        if np.array_equal(further, instead):
-            return instead
-        instead = further
+    ends = np.array(instead, np.int64)
+    LOOPS.follow(ends)
+    return ends
 
 
 def ragged(starts: Ints, counts: Ints) -> Ints:
     """The places start, start + 1, … of each of several stretches, one stretch after the other."""
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts) + np.repeat(starts, counts)
+    places = np.repeat(starts - np.cumsum(counts) + counts, counts)
+    places += np.arange(len(places))
+    return places
+
+
+def table_of(given: Floats) -> tuple[Floats, Ints]:
+    """The different rows of two numbers, after a row of zeros, and which of them each row is; bits count."""
+    bits = np.vstack([np.zeros((1, 2), np.int64), np.ascontiguousarray(given).view(np.int64)])
+    different, row = same_rows(bits)
+    return different.view(np.float64), row[1:].astype(np.int32)
 
 
 def flat_of(
@@ -135,22 +138,23 @@ def flat_of(
     (3, [0, 1])
     """
     written = [("input",)] * inputs + nodes
-    parameters, number = np.zeros((len(written), 2)), np.zeros(len(written))
+    given = np.zeros((len(written), 2))
     children: list[list[int]] = []
     for i, (name, *rest) in enumerate(written):
         if name == "constant":
-            number[i] = rest.pop()
+            given[i, 0] = rest.pop()
         if rest and isinstance(rest[-1], tuple):
-            given = rest.pop()
-            parameters[i, : len(given)] = given
+            parameters = rest.pop()
+            given[i, : len(parameters)] = parameters
         children.append(rest)
+    numbers, row = table_of(given)
     compared = guards or []
     return Flat(
-        op=np.array([CODES[name] for name, *_ in written], np.int64),
+        op=np.array([CODES[name] for name, *_ in written], np.int16),
         starts=starts_of(np.array([len(c) for c in children], np.int64)),
         children=np.array([c for row in children for c in row], np.int64),
-        parameters=parameters,
-        number=number,
+        numbers=numbers,
+        row=row,
         inputs=np.arange(inputs),
         outputs=np.array(outputs, np.int64),
         guards=np.array([(left, right) for left, _, right, _ in compared], np.int64).reshape(-1, 2),

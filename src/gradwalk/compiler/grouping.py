@@ -5,60 +5,113 @@ Sums of different lengths are padded to one length where that costs little: a do
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
+from gradwalk.compiler.dead_code import needed_for
 from gradwalk.compiler.flat import CODES, CONSTANT, INPUT, NAMES, ROW_OPS, Flat, Ints, Truths, ragged
-from gradwalk.compiler.matrices import Group, matrix_products, same_rows
+from gradwalk.compiler.loops import same_rows
+from gradwalk.compiler.matrices import Group, matrix_products
 from gradwalk.ops import OPS
 
 NOBODY = -1  # an entry of a row that no node stands for
-_ONE_ROW_OF_CHILDREN = frozenset({"sum", "mean", "norm", "logsumexp", "largest", "smallest"})
 _PADDED = frozenset({"dot", "sum", "largest", "smallest"})
 _MOST_PADDING = 2.0  # times the entries that are really there
 
 
 def with_zero(flat: Flat) -> tuple[Flat, int]:
     """The graph and its constant 0, which is added behind all nodes if it has none."""
-    zeros = np.flatnonzero((flat.op == CONSTANT) & (flat.number == 0.0) & ~np.signbit(flat.number))
+    constants = np.flatnonzero(flat.op == CONSTANT)
+    number = flat.given(constants)[:, 0]
+    zeros = constants[(number == 0.0) & ~np.signbit(number)]
     if len(zeros):
         return flat, int(zeros[0])
     return replace(
         flat,
-        op=np.append(flat.op, CONSTANT),
+        op=np.append(flat.op, np.int16(CONSTANT)),
         starts=np.append(flat.starts, flat.starts[-1]),
-        parameters=np.vstack([flat.parameters, np.zeros((1, 2))]),
-        number=np.append(flat.number, 0.0),
+        row=np.append(flat.row, np.int32(0)),
     ), flat.size
 
 
-def grouped(flat: Flat, level: Ints, zero: int) -> list[Group]:
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """The computed nodes, those of one level and one signature together: stretch i is nodes[begins[i]:begins[i + 1]].
+
+    From the lowest level to the highest.
+    """
+
+    nodes: Ints
+    begins: Ints
+
+    def __len__(self) -> int:
+        return len(self.begins) - 1
+
+
+def grouped(flat: Flat, same: Alike, zero: int) -> list[Group]:
     """The groups, in an order in which they can run."""
-    return [group for nodes in alike(flat, level) for group in _groups_of(flat, nodes, zero)]
+    nodes = same.nodes[:, None]
+    operands = _operands(flat, same.nodes)
+    first = same.nodes[same.begins[:-1]]
+    known: dict[int, tuple[float, ...]] = {}
+    groups: list[Group] = []
+    for (begin, end), code, row in zip(
+        pairwise(same.begins.tolist()), flat.op[first].tolist(), flat.row[first].tolist(), strict=True
+    ):
+        name = NAMES[code]
+        if name not in OPS:
+            groups += _groups_of(flat, name, same.nodes[begin:end], zero)
+            continue
+        if row not in known:
+            known[row] = tuple(flat.numbers[row].tolist())
+        columns = tuple([operand[begin:end] for operand in operands[: len(OPS[name].inputs)]])
+        groups.append(Group(name, nodes[begin:end], columns, known[row][: len(OPS[name].parameters)]))
+    return groups
 
 
-def alike(flat: Flat, level: Ints) -> list[Ints]:
-    """The computed nodes, those of one level and one signature together, from the lowest level to the highest."""
+def _operands(flat: Flat, nodes: Ints) -> list[Ints]:
+    """Of nodes of the table's operations the first child, the second and the third, each as a column."""
+    most = max(len(op.inputs) for op in OPS.values())
+    last = len(flat.children) - 1  # where a node has no such child, whatever there is
+    return [flat.children[np.minimum(flat.starts[nodes] + place, last), None] for place in range(most)]
+
+
+def alike(flat: Flat, level: Ints) -> Alike:
+    """Which nodes can be computed together when each has this level."""
     computed = np.flatnonzero((flat.op != INPUT) & (flat.op != CONSTANT))
-    if not len(computed):
-        return []
-    op = flat.op[computed]
-    bits = np.ascontiguousarray(flat.parameters[computed]).view(np.int64).reshape(-1, 2)
+    signatures, which = _signatures(flat, computed)
+    key = (level[computed] * len(signatures) + which) * 2 + differentiated(flat)[computed]
+    order = _ordered(key)
+    changes = np.flatnonzero(np.diff(key[order], prepend=-1))
+    return Alike(computed[order], np.append(changes, len(order)))
+
+
+def _signatures(flat: Flat, nodes: Ints) -> tuple[Ints, Ints]:
+    """What the nodes do, each thing once and in a fixed order, and for every node which of them it does."""
+    length = np.where(_is_among(flat.op[nodes], _PADDED), 0, flat.counts[nodes])
+    doing, of = same_rows(np.column_stack([flat.op[nodes], flat.row[nodes], length]))
+    op, row, length = doing.T
+    bits = flat.numbers[row].view(np.int64)
     # which entry of a row, or of a table, is not part of what to do
     first = np.where(_is_among(op, ROW_OPS), 0, bits[:, 0])
     second = np.where(op == CODES["take"], 0, bits[:, 1])
-    length = np.where(_is_among(op, _PADDED), 0, flat.counts[computed])
-    keys = (length, second, first, differentiated(flat)[computed], op, level[computed])
-    order = np.lexsort(keys)
-    changes = np.zeros(len(order), np.bool_)
-    for key in keys:
-        ordered = key[order]
-        changes[1:] |= ordered[1:] != ordered[:-1]
-    begins = [0, *np.flatnonzero(changes).tolist(), len(order)]
-    nodes = computed[order]
-    return [nodes[begin:end] for begin, end in pairwise(begins)]
+    signatures, which = same_rows(np.column_stack([op, first, second, length]))
+    order = np.lexsort(signatures.T[::-1])
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return signatures[order], rank[which][of]
+
+
+def _ordered(keys: Ints) -> Ints:
+    """A stable argsort of numbers ≥ 0 in linear time: by 16 bits after the other, as NumPy can."""
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    largest, shift = int(keys.max(initial=0)), 16
+    while largest >> shift:
+        order = order[np.argsort((keys[order] >> shift).astype(np.uint16), kind="stable")]
+        shift += 16
+    return order
 
 
 def _is_among(op: Ints, names: frozenset[str]) -> Truths:
@@ -67,40 +120,25 @@ def _is_among(op: Ints, names: frozenset[str]) -> Truths:
 
 def differentiated(flat: Flat) -> Truths:
     """Which nodes a result depends on; the others are there for guards, and get no gradient."""
-    needed = np.zeros(flat.size, np.bool_)
-    needed[flat.outputs] = True
-    if not len(flat.guards):
-        return np.ones(flat.size, np.bool_)
-    marks, children, starts = needed.tolist(), flat.children.tolist(), flat.starts.tolist()
-    for node in range(flat.size - 1, -1, -1):
-        if marks[node]:
-            for child in children[starts[node] : starts[node + 1]]:
-                marks[child] = True
-    return np.array(marks, np.bool_)
+    return needed_for(flat, flat.outputs) if len(flat.guards) else np.ones(flat.size, np.bool_)
 
 
-def _groups_of(flat: Flat, nodes: Ints, zero: int) -> list[Group]:
-    name = NAMES[flat.op[nodes[0]]]
+def _groups_of(flat: Flat, name: str, nodes: Ints, zero: int) -> list[Group]:
+    """Of composites and calls."""
     if name == "dot":
         products, nodes = matrix_products(flat, nodes)
         rest = _of_similar_length(flat.counts[nodes], nodes)
         return products + [_padded(flat, name, part, zero) for part in rest]
     if name in _PADDED:
         return [_padded(flat, name, part, zero) for part in _of_similar_length(flat.counts[nodes], nodes)]
-    if len(nodes) == 1:
-        children = flat.children[flat.starts[nodes[0]] : flat.starts[nodes[0] + 1]].reshape(1, -1)
-    else:
-        children = flat.children[ragged(flat.starts[nodes], flat.counts[nodes])].reshape(len(nodes), -1)
+    children = flat.children[ragged(flat.starts[nodes], flat.counts[nodes])].reshape(len(nodes), -1)
     if name in ROW_OPS:
         return [_rows(flat, name, nodes, children)]
     if name == "take":
         return [_taken(flat, nodes, children)]
     if name == "cross_entropy":
         return [Group(name, nodes[:, None], (children[:, :-1], children[:, -1:]))]
-    if name in _ONE_ROW_OF_CHILDREN:
-        return [Group(name, nodes[:, None], (children,))]
-    parameters = tuple(flat.parameters[nodes[0], : len(OPS[name].parameters)].tolist())
-    return [Group(name, nodes[:, None], tuple(children.T[:, :, None]), parameters)]
+    return [Group(name, nodes[:, None], (children,), tuple(flat.given(nodes)[0].tolist()) if name == "call" else ())]
 
 
 def _of_similar_length(lengths: Ints, nodes: Ints) -> list[Ints]:
@@ -139,18 +177,18 @@ def _padded(flat: Flat, name: str, nodes: Ints, zero: int) -> Group:
 
 
 def _rows(flat: Flat, name: str, nodes: Ints, children: Ints) -> Group:
-    entry = flat.parameters[nodes, 0].astype(np.int64)
+    entry = flat.given(nodes)[:, 0].astype(np.int64)
     rows, place = same_rows(np.column_stack([children, _repeats(same_rows(children)[1], entry)]))
     rows = rows[:, :-1]
     out = np.full(rows.shape, NOBODY)
     out[place, entry] = nodes
-    parameters = (float(flat.parameters[nodes[0], 1]),) if name in ("rmsnorm", "layernorm") else ()
+    parameters = (float(flat.given(nodes)[0, 1]),) if name in ("rmsnorm", "layernorm") else ()
     return Group(name, out, (rows,), parameters)
 
 
 def _taken(flat: Flat, nodes: Ints, children: Ints) -> Group:
     """All that is taken out of one table: a row for each index, a column for each column of the table."""
-    column = flat.parameters[nodes, 1].astype(np.int64)
+    column = flat.given(nodes)[:, 1].astype(np.int64)
     columns, among = np.unique(column, return_inverse=True)
     indexes, place = same_rows(np.column_stack([children[:, 0], _repeats(children[:, 0], column)]))
     indexes = indexes[:, :1]

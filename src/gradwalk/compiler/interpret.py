@@ -13,12 +13,27 @@ from gradwalk.compiler import formulas
 from gradwalk.compiler.flat import CHECKED, ROW_OPS
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 from gradwalk.composites import COMPOSITES
+from gradwalk.custom import CustomOp
 from gradwalk.ops import OPS
 
 Array = npt.NDArray[np.float64]
+_UNIT = 2.0**-53
+_SAFETY = 4.0
+# Rounded as in the eager engine, to the bit: no sums, and no functions that a library computes in its own way.
+_SAME = frozenset({"add", "sub", "mul", "div", "neg", "abs", "sqrt", "relu", "leaky_relu", "minimum", "maximum", "fmod",
+                   "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"})  # fmt: skip
+_JUMPING = frozenset({"floor", "ceil", "sign", "where", "fmod", "copysign"})
+_LOGARITHMS = frozenset({"logsumexp", "log_softmax", "cross_entropy"})
 _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
 }  # fmt: skip
+
+
+class InapplicableError(Exception):
+    """Found before the end, at a call that the plain function would not have made; the guard, if it was one."""
+
+    def __init__(self, guard: Guard | None = None, undecided: bool = False) -> None:
+        self.guard, self.undecided = guard, undecided
 
 
 def run(program: Program, inputs: npt.ArrayLike) -> Array:
@@ -29,9 +44,34 @@ def run(program: Program, inputs: npt.ArrayLike) -> Array:
     with np.errstate(all="ignore"):
         for instruction in program.instructions:
             out = instruction.out
-            result = forward(instruction, [slots[places(view)] for view in instruction.operands])
+            operands = [slots[places(view)] for view in instruction.operands]
+            if instruction.op == "call":
+                result = _called(program, instruction, operands[0], slots)
+            else:
+                result = forward(instruction, operands)
             slots[out : out + instruction.rows * instruction.columns] = np.ravel(result)
     return slots
+
+
+def _called(program: Program, instruction: Instruction, rows: Array, slots: Array) -> list[float]:
+    function, before = program.functions[int(instruction.parameters[0])], int(instruction.parameters[1])
+    known = [guard for guard in program.guards[:before] if max(guard.left, guard.right) < instruction.out]
+    failed, undecided = judged(program, slots, known, instruction.out)
+    if failed or undecided:
+        raise InapplicableError(failed, failed is None)
+    try:
+        return [function.evaluated(row)[0] for row in rows.tolist()]
+    except Exception as error:  # the plain function will raise it too, if it comes to that call
+        raise InapplicableError from error
+
+
+def run_guarded(program: Program, inputs: npt.ArrayLike) -> tuple[Array, bool | None]:
+    """Every slot, and whether the program applies: None where a comparison is too close to tell."""
+    try:
+        slots = run(program, inputs)
+    except InapplicableError as stopped:
+        return program.initial, None if stopped.undecided else False
+    return slots, applies(program, slots)
 
 
 def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
@@ -47,7 +87,12 @@ def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
             if not grad.any():
                 continue  # only a guard reads it: it hands nothing on, not even 0 · inf
             operands = [slots[places(view)] for view in instruction.operands]
-            contributions = backward(instruction, operands, slots[instruction.out : end].reshape(shape), grad)
+            out = slots[instruction.out : end].reshape(shape)
+            if instruction.op == "call":
+                function = program.functions[int(instruction.parameters[0])]
+                contributions: list[Array | None] = [_slopes(function, operands[0], out) * grad]
+            else:
+                contributions = backward(instruction, operands, out, grad)
             for view, contribution in zip(instruction.operands, contributions, strict=True):
                 if contribution is not None:
                     np.add.at(grads, places(view), contribution)
@@ -62,21 +107,116 @@ def places(view: View) -> npt.NDArray[np.intp]:
     return np.asarray(view.start + row * view.row_stride + column * view.column_stride, np.intp)
 
 
+def _slopes(function: CustomOp, rows: Array, out: Array) -> Array:
+    return np.array([function.local_grads(row, y) for row, y in zip(rows.tolist(), out.ravel().tolist(), strict=True)])
+
+
 def first_failed(program: Program, slots: Array) -> Guard | None:
     """The first comparison that came out otherwise than in the trace."""
-    for guard in program.guards:
-        if bool(_SIGNS[guard.sign](slots[guard.left], slots[guard.right])) != guard.outcome:
-            return guard
-    return None
+    return judged(program, slots, program.guards, program.size)[0]
 
 
-def applies(program: Program, slots: Array) -> bool:
-    """Whether every guard holds, and nothing was computed that an operation may refuse to compute."""
+def applies(program: Program, slots: Array) -> bool | None:
+    """Whether nothing was computed that an operation may refuse to compute, and every guard holds; None: may hold."""
     for instruction in program.instructions:
         end = instruction.out + instruction.rows * instruction.columns
         if instruction.op in CHECKED and not np.isfinite(slots[instruction.out : end]).all():
             return False
-    return first_failed(program, slots) is None
+    failed, undecided = judged(program, slots, program.guards, program.size)
+    return None if undecided and failed is None else failed is None
+
+
+# ---------------------------------------------------------------- guards
+
+
+def judged(program: Program, slots: Array, guards: Sequence[Guard], end: int) -> tuple[Guard | None, bool]:
+    """The first guard that surely fails, and whether there is one that nobody can be sure of; slots to `end` are known.
+
+    The plain function compares numbers that were rounded in another order. Where the two sides are closer than that
+    can have moved them, its outcome is not known here; nor is that of `floor` near a whole number, and the like.
+    """
+    undecided = False
+    jumping = [each for each in program.instructions if each.op in _JUMPING and each.out < end]
+    if program.exact or not (guards or jumping):
+        doubt = np.zeros(program.size)
+    else:
+        doubt = doubts(program, slots, end)
+        undecided = any(_may_have_jumped(each, slots, doubt) for each in jumping)
+    for guard in guards:
+        left, right = slots[guard.left], slots[guard.right]
+        doubtful = _SAFETY * (doubt[guard.left] + doubt[guard.right])
+        if guard.left != guard.right and doubtful != 0.0 and not abs(left - right) > doubtful:
+            undecided = True
+        elif bool(_SIGNS[guard.sign](left, right)) != guard.outcome:
+            return guard, undecided
+    return None, undecided
+
+
+def _may_have_jumped(instruction: Instruction, slots: Array, doubt: Array) -> bool:
+    """Whether an entry is so close to where the operation jumps that the plain function may be on the other side."""
+    there = [places(view) for view in instruction.operands]
+    place = there[1 if instruction.op == "copysign" else 0]
+    x, doubtful = slots[place], doubt[place]
+    with np.errstate(all="ignore"):
+        distance = np.abs(x - np.rint(x)) if instruction.op in ("floor", "ceil") else np.abs(x)
+        if instruction.op == "fmod":
+            y = slots[there[1]]
+            rest = np.abs(np.fmod(x, y))
+            distance = np.minimum(rest, np.abs(y) - rest)
+            doubtful = doubtful + _carried(x / y, doubt[there[1]])
+        return bool(((doubtful != 0.0) & ~(distance > _SAFETY * doubtful)).any())
+
+
+def doubts(program: Program, slots: Array, end: int) -> Array:
+    """How far each slot may be from what the eager engine computes, to first order; 0 where it is the same number."""
+    doubt = np.zeros(program.size)
+    with np.errstate(all="ignore"):
+        for instruction in program.instructions:
+            if instruction.out >= end:
+                break
+            own = slice(instruction.out, instruction.out + instruction.rows * instruction.columns)
+            there = [places(view) for view in instruction.operands]
+            out = slots[own].reshape(instruction.rows, instruction.columns)
+            operands, before = [slots[place] for place in there], [doubt[place] for place in there]
+            if instruction.op == "call":
+                function = program.functions[int(instruction.parameters[0])]
+                made = _carried(_slopes(function, operands[0], out), before[0]).sum(axis=1)
+            else:
+                made = _doubt(instruction, operands, before, out)
+            doubt[own] = np.ravel(made)
+    return doubt
+
+
+def _carried(slopes: Array, before: Array) -> Array:
+    """The doubt that comes with an operand: where there is none, an infinite slope makes none."""
+    return np.where(before == 0.0, 0.0, np.abs(slopes) * before)
+
+
+def _doubt(instruction: Instruction, operands: list[Array], before: list[Array], out: Array) -> Any:
+    name, xs = instruction.op, operands[0]
+    if name in OPS:
+        slopes = formulas.local_grads(name, operands, instruction.parameters, out)
+        carried = sum(map(_carried, slopes, before))
+        return carried + (np.asarray(carried != 0.0) if name in _SAME else 1.0) * (4 * _UNIT * np.abs(out))
+    if name in ("matmul", "dot"):
+        sizes = [np.abs(operand) for operand in operands]
+        own = 0.0 if xs.shape[1] == 1 else (xs.shape[1] + 1) * _UNIT
+        left, right = before[0] + own * sizes[0], before[1]
+        if name == "matmul":
+            return left @ sizes[1].T + sizes[0] @ right.T
+        return (left * sizes[1] + sizes[0] * right).sum(axis=1)
+    if name == "take":
+        return before[0][np.clip(operands[1][:, 0].astype(np.intp), 0, len(xs) - 1)]
+    same = name in ("largest", "smallest") or (name in ("sum", "mean") and xs.shape[1] <= 2)
+    own = 0.0 if same else (xs.shape[1] + 16) * _UNIT
+    made = np.empty_like(out)
+    for column in range(out.shape[1]):
+        grad = np.zeros_like(out)
+        grad[:, column] = 1.0
+        slopes_of_row = np.abs(np.asarray(_backward(instruction, operands, out, grad)[0]))
+        size = np.abs(out[:, column]) + (slopes_of_row * np.abs(xs)).sum(axis=1) + (name in _LOGARITHMS)
+        made[:, column] = _carried(slopes_of_row, before[0]).sum(axis=1) + own * size
+    return made
 
 
 # ---------------------------------------------------------------- what each instruction computes

@@ -7,6 +7,7 @@ products, dots, tables and the rest first read them, row by row; then the result
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from gradwalk.compiler.matrices import Group
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 from gradwalk.ops import OPS
 
+_FEW = 32  # slots that are looked at faster by plain Python than by NumPy
 _FIRST_CHOICE = ("matmul", "dot", "take", "cross_entropy")
 
 
@@ -24,14 +26,11 @@ def laid_out(flat: Flat, groups: Sequence[Group], arguments: int, scalar_nodes: 
     slot = np.full(flat.size, NOBODY)
     slot[flat.inputs[:arguments]] = np.arange(arguments)
     size = _place_leaves(flat, groups, slot, arguments)
-    outs = []
-    for group in groups:
-        there = group.nodes.ravel()
-        slot[there[there != NOBODY]] = size + np.flatnonzero(there != NOBODY)
-        outs.append(size)
-        size += there.size
-    memory = _Memory(flat, slot, size)
-    instructions = tuple(memory.instruction(group, out) for group, out in zip(groups, outs, strict=True))
+    made = np.concatenate([np.empty(0, np.int64), *(group.nodes.ravel() for group in groups)])
+    slot[made[made != NOBODY]] = size + np.flatnonzero(made != NOBODY)
+    outs = [size, *(size + np.cumsum([group.nodes.size for group in groups], dtype=np.int64)).tolist()]
+    memory = _Memory(flat, slot, outs[-1])
+    instructions = tuple([memory.instruction(group, out) for group, out in zip(groups, outs, strict=False)])
     return Program(
         size=memory.size,
         initial=memory.initial(),
@@ -53,7 +52,7 @@ def _place_leaves(flat: Flat, groups: Sequence[Group], slot: Ints, size: int) ->
     """Slots for the inputs and constants that have none yet."""
     leaf = (flat.op == INPUT) | (flat.op == CONSTANT)
     first = [group for name in _FIRST_CHOICE for group in groups if group.op == name]
-    read = [operand.ravel() for group in (*first, *groups) for operand in _longest_first(group)]
+    read = [operand.ravel() for group in chain(first, groups) for operand in _longest_first(group)]
     wanted = np.concatenate([*read, flat.inputs, flat.outputs, flat.guards.ravel()])
     wanted = wanted[leaf[wanted]]
     wanted = wanted[slot[wanted] == NOBODY]
@@ -64,8 +63,8 @@ def _place_leaves(flat: Flat, groups: Sequence[Group], slot: Ints, size: int) ->
     return size + len(ordered)
 
 
-def _longest_first(group: Group) -> list[Ints]:
-    return sorted(group.operands, key=lambda operand: -operand.size)
+def _longest_first(group: Group) -> Sequence[Ints]:
+    return group.operands if group.op in OPS else sorted(group.operands, key=lambda operand: -operand.size)
 
 
 class _Memory:
@@ -78,16 +77,16 @@ class _Memory:
     def initial(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         numbers = np.zeros(self.size)
         constants = np.flatnonzero((self.flat.op == CONSTANT) & (self.slot != NOBODY))
-        numbers[self.slot[constants]] = self.flat.number[constants]
+        numbers[self.slot[constants]] = self.flat.given(constants)[:, 0]
         for start, nodes in self.copies:
-            numbers[start : start + nodes.size] = self.flat.number[nodes.ravel()]
+            numbers[start : start + nodes.size] = self.flat.given(nodes.ravel())[:, 0]
         return numbers
 
     def instruction(self, group: Group, out: int) -> Instruction:
         rows, columns = group.nodes.shape
         operands = group.operands
         if rows == columns == 1 and group.op in OPS:  # nothing to find out, and in a chain there are many
-            views = tuple(View(1, 1, int(self.slot[operand[0, 0]])) for operand in operands)
+            views = tuple([View(1, 1, self.slot.item(operand.item(0))) for operand in operands])
             return Instruction(group.op, out, 1, 1, views, group.parameters)
         if columns == 1 and all(operand.shape == (rows, 1) for operand in operands) and group.op != "take":
             columns = best_width([self.slot[operand].ravel() for operand in operands])
@@ -110,11 +109,13 @@ class _Memory:
 
 
 _OVER_ROWS = frozenset({"dot", "matmul", "sum", "mean", "norm", "logsumexp", "largest", "smallest", "cross_entropy",
-                        "softmax", "log_softmax", "rmsnorm", "layernorm"})  # fmt: skip
+                        "softmax", "log_softmax", "rmsnorm", "layernorm", "call"})  # fmt: skip
 
 
 def strided_view(slots: Ints) -> View | None:
     """The matrix of slots as start and strides, or None."""
+    if slots.size <= _FEW:
+        return _strided_few(slots)
     rows, columns = slots.shape
     start = int(slots[0, 0])
     row = int(slots[1, 0]) - start if rows > 1 else 0
@@ -123,6 +124,19 @@ def strided_view(slots: Ints) -> View | None:
         return None
     grid = start + row * np.arange(rows)[:, None] + column * np.arange(columns)
     return View(rows, columns, start, row, column) if np.array_equal(grid, slots) else None
+
+
+def _strided_few(slots: Ints) -> View | None:
+    """The same, one slot after the other."""
+    rows, columns = slots.shape
+    table: list[int] = slots.ravel().tolist()
+    start = table[0]
+    row = table[columns] - start if rows > 1 else 0
+    column = table[1] - start if columns > 1 else 0
+    if row < 0 or column < 0:
+        return None
+    grid = [start + r * row + c * column for r in range(rows) for c in range(columns)]
+    return View(rows, columns, start, row, column) if grid == table else None
 
 
 def best_width(operands: Sequence[Ints]) -> int:
@@ -137,6 +151,9 @@ def best_width(operands: Sequence[Ints]) -> int:
 
 def _first_run(slots: Ints) -> int:
     """How many slots from the beginning are evenly spaced."""
+    if len(slots) <= _FEW:
+        few = slots.tolist()
+        return next((i for i in range(2, len(few)) if few[i] - few[i - 1] != few[1] - few[0]), len(few))
     steps = np.diff(slots)
-    breaks = np.flatnonzero(steps != steps[0]) if len(steps) else steps
+    breaks = np.flatnonzero(steps != steps[0])
     return int(breaks[0]) + 1 if len(breaks) else len(slots)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradwalk.compiler.flat import Flat, Ints, ragged
+from gradwalk.compiler.loops import same_rows
 
 _SMALLEST = 16  # dots in a product worth an instruction of its own
 _MANY = 8  # so many small products are better off as one group of dots
@@ -14,7 +15,7 @@ _SMALL = 64
 _ROUNDS = 32
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Group:
     """One instruction before it has slots: operands are matrices of node numbers, `nodes` the matrix of results."""
 
@@ -29,9 +30,9 @@ def matrix_products(flat: Flat, nodes: Ints) -> tuple[list[Group], Ints]:
     groups: list[Group] = []
     rest = [nodes[:0]]
     counts = flat.counts[nodes]
-    for count in np.unique(counts).tolist():
-        same = nodes[counts == count]
-        found, left_over = _products_of_length(flat, same, count)
+    order = np.argsort(counts, kind="stable")
+    for same in np.split(nodes[order], np.flatnonzero(np.diff(counts[order])) + 1):
+        found, left_over = _products_of_length(flat, same, int(flat.counts[same[0]]))
         groups += found
         rest.append(left_over)
     return groups, np.sort(np.concatenate(rest))
@@ -80,11 +81,3 @@ def _parts(left: Ints, right: Ints, lefts: int, rights: int) -> Ints:
         if np.array_equal(before, of_left):
             break
     return of_left[left]
-
-
-def same_rows(table: Ints) -> tuple[Ints, Ints]:
-    """The different rows of a table in order of appearance, and for each row which of them it is."""
-    packed = np.ascontiguousarray(table).view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
-    _, first, place = np.unique(packed, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))
-    return table[np.sort(first)], rank[place.ravel()]

@@ -88,7 +88,10 @@ class _Names:
         shape = self.shape_of(instruction)
         self.shapes[instruction.out] = shape
         operands = [self.view(view, shape) for view in instruction.operands]
-        return f"{self.name(instruction.out)}[{shape[0]},{shape[1]}] = {_expression(instruction, operands)}"
+        name = instruction.op
+        if name == "call":
+            name = self.program.functions[int(instruction.parameters[0])].name
+        return f"{self.name(instruction.out)}[{shape[0]},{shape[1]}] = {_expression(name, instruction, operands)}"
 
     def shape_of(self, instruction: Instruction) -> tuple[int, int]:
         """As it runs; but a long row, made entry by entry of a whole matrix, is shown as that matrix."""
@@ -142,8 +145,7 @@ def _letter(instruction: Instruction) -> str:
     return "h" if instruction.op in ("matmul", "dot") else instruction.op[0] if instruction.op in OPS else "t"
 
 
-def _expression(instruction: Instruction, operands: list[str]) -> str:
-    name = instruction.op
+def _expression(name: str, instruction: Instruction, operands: list[str]) -> str:
     if name == "matmul":
         return f"{operands[0]} @ {operands[1]}.T"
     if name in _INFIX:
@@ -152,5 +154,6 @@ def _expression(instruction: Instruction, operands: list[str]) -> str:
         return f"-{operands[0]}"
     if name == "pow_number":
         return f"{operands[0]} ** {instruction.parameters[0]:g}"
-    shown = [*operands, *(f"{parameter:g}" for parameter in instruction.parameters)]
+    parameters = instruction.parameters if instruction.op != "call" else ()
+    shown = [*operands, *(f"{parameter:g}" for parameter in parameters)]
     return f"{name}({', '.join(shown)})"

@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from gradwalk.compiler.printing import Counts
+    from gradwalk.custom import CustomOp
 
 Slots = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)  # not frozen: a long chain has millions of them, and freezing takes long
 class View:
     """A matrix of slots to read, rows × columns: strided, or gathered through a table of slot numbers.
 
@@ -34,7 +35,7 @@ class View:
     index: Slots | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)  # not frozen: a long chain has millions of them, and freezing takes long
 class Instruction:
     """One vector operation. Its outputs are the slots `out … out + rows * columns - 1`, row by row.
 
@@ -45,6 +46,8 @@ class Instruction:
     - `softmax`, `log_softmax`, `rmsnorm`, `layernorm` (parameter: eps): out[r, :] over A's row, a View(rows, columns)
     - `cross_entropy`: out[r, 0] of the logits A, a View(rows, k), and the targets, a View(rows, 1) of whole numbers
     - `take`: out[r, :] = A[i, :] where i is the whole number in the second operand's (r, 0); A is a View(n, columns)
+    - `call`: out[r, 0] is what a Python function says of A's row, a View(rows, k). Parameters: its place among the
+      program's functions, and how many of the first guards the plain function had passed before it made the call
     """
 
     op: str
@@ -78,6 +81,7 @@ class Program:
     scalar_nodes: int = 0  # of the graph it was made from
     arguments: int = 0  # so many of the inputs are numbers of the arguments, the others leaves closed over
     exact: bool = False  # one instruction a node, in the order and with the rounding of the eager engine
+    functions: tuple[CustomOp, ...] = ()  # that `call` calls
     names: dict[int, str] = field(default_factory=dict)  # what a person would call the group that starts at a slot
 
     def __str__(self) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
 
 from gradwalk.compiler.index import Index
-from gradwalk.structure import is_value
+from gradwalk.structure import dataclass_like, field_names, is_value
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,11 @@ def result_of(returned: Any, function: Callable[..., Any]) -> Result:
             return type(part)(*made) if hasattr(part, "_fields") else type(part)(made)
         if isinstance(part, int | float | np.integer | np.floating | np.bool_) or part is None:
             return part
+        if is_dataclass(part) and not isinstance(part, type):
+            names = field_names(part)
+            hollow = dataclass_like(part, names, [None] * len(names), as_argument=False)  # holds no Value
+            fields = [getattr(part, name) for name in names]  # text has its place in these
+            return _Fields(hollow, names, [each if isinstance(each, str) else structure(each) for each in fields])
         _refuse(function, part)
 
     whole = structure(returned)
@@ -70,6 +75,15 @@ class _Shaped:
     shape: tuple[int, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class _Fields:
+    """A dataclass: what its fields are."""
+
+    like: Any
+    names: list[str]
+    parts: list[Any]
+
+
 def _filled(part: Any, parts: Sequence[Any]) -> Any:
     if isinstance(part, _Place):
         return parts[part.number]
@@ -78,6 +92,8 @@ def _filled(part: Any, parts: Sequence[Any]) -> Any:
         array = np.empty(len(entries), object if any(map(is_value, entries)) else np.float64)
         array[:] = entries
         return array.reshape(part.shape)
+    if isinstance(part, _Fields):
+        return dataclass_like(part.like, part.names, [_filled(each, parts) for each in part.parts], as_argument=True)
     if isinstance(part, dict):
         return {key: _filled(entry, parts) for key, entry in part.items()}
     if isinstance(part, list | tuple):

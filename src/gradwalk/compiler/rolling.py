@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +14,7 @@ from gradwalk.compiler.dead_code import without_dead_code
 from gradwalk.compiler.flat import CODES, CONSTANT, INPUT, NAMES, ROW_OPS, Flat, Ints
 from gradwalk.compiler.grouping import alike, grouped, with_zero
 from gradwalk.compiler.layout import laid_out
-from gradwalk.compiler.levels import latest_levels, levels
+from gradwalk.compiler.levels import has_guarded_calls, latest_levels, levels
 from gradwalk.compiler.matrices import Group
 from gradwalk.compiler.program import Program
 from gradwalk.compiler.sources import split_by_source
@@ -20,6 +23,19 @@ from gradwalk.compiler.sums import with_fused_sums, without_lonely
 from gradwalk.ops import OPS
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Groups and instructions are many, and none of them is garbage: looking for some takes longer than making them."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@_uncollected()
 def rolled_up(flat: Flat, arguments: int = 0) -> Program:
     """The program with as few, as wide instructions as the passes find."""
     scalar_nodes = flat.size
@@ -29,11 +45,14 @@ def rolled_up(flat: Flat, arguments: int = 0) -> Program:
     flat = without_dead_code(without_lonely(flat, levels(flat)))
     flat, zero = with_zero(flat)
     level = levels(flat)
-    level = min(level, latest_levels(flat, level), key=lambda each: len(alike(flat, each)))
-    groups = split_by_source(flat, grouped(flat, level, zero))
+    same = alike(flat, level)
+    if not has_guarded_calls(flat):
+        same = min(same, alike(flat, latest_levels(flat, level)), key=len)
+    groups = split_by_source(flat, grouped(flat, same, zero))
     return laid_out(flat, groups, arguments, scalar_nodes)
 
 
+@_uncollected()
 def step_by_step(flat: Flat, arguments: int = 0) -> Program:
     """The program without reassociation: an instruction for each node, in the order the eager engine walks."""
     scalar_nodes = flat.size
@@ -84,7 +103,7 @@ def _alone(flat: Flat, node: int) -> Group:
     name = NAMES[flat.op[node]]
     nodes: Ints = np.array([[node]])
     row = flat.children[flat.starts[node] : flat.starts[node + 1]].reshape(1, -1)
-    parameters = flat.parameters[node].tolist()
+    parameters = flat.numbers[flat.row[node]].tolist()
     if name in OPS:
         return Group(name, nodes, tuple(row.T[:, :, None]), tuple(parameters[: len(OPS[name].parameters)]))
     if name == "dot":
@@ -96,4 +115,4 @@ def _alone(flat: Flat, node: int) -> Group:
     if name in ROW_OPS:  # one entry of the row: which one is its last parameter
         eps = parameters[1:] if name in ("rmsnorm", "layernorm") else []
         return Group(name, nodes, (row,), (*eps, parameters[0]))
-    return Group(name, nodes, (row,))
+    return Group(name, nodes, (row,), tuple(parameters) if name == "call" else ())

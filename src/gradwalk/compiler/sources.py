@@ -12,7 +12,8 @@ import numpy as np
 
 from gradwalk.compiler.flat import CONSTANT, Flat, Ints
 from gradwalk.compiler.grouping import NOBODY
-from gradwalk.compiler.matrices import Group, same_rows
+from gradwalk.compiler.loops import same_rows
+from gradwalk.compiler.matrices import Group
 from gradwalk.ops import OPS
 
 _LONG = 64  # entries worth an instruction of their own
@@ -22,19 +23,29 @@ _LEAF, _FIXED = -1, -2
 
 def split_by_source(flat: Flat, groups: Sequence[Group]) -> list[Group]:
     """The groups, long ones of the table's operations split where every part is long."""
+    if not any(map(_is_long, groups)):
+        return list(groups)
     source = np.where(flat.op == CONSTANT, _FIXED, _LEAF)
+    nodes = np.concatenate([group.nodes.ravel() for group in groups])
+    of = np.repeat(np.arange(len(groups)), [group.nodes.size for group in groups])
+    source[nodes[nodes != NOBODY]] = of[nodes != NOBODY]
     made: list[Group] = []
+    sources = len(groups)
     for group in groups:
-        for part in _parts(source, group):
-            nodes = part.nodes.ravel()
-            source[nodes[nodes != NOBODY]] = len(made)
-            made.append(part)
+        parts = _parts(source, group) if _is_long(group) else [group]
+        if len(parts) > 1:
+            for number, part in enumerate(parts, sources):
+                source[part.nodes] = number
+            sources += len(parts)
+        made += parts
     return made
 
 
+def _is_long(group: Group) -> bool:
+    return group.nodes.size >= 2 * _LONG and group.op in OPS
+
+
 def _parts(source: Ints, group: Group) -> list[Group]:
-    if group.op not in OPS or group.nodes.size < 2 * _LONG:
-        return [group]
     sources, which = same_rows(np.hstack([source[operand] for operand in group.operands]))
     if not 1 < len(sources) <= _MANY or np.bincount(which).min() < _LONG:
         return [group]

@@ -8,37 +8,41 @@ can do them all.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from gradwalk.compiler.flat import CODES, CONSTANT, Flat, Ints, Truths, followed, starts_of
+from gradwalk.compiler.flat import CODES, CONSTANT, Flat, Ints, Truths, followed, ragged, starts_of
 
 _LONG = 8
 _ADD, _SUM, _DOT, _MUL = (CODES[name] for name in ("add", "sum", "dot", "mul"))
 
 
 @dataclass(frozen=True, eq=False)
-class _Terms:
-    """What the trees add up: the term's node, its tree's root, whether it is a product, its place among its kind."""
+class _Trees:
+    """The trees by their roots, and what each adds up: its products, one tree after the other, and its other terms."""
 
-    node: Ints
-    root: Ints
-    is_product: Truths
-    place: Ints
-    products: Ints  # of each node that is a root: how many products, how many others
+    roots: Ints
+    products: Ints
     others: Ints
+    product_counts: Ints  # of each tree
+    other_counts: Ints
     begun: Truths  # with a 0, as Python's sum begins
+    inner: Ints  # the adds that are no roots
 
+    @cached_property
+    def with_dot(self) -> Truths:
+        return self.product_counts >= 1
 
-@dataclass(frozen=True, eq=False)
-class _Places:
-    """Which roots get a dot of their own, and a sum of their own; where roots, dots and sums go in the new graph."""
+    @cached_property
+    def with_both(self) -> Truths:
+        """Products and other terms: the dot is a node of its own."""
+        return self.with_dot & (self.other_counts >= 1)
 
-    two_nodes: Truths
-    apart: Truths
-    own: Ints
-    dot: Ints
-    total: Ints
+    @cached_property
+    def apart(self) -> Truths:
+        """The other terms are a sum of their own: read in a row, not gathered beside the dot."""
+        return self.with_both & (self.other_counts >= _LONG)
 
 
 def with_fused_sums(flat: Flat) -> Flat:
@@ -46,101 +50,88 @@ def with_fused_sums(flat: Flat) -> Flat:
     adds = (flat.op == _ADD) | (flat.op == _SUM)
     if not adds.any():
         return flat
-    used_once, user = _users(flat)
-    inner = adds & used_once & adds[user]
-    parent = np.where(inner, user, np.arange(flat.size))
-    terms = _terms(flat, adds, inner, used_once, followed(parent))
-    roots = adds & ~inner
-    with_dot = roots & (terms.products >= 1)
-    two_nodes = with_dot & (terms.others >= 1)
-
-    apart = two_nodes & (terms.others >= _LONG)  # a sum of their own: read in a row, not gathered beside the dot
-
-    absorbed = inner.copy()
-    absorbed[terms.node[terms.is_product]] = True
-    new = two_nodes.astype(np.int64) + apart
-    own = np.cumsum(~absorbed + new) - 1  # where each node goes; its new dot and sum go just before it
-    dot, total = own - new, own - apart
-
-    op = flat.op.copy()
-    addends = np.where(apart, 2, terms.others + two_nodes)
-    op[roots] = np.where((addends[roots] == 2) & (~terms.begun | apart)[roots], _ADD, _SUM)
-    op[with_dot & ~two_nodes] = _DOT
-    owner, place, child = _edges(flat, terms, roots, absorbed, _Places(two_nodes, apart, own, dot, total))
-    order = np.lexsort((place, owner))
+    trees = _trees(flat, adds)
+    roots, with_both, apart = trees.roots, trees.with_both, trees.apart
+    places = np.ones(flat.size, np.int64)  # of each node: itself, and before it its new dot and sum
+    places[trees.inner] = places[trees.products] = 0
+    places[roots] += with_both
+    places[roots] += apart
+    own = np.cumsum(places) - 1
+    kept = np.flatnonzero(places)
+    dots, sums = own[roots] - with_both - apart, own[roots] - apart
 
     size = int(own[-1]) + 1
-    source = np.zeros(size, np.int64)
-    source[own[~absorbed]] = np.flatnonzero(~absorbed)
-    new_op, parameters, number = op[source], flat.parameters[source], flat.number[source]
-    new_op[dot[two_nodes]], new_op[total[apart]] = _DOT, _SUM
-    parameters[own[roots]] = parameters[dot[two_nodes]] = parameters[total[apart]] = 0.0
+    op, row, counts = np.zeros(size, flat.op.dtype), np.zeros(size, flat.row.dtype), np.zeros(size, np.int64)
+    op[own[kept]], row[own[kept]], counts[own[kept]] = flat.op[kept], flat.row[kept], flat.counts[kept]
+    addends = np.where(apart, 2, trees.other_counts + with_both)
+    kind = np.where((addends == 2) & (~trees.begun | apart), _ADD, _SUM)
+    only_dot = trees.with_dot & ~with_both
+    op[own[roots]], row[own[roots]] = np.where(only_dot, _DOT, kind), 0
+    counts[own[roots]] = np.where(only_dot, 2 * trees.product_counts, addends)
+    op[dots[with_both]], counts[dots[with_both]] = _DOT, 2 * trees.product_counts[with_both]
+    op[sums[apart]], counts[sums[apart]] = _SUM, trees.other_counts[apart]
+    starts = starts_of(counts)
+
+    children = np.empty(starts[-1], np.int64)
+    same = places.astype(np.bool_)
+    same[roots] = False
+    at = ragged(starts[own[same]], flat.counts[same])
+    children[at] = own[flat.children[np.repeat(same, flat.counts)]]
+    left = ragged(starts[dots], trees.product_counts)  # of a tree without other terms, the dot is the root itself
+    children[left] = own[flat.child(trees.products, 0)]
+    children[left + np.repeat(trees.product_counts, trees.product_counts)] = own[flat.child(trees.products, 1)]
+    children[ragged(starts[sums] + (with_both & ~apart), trees.other_counts)] = own[trees.others]
+    children[starts[own[roots[with_both]]]] = dots[with_both]
+    children[starts[own[roots[apart]]] + 1] = sums[apart]
     return replace(
         flat,
-        op=new_op,
-        starts=starts_of(np.bincount(owner, minlength=size)),
-        children=child[order],
-        parameters=parameters,
-        number=number,
+        op=op,
+        starts=starts,
+        children=children,
+        row=row,
         inputs=own[flat.inputs],
         outputs=own[flat.outputs],
         guards=own[flat.guards],
     )
 
 
-def _users(flat: Flat) -> tuple[Truths, Ints]:
-    """Which nodes are used once, by another node, and by which."""
-    user = np.zeros(flat.size, np.int64)
-    user[flat.children] = flat.owners()
-    as_child = np.bincount(flat.children, minlength=flat.size)
-    return (as_child == 1) & (flat.uses() == 1), user
+def _trees(flat: Flat, adds: Truths) -> _Trees:
+    used_once = _used_once(flat)
+    added, by = flat.children[np.repeat(adds, flat.counts)], np.repeat(np.flatnonzero(adds), flat.counts[adds])
+    goes_on = adds[added] & used_once[added]
+    inner = added[goes_on]
+    parent = np.arange(flat.size)
+    parent[inner] = by[goes_on]
+    node, root = added[~goes_on], followed(parent)[by[~goes_on]]
+    order = np.argsort(root, kind="stable")  # the adds of a chain have rising numbers: left to right
+    node, root = node[order], root[order]
+    first = np.flatnonzero(np.diff(root, prepend=-1))
+    roots, tree = root[first], np.repeat(np.arange(len(first)), np.diff(np.append(first, len(root))))
 
-
-def _terms(flat: Flat, adds: Truths, inner: Truths, used_once: Truths, root: Ints) -> _Terms:
-    owners = flat.owners()
-    is_term = adds[owners] & ~inner[flat.children]
-    node, of = flat.children[is_term], root[owners[is_term]]
-    zero = (flat.op[node] == CONSTANT) & (flat.number[node] == 0.0)
-    some_left = np.bincount(of[~zero], minlength=flat.size)
-    starting_with_zero = of[zero]
-    kept = ~zero | (some_left[of] == 0)  # of nothing but zeros, keep the zeros
-    node, of = node[kept], of[kept]
-    order = np.argsort(of, kind="stable")  # the adds of a chain have rising numbers: left to right
-    node, of = node[order], of[order]
+    zero = (flat.op[node] == CONSTANT) & (flat.given(node)[:, 0] == 0.0)
+    begun = np.bincount(tree[zero], minlength=len(roots)) > 0
+    only_zeros = np.bincount(tree[~zero], minlength=len(roots)) == 0
+    kept = ~zero | only_zeros[tree]  # of nothing but zeros, keep the zeros
+    node, tree = node[kept], tree[kept]
     is_product = (flat.op[node] == _MUL) & used_once[node]
-    products = np.bincount(of[is_product], minlength=flat.size)
-    begun = np.zeros(flat.size, np.bool_)
-    begun[starting_with_zero] = True
-    is_product &= (products[of] >= 2) | begun[of]  # a single product stays the node it is
-    products = np.bincount(of[is_product], minlength=flat.size)
-    others = np.bincount(of[~is_product], minlength=flat.size)
-    place = np.zeros(len(node), np.int64)
-    for kind, counts in ((is_product, products), (~is_product, others)):
-        first = np.cumsum(counts) - counts
-        place[kind] = np.arange(np.count_nonzero(kind)) - first[of[kind]]
-    return _Terms(node, of, is_product, place, products, others, begun)
+    several = np.bincount(tree[is_product], minlength=len(roots)) >= 2
+    is_product &= (several | begun)[tree]  # a single product stays the node it is
+    return _Trees(
+        roots=roots,
+        products=node[is_product],
+        others=node[~is_product],
+        product_counts=np.bincount(tree[is_product], minlength=len(roots)),
+        other_counts=np.bincount(tree[~is_product], minlength=len(roots)),
+        begun=begun,
+        inner=inner,
+    )
 
 
-def _edges(flat: Flat, terms: _Terms, roots: Truths, absorbed: Truths, places: _Places) -> tuple[Ints, Ints, Ints]:
-    """Every child of the new graph: whose it is, in which place, and which node."""
-    own, dot, total, two_nodes, apart = places.own, places.dot, places.total, places.two_nodes, places.apart
-    owners = flat.owners()
-    same = ~absorbed[owners] & ~roots[owners]
-    unchanged = own[owners[same]], np.flatnonzero(same), own[flat.children[same]]
-    product, of = terms.node[terms.is_product], terms.root[terms.is_product]
-    place = terms.place[terms.is_product]
-    target = np.where(two_nodes[of], dot[of], own[of])
-    left = target, place, own[flat.child(product, 0)]
-    right = target, place + terms.products[of], own[flat.child(product, 1)]
-    other, of = terms.node[~terms.is_product], terms.root[~terms.is_product]
-    place = terms.place[~terms.is_product]
-    others = np.where(apart[of], total[of], own[of]), place + (two_nodes & ~apart)[of], own[other]
-    both, three = np.flatnonzero(two_nodes), np.flatnonzero(apart)
-    dots = own[both], np.zeros(len(both), np.int64), dot[both]
-    totals = own[three], np.ones(len(three), np.int64), total[three]
-    parts = (unchanged, left, right, others, dots, totals)
-    owner, placed, child = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return owner, placed, child
+def _used_once(flat: Flat) -> Truths:
+    """Which nodes are used once, and by another node."""
+    once: Truths = np.bincount(flat.children, minlength=flat.size) == 1
+    once[flat.outputs] = once[flat.guards.ravel()] = False
+    return once
 
 
 def without_lonely(flat: Flat, level: Ints) -> Flat:

@@ -6,24 +6,32 @@ compares is written down as a guard; a read of `.data` is refused.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
 
-from gradwalk import composites, control, engine, reference
+from gradwalk import composites, control, custom, engine, higher_order, reference
 from gradwalk.compiler.arguments import replaced, user_line
-from gradwalk.compiler.flat import CODES, CONSTANT, INPUT, ROW_OPS, SIGNS, Flat, Ints, starts_of
+from gradwalk.compiler.flat import CALL, CODES, CONSTANT, INPUT, SIGNS, Codes, Flat, Ints, starts_of, table_of
 from gradwalk.compiler.index import Index
+from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.compiler.results import Result, result_of
+from gradwalk.errors import add_note
 from gradwalk.structure import is_value
 
 _TAKEN = "take"
-_PARAMETRISED = frozenset(
-    {"pow_number", "leaky_relu", "elu", "clamp", "cross_entropy", "take", *ROW_OPS}
-)  # a node of another operation has no parameters to ask for
+
+
+class _Tracing(threading.local):
+    active = False
+    trace: Trace | None = None  # whose function runs
+
+
+tracing = _Tracing()
 
 
 class Trace:
@@ -45,12 +53,15 @@ class Trace:
         self.whole: dict[int, int] = {}  # entries that were used as plain integers, and which integer
         self.tables: dict[tuple[int, ...], int] = {}
         self.taken: dict[int, tuple[int, int]] = {}
-        self.args, self.kwargs = replaced((args, kwargs), self._number, self._integer)
+        self.open: dict[int, Index] = {}  # the nodes that an index left open has a part in
+        self.functions: list[custom.CustomOp] = []
+        self.called: dict[int, tuple[int, int]] = {}  # the parameters of nodes that a custom_op made
+        self.args, self.kwargs = args, kwargs
 
     # ---------------------------------------------------------------- what the function is given
 
     def _number(self, given: Any) -> Any:
-        value = engine.Value(given.data if is_value(given) else given)
+        value = engine.Value(_data(given) if is_value(given) else given)
         self.entries.append(value)
         self.given.append(given)
         return value
@@ -75,7 +86,7 @@ class Trace:
         listed = [row if isinstance(row, list | tuple) else [row] for row in rows]
         if len({len(row) for row in listed}) > 1 or not index.within(len(rows)):
             return None
-        values = [[x if is_value(x) else _constant(x) for x in row] for row in listed]
+        values = [[x if is_value(x) else constant(x) for x in row] for row in listed]
         key = tuple(id(value) for row in values for value in row)
         table = self.tables.setdefault(key, len(self.tables))
         made = []
@@ -83,7 +94,7 @@ class Trace:
             local_grads = [0.0] * (len(entries) + 1)
             local_grads[index.number + 1] = 1.0
             data = entries[index.number]
-            made.append(self._by_hand(_data(data), (index.value, *entries), local_grads, _TAKEN))
+            made.append(self._by_hand(_data(data), (index.value, *entries), local_grads, _TAKEN, index))
             self.taken[id(made[-1])] = table, column
         return made if isinstance(rows[0], list | tuple) else made[0]
 
@@ -95,12 +106,54 @@ class Trace:
             out = composites.cross_entropy(logits, index.number)
         if not is_value(out):
             return out
-        return self._by_hand(_data(out), (*out._children, index.value), (*out._local_grads, 0.0), "cross_entropy")
+        local_grads = (*out._local_grads, 0.0)
+        return self._by_hand(_data(out), (*out._children, index.value), local_grads, "cross_entropy", index)
 
-    def _by_hand(self, data: float, children: Any, local_grads: Any, op: str) -> Any:
+    def call(self, function: custom.CustomOp, inputs: Sequence[Any]) -> Any:
+        """The node of a custom_op: the program will call its functions again."""
+        given = [entry.__index__() if isinstance(entry, Index) else entry for entry in inputs]
+        numbers = [_data(entry) if is_value(entry) else entry for entry in given]
+        try:
+            with self._interrupted():
+                out, local_grads = function.evaluated(numbers)
+        except Exception as error:
+            add_note(error, f"compile: {function.name} was called at {user_line()}, in {described(self.function)}")
+            raise
+        if control.current_modes()[0]:
+            self._refuse_no_grad()
+        node = custom.recorded(engine.Value(out, given, function.name, local_grads=local_grads))
+        if function not in self.functions:
+            self.functions.append(function)
+        self.called[id(node)] = self.functions.index(function), len(self.compared)
+        return node
+
+    @contextmanager
+    def _interrupted(self) -> Iterator[None]:
+        """Inside runs what a program will run too: all it may not do is to look at numbers of this call."""
+        hooks = control.modes(on_record=_ignored, on_compare=_ignored, on_read=self._refuse_read_of_own)
+        before, tracing.active = tracing.active, False
+        try:
+            with hooks, custom.traced_by(None):
+                yield
+        finally:
+            tracing.active = before
+
+    def _by_hand(self, data: float, children: Any, local_grads: Any, op: str, index: Index) -> Any:
         node = engine.Value(data, children, op, local_grads=local_grads)
         self.recorded.append(node)
+        self.open[id(node)] = index
         return node
+
+    def local_grads_of(self, node: Any) -> Any:
+        """As `higher_order.local_grads_of`, and for the nodes whose index is open."""
+        index = self.open.get(id(node))
+        if index is None:
+            return higher_order.local_grads_of(node)
+        if id(node) in self.taken:
+            return [0.0, *_one_hot(index, len(node._children) - 1)]
+        logits = list(node._children[:-1])
+        probabilities = composites.COMPOSITES["logsumexp"].local_grads(logits, node)
+        return [*(p - hot for p, hot in zip(probabilities, _one_hot(index, len(logits)), strict=True)), 0.0]
 
     # ---------------------------------------------------------------- running it
 
@@ -109,16 +162,16 @@ class Trace:
         hook: Any = self.recorded.append
         if engine.NAME == "reference":
             hook = self._record_on_reference
-        with control.modes(no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._refuse_read):
-            self.eager = self.function(*self.args, **self.kwargs)
-        self.result = result_of(self.eager, self.function)
-        collecting = gc.isenabled()
-        gc.disable()  # a tuple for each node, and none of them garbage
+        hooks = control.modes(no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._refuse_read)
+        before, tracing.trace = tracing.trace, self
         try:
-            self._flatten()
+            with hooks, custom.traced_by(self.call):
+                args, kwargs = replaced((self.args, self.kwargs), self._number, self._integer)
+                self.eager = self.function(*args, **kwargs)
         finally:
-            if collecting:
-                gc.enable()
+            tracing.trace = before
+        self.result = result_of(self.eager, self.function)
+        self._flatten()
         return self
 
     def _record_on_reference(self, node: Any) -> None:
@@ -138,61 +191,56 @@ class Trace:
             "later call; compute with the Value, and use gradwalk.stop_gradient(v) where no gradient should flow"
         )
 
+    def _refuse_read_of_own(self, value: Any) -> None:
+        if any(value is own for own in chain(self.entries, self.recorded)):
+            self._refuse_read(value)
+
     # ---------------------------------------------------------------- the graph as arrays
 
     def _flatten(self) -> None:
-        nodes = self.recorded
-        children = [node._children for node in nodes]
-        if not all(children):
-            self._refuse_no_grad()
-        names = [node._name for node in nodes]
-        flat_children = list(chain.from_iterable(children))
         sides = [side for left, right, *_ in self.compared for side in (left, right)]
-        numbers = [float(side) for side in sides if not is_value(side)]
-        known = set(map(id, nodes))
-        used = chain(flat_children, self.result.values, filter(is_value, sides))
-        outside = {id(value): value for value in used if id(value) not in known}
-        for entry in self.entries:
-            outside.pop(id(entry), None)
-        self._refuse_made_inside(outside.values(), known | {id(entry) for entry in self.entries})
-        constants = [value for value in outside.values() if value._constant]
-        self.leaves = tuple(value for value in outside.values() if not value._constant)
+        compared = [side for side in sides if is_value(side)]
+        plain = [float(side) for side in sides if not is_value(side)]
+        made = recorded(self.recorded, self.entries, [*self.result.values, *compared], len(plain))
+        if made is None:
+            self._refuse_no_grad()
+        self.leaves = made.leaves
+        self._refuse_made_inside()
 
-        first = [*self.entries, *self.leaves, *constants]
-        before = len(first) + len(numbers)
-        places = {id(value): place for place, value in enumerate(first)}
-        places.update(zip(map(id, nodes), range(before, before + len(nodes)), strict=True))
-        of_number = iter(range(len(first), before))
         inputs = len(self.entries) + len(self.leaves)
-
-        op = np.concatenate([
-            np.full(inputs, INPUT), np.full(before - inputs, CONSTANT),
-            np.array([CODES.get(name, -1) for name in names], np.int64),
-        ])  # fmt: skip
-        number = np.zeros(len(op))
-        number[inputs:before] = [*(value.data for value in constants), *numbers]
-        counts = np.concatenate([np.zeros(before, np.int64), np.fromiter(map(len, children), np.int64, len(nodes))])
-        parameters = self._parameters(names, op, before)
+        constants = np.concatenate([made.constants, plain])
+        before = inputs + len(constants)
+        op = np.empty(before + len(made.codes), np.int16)
+        op[:inputs], op[inputs:before], op[before:] = INPUT, CONSTANT, made.codes
+        targets = before + np.flatnonzero(made.codes == CODES["cross_entropy"])  # parameters, not yet children
+        by_hand = self._describe_by_hand(op, before)
+        row = np.zeros(len(op), np.int32)
+        places = (np.arange(inputs, before), before + made.with_parameters, np.fromiter(by_hand, np.int64))
+        given = (np.column_stack([constants, np.zeros(len(constants))]), made.parameters, [*by_hand.values()])
+        numbers, row[np.concatenate(places)] = table_of(np.concatenate([np.reshape(each, (-1, 2)) for each in given]))
+        guards = np.zeros(len(sides), np.int64)
+        is_number = np.array([not is_value(side) for side in sides], np.bool_)
+        guards[is_number] = np.arange(before - len(plain), before)
+        guards[~is_number] = made.roots[len(self.result.values) :]
         flat = Flat(
             op=op,
-            starts=starts_of(counts),
-            children=np.fromiter((places[id(child)] for child in flat_children), np.int64, len(flat_children)),
-            parameters=parameters,
-            number=number,
+            starts=np.concatenate([np.zeros(before, np.int64), made.starts]),
+            children=made.children,
+            numbers=numbers,
+            row=row,
             inputs=np.arange(inputs),
-            outputs=np.array([places[id(value)] for value in self.result.values], np.int64),
-            guards=np.array(
-                [places[id(side)] if is_value(side) else next(of_number) for side in sides], np.int64
-            ).reshape(-1, 2),
+            outputs=made.roots[: len(self.result.values)],
+            guards=guards.reshape(-1, 2),
             signs=np.array([SIGNS.index(sign) for _, _, sign, _ in self.compared], np.int64),
             outcomes=np.array([outcome for *_, outcome in self.compared], np.bool_),
         )
-        self.scalar_nodes = flat.size
-        self.flat = with_targets(flat, self._static_targets(names, before))
+        self.scalar_nodes = flat.size - len(made.constants) + made.constant_uses
+        self.flat = with_targets(flat, targets)
 
-    def _refuse_made_inside(self, outside: Iterable[Any], inside: set[int]) -> None:
+    def _refuse_made_inside(self) -> None:
         """A node from outside may have been computed before the trace, but not by hand out of what is inside."""
-        waiting = [value for value in outside if value._children]
+        waiting = [value for value in self.leaves if value._children]
+        inside = set(map(id, chain(self.recorded, self.entries))) if waiting else set()
         seen: set[int] = set()
         while waiting:
             node = waiting.pop()
@@ -205,49 +253,44 @@ class Trace:
 
     def _refuse_by_hand(self, node: Any) -> NoReturn:
         raise TypeError(
-            f"compile: {described(self.function)} makes a node by hand ({node._op!r}); a program has only "
-            "operations of the table and composites: leave it outside the compiled function"
+            f"compile: {described(self.function)} makes a node by hand ({node._op!r}); a program has only operations "
+            "of the table, composites and custom_op: make it one of these, or leave it outside the compiled function"
         )
 
-    def _parameters(self, names: list[str], op: Ints, before: int) -> Any:
-        parameters = np.zeros((len(op), 2))
-        for i, name in enumerate(names):
-            if name in _PARAMETRISED:
-                given = self.recorded[i]._parameters
-                parameters[before + i, : len(given)] = given
-            elif not name:
-                node = self.recorded[i]
-                if id(node) in self.taken:
-                    op[before + i] = CODES[_TAKEN]
-                    parameters[before + i] = self.taken[id(node)]
-                elif node._op == "cross_entropy":
-                    op[before + i] = CODES["cross_entropy"]
-                else:
-                    self._refuse_by_hand(node)
+    def _describe_by_hand(self, op: Codes, before: int) -> dict[int, tuple[int, int]]:
+        """What the trace itself made by hand gets its operation, others are refused; returns their parameters."""
+        parameters = {}
+        for place in np.flatnonzero(op == BY_HAND).tolist():
+            node = self.recorded[place - before]
+            if id(node) in self.taken:
+                op[place] = CODES[_TAKEN]
+                parameters[place] = self.taken[id(node)]
+            elif id(node) in self.called:
+                op[place] = CALL
+                parameters[place] = self.called[id(node)]
+            elif node._op == "cross_entropy":
+                op[place] = CODES["cross_entropy"]
+            else:
+                self._refuse_by_hand(node)
         return parameters
-
-    def _static_targets(self, names: list[str], before: int) -> Ints:
-        """The cross entropies whose target is a parameter, not yet a child."""
-        return np.array([before + i for i, name in enumerate(names) if name == "cross_entropy"], np.int64)
 
 
 def with_targets(flat: Flat, nodes: Ints) -> Flat:
     """The target of these cross entropies as one more child, a constant."""
     if not len(nodes):
         return flat
-    targets, which = np.unique(flat.parameters[nodes, 0], return_inverse=True)
+    targets, which = np.unique(flat.row[nodes], return_inverse=True)
     shift = len(targets)  # the constants go first: children have smaller numbers
     counts = flat.counts.copy()
     counts[nodes] += 1
-    extra = np.insert(flat.children + shift, flat.starts[nodes + 1], which.ravel())
-    parameters = flat.parameters.copy()
-    parameters[nodes] = 0.0
+    row = np.concatenate([targets, flat.row])
+    row[shift + nodes] = 0
     return Flat(
-        op=np.concatenate([np.full(shift, CONSTANT), flat.op]),
+        op=np.concatenate([np.full(shift, CONSTANT, np.int16), flat.op]),
         starts=starts_of(np.concatenate([np.zeros(shift, np.int64), counts])),
-        children=extra,
-        parameters=np.concatenate([np.zeros((shift, 2)), parameters]),
-        number=np.concatenate([targets, flat.number]),
+        children=np.insert(flat.children + shift, flat.starts[nodes + 1], which.ravel()),
+        numbers=flat.numbers,
+        row=row,
         inputs=flat.inputs + shift,
         outputs=flat.outputs + shift,
         guards=flat.guards + shift,
@@ -263,7 +306,12 @@ def described(function: Callable[..., Any]) -> str:
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
 
-def _constant(number: Any) -> Any:
+def _one_hot(index: Index, count: int) -> list[Any]:
+    """1 at the place the index says, 0 elsewhere, whatever it will be."""
+    return [(1.0 - abs(index.value - float(place))).relu() for place in range(count)]
+
+
+def constant(number: Any) -> Any:
     """A plain number as a node that nobody differentiates by."""
     return (engine.Value(0.0, (number,), local_grads=(0.0,)))._children[0]
 
@@ -273,5 +321,5 @@ def _data(value: Any) -> float:
         return float(value.data)
 
 
-def _ignored(_: Any) -> None:
+def _ignored(*_: Any) -> None:
     pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from collections.abc import Callable
 from operator import itemgetter
@@ -13,34 +14,29 @@ import numpy.typing as npt
 
 from gradwalk import engine
 from gradwalk.compiler import interpret
-from gradwalk.compiler.flat import ROW_OPS
 from gradwalk.compiler.names import named
 from gradwalk.compiler.program import Program
 from gradwalk.compiler.rolling import rolled_up, step_by_step
 from gradwalk.compiler.trace import Trace
+from gradwalk.control import current_modes
 from gradwalk.structure import is_value
 
 Array = npt.NDArray[np.float64]
-_engine: Any = engine.load(engine.NAME)
-
-
-def current_modes() -> tuple[bool, Any, Any, Any]:
-    """What is in force in this thread (see control.py): only by setting can it be asked."""
-    modes: tuple[bool, Any, Any, Any] = _engine.set_modes(False, None, None, None)
-    _engine.set_modes(*modes)
-    return modes
 
 
 class Interpreted:
-    """The executor's interface over `interpret.py`, for machines and programs the native one does not serve."""
+    """The executor's interface over `interpret.py`, for machines the native one does not serve."""
+
+    undecided = False  # the last run compared numbers too close for it to tell how the plain function compares them
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.slots = program.initial
 
     def run(self, inputs: Array) -> bool:
-        self.slots = interpret.run(self.program, inputs)
-        return interpret.applies(self.program, self.slots)
+        self.slots, verdict = interpret.run_guarded(self.program, inputs)
+        self.undecided = verdict is None
+        return bool(verdict)
 
     def run_values(self, arguments: Array, leaves: tuple[Any, ...]) -> bool:
         return self.run(np.concatenate([arguments, [leaf.data for leaf in leaves]]))
@@ -104,14 +100,12 @@ class Interpreted:
 
 
 def executor_for(program: Program) -> Any:
-    """The native executor, else the interpreter: it also runs what the native one cannot do to the bit."""
+    """The native executor, or the interpreter where the engine is the reference one."""
     if engine.NAME != "native":
         return Interpreted(program)
     native: Any = engine.load("native").Executor
-    if program.exact and any(instruction.op in ROW_OPS for instruction in program.instructions):
-        return Interpreted(program)
     parts = (program.size, program.initial, program.inputs, program.outputs, program.instructions, program.guards)
-    return native(*parts, exact=True) if program.exact else native(*parts)
+    return native(*parts, exact=program.exact, functions=program.functions)
 
 
 class Version:
@@ -122,7 +116,7 @@ class Version:
     ) -> None:
         trace = Trace(function, args, kwargs).run()
         self.program = (step_by_step if exact else rolled_up)(trace.flat, len(trace.entries))
-        self.program.scalar_nodes = trace.scalar_nodes
+        self.program.scalar_nodes, self.program.functions = trace.scalar_nodes, tuple(trace.functions)
         named(self.program, function, args, kwargs, trace.leaves)
         self.leaves, self.result = trace.leaves, trace.result
         self.result.values.clear()  # and with them the traced graph
@@ -140,6 +134,7 @@ class Version:
         self._inputs = len(self.program.inputs)
         self._gradients_of_arguments = np.empty(self.program.arguments)
         self.numbers = self._out  # of the last run's arguments
+        self._trained: tuple[Any, Any] | None = None  # the parameters of the optimiser used last, and their slots
 
     # ---------------------------------------------------------------- running
 
@@ -172,8 +167,11 @@ class Version:
         for entry, number in self.whole.items():
             if numbers[entry] != number:
                 return f"the integer {number} among the arguments"
-        slots = interpret.run(self.program, self.inputs(numbers))
-        failed = interpret.first_failed(self.program, slots)
+        try:
+            slots = interpret.run(self.program, self.inputs(numbers))
+            failed = interpret.first_failed(self.program, slots)
+        except interpret.InapplicableError as stopped:
+            failed = stopped.guard
         if failed is None:
             return "a result that is infinite or nan"
         return f"the comparison at {self.lines[self.program.guards.index(failed)]}"
@@ -203,6 +201,27 @@ class Version:
         self.executor.outputs(self._out)
         self.executor.gradients_into(self._one, self.leaves, self._gradients_of_arguments)
         return self._out.item(0)
+
+    def train(self, optimiser: Any, lr: float | None) -> float | None:
+        """The single result; the parameters are moved along its gradients. None where it takes the long way."""
+        if self._trained is None or self._trained[0] is not optimiser.parameters:
+            self._trained = optimiser.parameters, self._slots_of(optimiser.parameters)
+        slots = self._trained[1]
+        if slots is None:
+            return None
+        self.executor.outputs(self._out)
+        value: float = self._out.item(0)
+        if math.isfinite(value):
+            optimiser.step_by(lambda parameters, *rest: self.executor.train(parameters, slots, *rest), lr)
+        return value
+
+    def _slots_of(self, parameters: tuple[Any, ...]) -> Any:
+        """The slot of each parameter, -1 if it has none; None where that is not all there is to know."""
+        of_leaves = self.program.inputs[self.program.arguments :].tolist()
+        slots = {id(leaf): slot for leaf, slot in zip(self.leaves, of_leaves, strict=True)}
+        if not hasattr(self.executor, "train") or not slots.keys() <= set(map(id, parameters)):
+            return None
+        return np.array([slots.get(id(parameter), -1) for parameter in parameters], np.int32)
 
     def node(self, entries: list[Any]) -> Any:
         """The result as recorded nodes (plain numbers under no_grad), in the structure the function returned."""
@@ -257,7 +276,9 @@ class _Call:
 def _digest(trace: Trace) -> bytes:
     """Two traces with one digest did the same things."""
     flat = trace.flat
-    arrays = (flat.op, flat.starts, flat.children, flat.parameters, flat.number, flat.outputs, flat.guards,
+    arrays = (flat.op, flat.starts, flat.children, flat.numbers, flat.row, flat.outputs, flat.guards,
               flat.signs, flat.outcomes)  # fmt: skip
-    whole = repr(sorted(trace.whole.items())).encode()
-    return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays) + whole).digest()
+    digest = hashlib.sha256(repr(sorted(trace.whole.items())).encode())
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()

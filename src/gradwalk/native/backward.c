@@ -6,6 +6,15 @@
 
 #include "value.h"
 
+/* For what is written once and compiled for each purpose it is called with. */
+#if defined(__GNUC__)
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#elif defined(_MSC_VER)
+#define ALWAYS_INLINE __forceinline
+#else
+#define ALWAYS_INLINE inline
+#endif
+
 typedef struct {
     Value **nodes;
     size_t count, room;
@@ -65,17 +74,54 @@ static void unmark(const Order *order)
         order->nodes[i]->link &= ~MARKED;
 }
 
+/* ---------------------------------------------------------------- gradients put aside */
+
+typedef struct {
+    Value *node;
+    double grad;
+} PutAside;
+
+/* During one traceless pass, which runs no Python code: most nodes are fresh, so most gradients are zero anyway. */
+static PutAside *aside;
+static size_t aside_count, aside_room;
+
+static int put_aside(Value *node)
+{
+    if (aside_count == aside_room) {
+        size_t room = aside_room ? aside_room * 2 : 64;
+        PutAside *grown = PyMem_RawRealloc(aside, room * sizeof *grown);
+        if (grown == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        aside = grown;
+        aside_room = room;
+    }
+    aside[aside_count++] = (PutAside){node, node->grad};
+    node->grad = 0.0;
+    return 0;
+}
+
+static void put_back(void)
+{
+    while (aside_count > 0) {
+        aside_count--;
+        aside[aside_count].node->grad = aside[aside_count].grad;
+    }
+}
+
 /* ---------------------------------------------------------------- the order */
 
 enum order_for {
     PLAIN_PASS,   /* interior nodes only; gradients that start afresh are set to zero on the way */
+    TRACELESS_PASS, /* what is marked already is not entered; every gradient is put aside and starts at zero */
     CAREFUL_PASS, /* leaves as well; nothing is changed */
     SHOWING,      /* leaves as well, and plain numbers are shown as leaves */
 };
 
 /* Whether to descend into a node: 1 for an interior node reached for the first time. A leaf has nothing below it
  * and takes its place in the order at once, where leaves are wanted. -1: out of memory. */
-static inline int enter(Value *node, Order *order, enum order_for purpose)
+static ALWAYS_INLINE int enter(Value *node, Order *order, enum order_for purpose)
 {
     enum kind kind = kind_of(node);
     int leaf = kind == LEAF || (kind == MANY && details_of(node)->count == 0);
@@ -87,6 +133,8 @@ static inline int enter(Value *node, Order *order, enum order_for purpose)
     if (node->link & MARKED)
         return 0;
     if (purpose == SHOWING && value_show_constant(node) < 0)
+        return -1;
+    if (purpose == TRACELESS_PASS && node->grad != 0.0 && put_aside(node) < 0)
         return -1;
     node->link |= MARKED;
     if (leaf)
@@ -103,7 +151,7 @@ static inline int enter(Value *node, Order *order, enum order_for purpose)
 #define NODE(entry) ((Value *)((uintptr_t)(entry) & ~(uintptr_t)SECOND_LEFT))
 
 /* Every node in the order is left marked. */
-static inline int make_order(Value *root, Order *result, enum order_for purpose)
+static ALWAYS_INLINE int make_order(Value *root, Order *result, enum order_for purpose)
 {
     Order made = *result, way = spare_path; /* copies, which live in registers */
     Order *order = &made, *path = &way;
@@ -386,8 +434,44 @@ PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
 
 /* ---------------------------------------------------------------- a pass that leaves no trace */
 
+static inline void forget(Value *node)
+{
+    node->grad = 0.0;
+    node->link &= ~MARKED;
+}
+
+/* Marks the leaves among the inputs, so that they are left out of the order, and starts their gradients at zero.
+ * 1 if there is anything but leaves, 0 if not, -1 with an exception set. */
+static int mark_inputs(PyObject *inputs)
+{
+    int interior = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(inputs); i++) {
+        Value *input = (Value *)PyList_GET_ITEM(inputs, i);
+        if (!is_value((PyObject *)input)) {
+            PyErr_SetString(PyExc_TypeError, "_gradients: expected a list of Values");
+            return -1;
+        }
+        if (input->grad != 0.0 && put_aside(input) < 0)
+            return -1;
+        if (is_leaf(input))
+            input->link |= MARKED;
+        else
+            interior = 1;
+    }
+    return interior;
+}
+
+static void unmark_inputs(PyObject *inputs)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(inputs); i++) {
+        PyObject *input = PyList_GET_ITEM(inputs, i);
+        if (is_value(input))
+            forget((Value *)input);
+    }
+}
+
 /* The derivative of this node by each of a list of Values, as a list of floats; no grad is changed. None where
- * Python code would have to run: functional.py then goes the long way. New. */
+ * Python code would have to run: the caller then goes the long way. New. */
 PyObject *backward_gradients(PyObject *self, PyObject *inputs)
 {
     if (!PyList_Check(inputs)) {
@@ -396,34 +480,39 @@ PyObject *backward_gradients(PyObject *self, PyObject *inputs)
     }
     if (careful_nodes != 0)
         Py_RETURN_NONE;
+    Py_ssize_t count = PyList_GET_SIZE(inputs);
+    PyObject *gradients = PyList_New(count); /* now: making it may run the collector, and with it Python code */
+    if (gradients == NULL)
+        return NULL;
     Order order = order_take();
     Value *root = (Value *)self;
-    if (make_order(root, &order, CAREFUL_PASS) < 0) {
+    int interior = mark_inputs(inputs);
+    if (interior < 0 || make_order(root, &order, TRACELESS_PASS) < 0) {
+        unmark_inputs(inputs);
+        put_back();
         order_give(order);
+        Py_DECREF(gradients);
         return NULL;
     }
-    Py_ssize_t count = PyList_GET_SIZE(inputs);
-    double *kept = PyMem_RawMalloc((order.count + 1) * sizeof *kept);
-    PyObject *gradients = kept ? PyList_New(count) : PyErr_NoMemory();
-    if (gradients != NULL) {
-        for (size_t i = 0; i < order.count; i++) {
-            kept[i] = order.nodes[i]->grad;
-            order.nodes[i]->grad = 0.0;
-        }
-        root->grad = 1.0;
-        for (size_t i = order.count; i-- > 0;)
-            push(order.nodes[i]);
-        for (Py_ssize_t i = 0; i < count; i++) {
-            PyObject *input = PyList_GET_ITEM(inputs, i);
-            int reached = is_value(input) && ((Value *)input)->link & MARKED;
-            PyList_SET_ITEM(gradients, i, PyFloat_FromDouble(reached ? ((Value *)input)->grad : 0.0));
-        }
-        for (size_t i = 0; i < order.count; i++)
-            order.nodes[i]->grad = kept[i];
+    root->grad = 1.0;
+    for (size_t i = order.count; i-- > 0 && interior;)
+        push(order.nodes[i]);
+    for (size_t i = order.count; i-- > 0 && !interior;) {
+        push(order.nodes[i]);
+        forget(order.nodes[i]); /* at once, while it is at hand: only leaves are going to be read */
     }
-    unmark(&order);
+    for (Py_ssize_t i = 0; gradients != NULL && i < count; i++) {
+        PyObject *gradient = PyFloat_FromDouble(((Value *)PyList_GET_ITEM(inputs, i))->grad);
+        if (gradient == NULL)
+            Py_CLEAR(gradients);
+        else
+            PyList_SET_ITEM(gradients, i, gradient);
+    }
+    for (size_t i = 0; interior && i < order.count; i++)
+        forget(order.nodes[i]);
+    unmark_inputs(inputs);
+    put_back();
     order_give(order);
-    PyMem_RawFree(kept);
     return gradients;
 }
 
@@ -444,4 +533,45 @@ PyObject *backward_topological_order(PyObject *self, PyObject *unused)
     }
     order_give(order);
     return list;
+}
+
+/* ---------------------------------------------------------------- a graph that is cut off, for checkpoints */
+
+/* A backward pass inside the function ends at the cut nodes, and adds to their gradients as to those of leaves. New. */
+PyObject *backward_cut(PyObject *unused, PyObject *args)
+{
+    (void)unused;
+    PyObject *given, *function;
+    if (!PyArg_ParseTuple(args, "OO:_cut", &given, &function))
+        return NULL;
+    PyObject *nodes = PySequence_Tuple(given);
+    Py_ssize_t count = nodes ? PyTuple_GET_SIZE(nodes) : 0;
+    uint64_t *links = nodes ? PyMem_RawMalloc(((size_t)count + 1) * sizeof *links) : NULL;
+    if (links == NULL) {
+        Py_XDECREF(nodes);
+        return nodes ? PyErr_NoMemory() : NULL;
+    }
+    PyObject *result = NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!is_value(PyTuple_GET_ITEM(nodes, i))) {
+            PyErr_SetString(PyExc_TypeError, "_cut: expected Values");
+            goto done;
+        }
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Value *node = (Value *)PyTuple_GET_ITEM(nodes, i);
+        links[i] = node->link;
+        node->link = make_link(NULL, NO_OP, LEAF) | (node->link & COLLECTED);
+    }
+    result = PyObject_CallNoArgs(function);
+    for (Py_ssize_t i = count; i-- > 0;) { /* in reverse, in case one is there twice */
+        Value *node = (Value *)PyTuple_GET_ITEM(nodes, i);
+        if (kind_of(node) == MANY) /* it was given a label meanwhile */
+            details_release(details_of(node));
+        node->link = links[i];
+    }
+done:
+    PyMem_RawFree(links);
+    Py_DECREF(nodes);
+    return result;
 }

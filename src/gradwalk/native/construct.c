@@ -100,6 +100,27 @@ failed:
     return NULL;
 }
 
+static _Thread_local PyObject *on_construct; /* called with every node that is made by hand, or NULL */
+
+/* The function before, or None. New. */
+PyObject *construct_set_hook(PyObject *module, PyObject *hook)
+{
+    (void)module;
+    PyObject *before = on_construct ? on_construct : Py_NewRef(Py_None);
+    on_construct = hook == Py_None ? NULL : Py_NewRef(hook);
+    return before;
+}
+
+/* -1 with an exception set. */
+static int tell_construction(Value *made)
+{
+    PyObject *hook = Py_NewRef(on_construct);
+    PyObject *told = PyObject_CallOneArg(hook, (PyObject *)made);
+    Py_DECREF(hook);
+    Py_XDECREF(told);
+    return told == NULL ? -1 : 0;
+}
+
 /* The constructor's work, on a new node or on an instance of a subclass. */
 static Value *value_construct(PyObject *args, PyObject *kwargs, Value *target)
 {
@@ -121,6 +142,11 @@ static Value *value_construct(PyObject *args, PyObject *kwargs, Value *target)
     PyObject *local_grads = children ? tuple_from(given_local) : NULL;
     if (nothing != NULL && local_grads != NULL)
         v = value_fill(target, data, children, local_grads, op ? op : nothing, label ? label : nothing);
+    if (v != NULL && on_construct != NULL && !is_leaf(v) && tell_construction(v) < 0) {
+        if (target == NULL)
+            Py_DECREF(v);
+        v = NULL;
+    }
     Py_XDECREF(nothing);
     Py_XDECREF(children);
     Py_XDECREF(local_grads);
@@ -177,4 +203,95 @@ PyObject *value_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf,
     Py_DECREF(positional);
     Py_XDECREF(keywords);
     return made;
+}
+
+/* ---------------------------------------------------------------- many at once, for functional.py */
+
+static inline int is_plain(PyObject *given)
+{
+    return PyFloat_CheckExact(given) || PyLong_CheckExact(given);
+}
+
+/* Whether a list or tuple holds nothing but floats and ints. New. */
+PyObject *construct_all_plain(PyObject *module, PyObject *numbers)
+{
+    (void)module;
+    if (!PyList_Check(numbers) && !PyTuple_Check(numbers)) {
+        PyErr_SetString(PyExc_TypeError, "all_plain: expected a list or tuple");
+        return NULL;
+    }
+    PyObject **items = PySequence_Fast_ITEMS(numbers);
+    Py_ssize_t i = 0, count = PySequence_Fast_GET_SIZE(numbers);
+    while (i < count && is_plain(items[i]))
+        i++;
+    return PyBool_FromLong(i == count);
+}
+
+/* The doubles of an array that lies in memory as C has it; -1 with an exception set if it is no such array. */
+static int doubles_of(PyObject *array, Py_buffer *view, int flags)
+{
+    if (PyObject_GetBuffer(array, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | flags) < 0)
+        return -1;
+    if (strcmp(view->format, "d") == 0)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "expected an array of doubles, got one of the format %s", view->format);
+    PyBuffer_Release(view);
+    return -1;
+}
+
+static PyObject *leaves_of_array(PyObject *array)
+{
+    Py_buffer view;
+    if (doubles_of(array, &view, 0) < 0)
+        return NULL;
+    PyObject *leaves = PyList_New(view.len / (Py_ssize_t)sizeof(double));
+    for (Py_ssize_t i = 0; leaves != NULL && i < PyList_GET_SIZE(leaves); i++) {
+        Value *leaf = value_leaf(((const double *)view.buf)[i]);
+        if (leaf == NULL)
+            Py_CLEAR(leaves);
+        else
+            PyList_SET_ITEM(leaves, i, (PyObject *)leaf);
+    }
+    PyBuffer_Release(&view);
+    return leaves;
+}
+
+/* list(map(Value, numbers)), for a list or an array of doubles. New. */
+PyObject *construct_leaves(PyObject *unused, PyObject *numbers)
+{
+    (void)unused;
+    if (!PyList_Check(numbers))
+        return leaves_of_array(numbers);
+    PyObject *leaves = PyList_New(PyList_GET_SIZE(numbers));
+    for (Py_ssize_t i = 0; leaves != NULL && i < PyList_GET_SIZE(leaves); i++) {
+        double number = 0.0;
+        PyObject *given = PyList_GetItem(numbers, i); /* checked: converting one may run Python code */
+        Value *leaf = given == NULL || number_from(given, "data", NULL, &number) < 0 ? NULL : value_leaf(number);
+        if (leaf == NULL)
+            Py_CLEAR(leaves);
+        else
+            PyList_SET_ITEM(leaves, i, (PyObject *)leaf);
+    }
+    return leaves;
+}
+
+/* Writes a list of floats and ints into an array of as many doubles. None. */
+PyObject *construct_write(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *numbers, *array;
+    Py_buffer view;
+    if (!PyArg_ParseTuple(args, "O!O:write", &PyList_Type, &numbers, &array)
+        || doubles_of(array, &view, PyBUF_WRITABLE) < 0)
+        return NULL;
+    Py_ssize_t i = 0, count = PyList_GET_SIZE(numbers);
+    if (count * (Py_ssize_t)sizeof(double) != view.len)
+        PyErr_Format(PyExc_ValueError, "write: expected room for %zd numbers, got %zd bytes", count, view.len);
+    else
+        while (i < count && number_from(PyList_GET_ITEM(numbers, i), "write", NULL, (double *)view.buf + i) > 0)
+            i++;
+    PyBuffer_Release(&view);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
 }

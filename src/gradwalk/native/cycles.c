@@ -47,12 +47,15 @@ static int ring_add(Ring *ring, Value *node)
     return 0;
 }
 
-/* What a node refers to, one after the other: its children, then its gradient; NULL at the end. */
+/* What a node refers to, one after the other: its children, then its gradient; NULL at the end. Children that a tuple
+ * holds are the tuple's references, which others may have too: they come from outside. */
 static Value *referred(const Value *node, Py_ssize_t i)
 {
     enum kind kind = kind_of(node);
     Py_ssize_t children = value_child_count(node) - (kind == CHILD_CONSTANT || kind == CONSTANT_CHILD);
     double unused;
+    if (kind == MANY && details_of(node)->together != NULL)
+        children = 0;
     if (i < children)
         return value_child(node, i, &unused);
     return i == children && kind == MANY ? (Value *)details_of(node)->grad_value : NULL;

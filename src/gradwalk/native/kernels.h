@@ -83,13 +83,13 @@ typedef struct {
     void (*add_scaled)(Count n, double scale, const double *x, double *into); /* into += scale x */
     void (*add_product)(Count n, const double *x, const double *y, double *into); /* into += x y */
     int (*finite)(Count n, const double *x);
+    double (*most)(Count n, const double *x); /* the largest absolute value */
     void (*product)(const Product *product);
     void (*batch_product)(const BatchProduct *product);
     void (*adam)(Count n, double *data, const double *grad, double *mean, double *square, const double *settings);
 } Kernels;
 
 /* settings of adam */
-enum { ADAM_RATE, ADAM_BETA, ADAM_BETA_SQUARE, ADAM_CORRECTION, ADAM_CORRECTION_SQUARE, ADAM_EPSILON, ADAM_SHRINK,
-       ADAM_SETTINGS };
+enum { ADAM_BETA, ADAM_BETA_SQUARE, ADAM_STEP, ADAM_SCALE, ADAM_EPSILON, ADAM_SHRINK, ADAM_SETTINGS };
 
 #endif

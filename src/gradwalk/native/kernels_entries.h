@@ -53,7 +53,7 @@ UNARY(exp)
 #define UNARY_REVERSE_log(load, put) REVERSE_STEP(load, put, OF_X(load), g / x)
 UNARY(log)
 #define UNARY_FORWARD_tanh(load, put) FORWARD_STEP(load, put, NAME(vtanh)(x))
-#define UNARY_REVERSE_tanh(load, put) REVERSE_STEP(load, put, OF_OUT(load), (1.0 - y) * (1.0 + y) * g)
+#define UNARY_REVERSE_tanh(load, put) REVERSE_STEP(load, put, OF_X(load), NAME(tanh_slope)(x) * g)
 UNARY(tanh)
 #define UNARY_FORWARD_sqrt(load, put) FORWARD_STEP(load, put, ROOT(x))
 #define UNARY_REVERSE_sqrt(load, put) REVERSE_STEP(load, put, OF_OUT(load), 0.5 / ABSOLUTE(y) * g)
@@ -91,7 +91,7 @@ UNARY(power_minus_2)
 #define UNARY_FORWARD_power_minus_half(load, put) FORWARD_STEP(load, put, 1.0 / ROOT(x))
 #define UNARY_REVERSE_power_minus_half(load, put) REVERSE_STEP(load, put, OF_X(load) OF_OUT(load), -0.5 * (y / x) * g)
 UNARY(power_minus_half)
-#define UNARY_FORWARD_power_minus_3_halves(load, put) FORWARD_STEP(load, put, 1.0 / (x * ROOT(x)))
+#define UNARY_FORWARD_power_minus_3_halves(load, put) FORWARD_STEP(load, put, NAME(vpower_minus_3_halves)(x))
 #define UNARY_REVERSE_power_minus_3_halves(load, put) \
     REVERSE_STEP(load, put, OF_X(load) OF_OUT(load), -1.5 * (y / x) * g)
 UNARY(power_minus_3_halves)
@@ -214,19 +214,31 @@ static int NAME(finite)(Count n, const double *x)
     return NAME(total)(doubt) == 0.0;
 }
 
+static double NAME(most)(Count n, const double *x)
+{
+    vec largest = ZEROS;
+#define STEP(load, put) vec v = ABSOLUTE(load(x + i)); largest = SELECT(LESS(largest, v), v, largest);
+    FOR_EACH_VECTOR(STEP)
+#undef STEP
+    double most = 0.0;
+    for (int lane = 0; lane < LANES; lane++)
+        most = most < LANE(largest, lane) ? LANE(largest, lane) : most;
+    return most;
+}
+
 /* In the order of operations of optim.c, without fused multiply-adds: the same numbers to the bit. */
 static void NAME(adam)(Count n, double *data, const double *grad, double *mean, double *square, const double *settings)
 {
-    vec rate = SPLAT(settings[ADAM_RATE]), beta = SPLAT(settings[ADAM_BETA]);
-    vec beta_square = SPLAT(settings[ADAM_BETA_SQUARE]), correction = SPLAT(settings[ADAM_CORRECTION]);
-    vec correction_square = SPLAT(settings[ADAM_CORRECTION_SQUARE]), epsilon = SPLAT(settings[ADAM_EPSILON]);
-    vec shrink = SPLAT(settings[ADAM_SHRINK]), fresh = 1.0 - beta, fresh_square = 1.0 - beta_square;
+    vec beta = SPLAT(settings[ADAM_BETA]), beta_square = SPLAT(settings[ADAM_BETA_SQUARE]);
+    vec step = SPLAT(settings[ADAM_STEP]), scale = SPLAT(settings[ADAM_SCALE]);
+    vec epsilon = SPLAT(settings[ADAM_EPSILON]), shrink = SPLAT(settings[ADAM_SHRINK]);
+    vec fresh = 1.0 - beta, fresh_square = 1.0 - beta_square;
 #define STEP(load, put) \
     vec g = load(grad + i); \
     vec m = beta * load(mean + i) + fresh * g, s = beta_square * load(square + i) + fresh_square * g * g; \
     put(mean + i, m); \
     put(square + i, s); \
-    put(data + i, load(data + i) * shrink - rate * (m / correction) / (ROOT(s / correction_square) + epsilon));
+    put(data + i, load(data + i) * shrink - step * m / (ROOT(s) * scale + epsilon));
     FOR_EACH_VECTOR(STEP)
 #undef STEP
 }

@@ -34,7 +34,7 @@ static const Kernels NAME(kernels) = {
     ROWS(ROW_CROSS_ENTROPY, cross_entropy),
 #undef ROWS
     .sum = NAME(sum), .dot = NAME(dot), .add = NAME(add), .add_scaled = NAME(add_scaled),
-    .add_product = NAME(add_product), .finite = NAME(finite), .product = NAME(product),
+    .add_product = NAME(add_product), .finite = NAME(finite), .most = NAME(most), .product = NAME(product),
     .batch_product = NAME(batch_product), .adam = NAME(adam),
 };
 

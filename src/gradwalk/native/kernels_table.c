@@ -127,50 +127,64 @@ static inline Count whole_from(double given, Count count)
     return given >= 0.0 ? given < (double)count ? (Count)given : count - 1 : 0;
 }
 
-/* The output (row, column) of a composite, and its local gradients; x and facts are scratch. */
-static double exact_composite(const Step *step, const Memory *memory, Count row, Count column, double *x,
-                              double *facts, double *local_grads)
+/* Doubles that the outputs of one row share, in an exact program. */
+static Count exact_facts_count(const Step *step) { return step->operands[0].columns + EXPONENTIALS; }
+
+static void exact_facts(const Step *step, const double *x, double *facts)
 {
-    const Operand *operand = &step->operands[0];
-    Count n = operand->columns;
-    column = step->entry < 0 ? column : step->entry;
-    exact_read(operand, memory, row, x);
+    Count n = step->operands[0].columns;
     switch (step->op) {
-#define PLAIN(name) case COMPOSITE_##name: return name##_row(x, n, 0, facts, local_grads);
-    PLAIN(sum) PLAIN(mean) PLAIN(norm) PLAIN(largest) PLAIN(smallest)
-#undef PLAIN
-#define SOFT(name, i) \
-    case COMPOSITE_##name: \
-        softmax_facts(x, n, facts); \
-        return name##_row(x, n, i, facts, local_grads);
-    SOFT(logsumexp, 0) SOFT(softmax, column) SOFT(log_softmax, column)
-    SOFT(cross_entropy, whole_from(memory->values[slot_of(&step->operands[1], row, 0)], n))
-#undef SOFT
-    case COMPOSITE_rmsnorm:
-        norm_facts(x, n, 0, step->parameters[0], facts);
-        return rmsnorm_row(x, n, column, facts, local_grads);
-    default:
-        norm_facts(x, n, 1, step->parameters[0], facts);
-        return layernorm_row(x, n, column, facts, local_grads);
+    case COMPOSITE_logsumexp:
+    case COMPOSITE_softmax:
+    case COMPOSITE_log_softmax:
+    case COMPOSITE_cross_entropy: softmax_facts(x, n, facts); break;
+    case COMPOSITE_rmsnorm: norm_facts(x, n, 0, step->parameters[0], facts); break;
+    case COMPOSITE_layernorm: norm_facts(x, n, 1, step->parameters[0], facts); break;
+    default: break;
+    }
+}
+
+/* The output (row, column) of a composite over x, and its local gradients. */
+static double exact_composite(const Step *step, const Memory *memory, Count row, Count column, const double *x,
+                              const double *facts, double *local_grads)
+{
+    Count n = step->operands[0].columns, i = step->entry < 0 ? column : step->entry;
+    if (step->op == COMPOSITE_cross_entropy)
+        i = whole_from(memory->values[slot_of(&step->operands[1], row, 0)], n);
+    switch (step->op) {
+#define ENTRY(name) case COMPOSITE_##name: return name##_row(x, n, i, facts, local_grads);
+    ENTRY(sum) ENTRY(mean) ENTRY(norm) ENTRY(largest) ENTRY(smallest) ENTRY(logsumexp) ENTRY(softmax)
+    ENTRY(log_softmax) ENTRY(cross_entropy) ENTRY(rmsnorm)
+    default: return layernorm_row(x, n, i, facts, local_grads);
+#undef ENTRY
     }
 }
 
 static void exact_rows_forward(const Step *step, const Memory *memory)
 {
     Count n = step->operands[0].columns;
-    double *x = memory->scratch, *local_grads = x + n, *facts = local_grads + n;
-    for (Count i = 0; i < step->rows * step->columns; i++)
-        memory->values[step->out + i] =
-            exact_composite(step, memory, i / step->columns, i % step->columns, x, facts, local_grads);
+    double *x = memory->scratch, *local_grads = x + n;
+    for (Count r = 0; r < step->rows; r++) {
+        double *facts = memory->facts + step->facts + r * exact_facts_count(step);
+        exact_read(&step->operands[0], memory, r, x);
+        if (!step->knows)
+            exact_facts(step, x, facts);
+        for (Count c = 0; c < step->columns; c++)
+            memory->values[step->out + r * step->columns + c] =
+                exact_composite(step, memory, r, c, x, facts, local_grads);
+    }
 }
 
 static void exact_rows_reverse(const Step *step, const Memory *memory)
 {
     Count n = step->operands[0].columns;
-    double *x = memory->scratch, *local_grads = x + n, *facts = local_grads + n;
+    double *x = memory->scratch, *local_grads = x + n;
     for (Count i = step->rows * step->columns; i-- > 0;) {
-        exact_composite(step, memory, i / step->columns, i % step->columns, x, facts, local_grads);
-        exact_add(&step->operands[0], memory, i / step->columns, local_grads, memory->grads[step->out + i]);
+        Count row = i / step->columns, column = i % step->columns;
+        exact_read(&step->operands[0], memory, row, x);
+        exact_composite(step, memory, row, column, x, memory->facts + step->facts + row * exact_facts_count(step),
+                        local_grads);
+        exact_add(&step->operands[0], memory, row, local_grads, memory->grads[step->out + i]);
     }
 }
 

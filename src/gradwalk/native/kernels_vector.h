@@ -149,15 +149,57 @@ INLINE vec NAME(vtanh)(vec x)
     ivec n;
     vec capped = SELECT(LESS(SPLAT(20.0), size), SPLAT(20.0), size); /* from 19.1 on, it rounds to 1 */
     vec rest = NAME(exp_parts)(capped + capped, &n), scale = NAME(power_of_two)(n);
-    vec t = FMA(scale, rest, scale - 1.0), below = t / (t + 2.0), above = 1.0 - 2.0 / (t + 2.0); /* t = exp(2x) - 1 */
-    vec out = SELECT(LESS(SPLAT(0.55), size), above, below);
+    vec above = 1.0 - 2.0 / (FMA(scale, rest, scale) + 1.0); /* exp(2x) + 1 */
+    /* x / (1 + z / (3 + z / (5 + … z / 15))) with z = x², as x less a small part of it */
+    vec z = size * size, over = SPLAT(594.0) + z, under = SPLAT(630.0) + z;
+    over = FMA(over, z, SPLAT(45045.0)), under = FMA(under, z, SPLAT(51975.0));
+    over = FMA(over, z, SPLAT(675675.0)), under = FMA(FMA(under, z, SPLAT(945945.0)), z, SPLAT(2027025.0));
+    vec out = SELECT(LESS(SPLAT(0.55), size), above, size - size * (z * over / under));
     return FROM_BITS(BITS(out) | (BITS(x) & INT64_MIN));
+}
+
+/* a - b c, without rounding the product. */
+INLINE vec NAME(remainder)(vec a, vec b, vec c)
+{
+#if LANES >= 4
+    return FMA(-b, c, a);
+#else /* by halves of their digits, whose products are exact */
+    vec b_high = b * 0x1.0000002p27, c_high = c * 0x1.0000002p27;
+    b_high = b_high - (b_high - b), c_high = c_high - (c_high - c);
+    vec b_low = b - b_high, c_low = c - c_high;
+    return (((a - b_high * c_high) - b_high * c_low) - b_low * c_high) - b_low * c_low;
+#endif
+}
+
+/* 1 / cosh(x)², as 4 e / (1 + e)² with e = exp(-2 |x|): all digits also where tanh(x) has rounded to 1. */
+INLINE vec NAME(tanh_slope)(vec x)
+{
+    vec size = ABSOLUTE(x), e = NAME(vexp)(-(size + size)), below = 1.0 + e;
+    return 4.0 * e / (below * below);
+}
+
+/* 1 / (x sqrt(x)), corrected by what the root and the product have rounded away: three roundings are too many. */
+INLINE vec NAME(vpower_minus_3_halves)(vec x)
+{
+#if LANES >= 4
+    vec root = ROOT(x), product = x * root, out = 1.0 / product;
+    vec lost = FMA(x, root, -product) + 0.5 * root * FMA(-root, root, x);
+    return FMA(out, FMA(-product, out, SPLAT(1.0)) - out * lost, out);
+#else /* without a fused multiply-add, what is lost stays unknown */
+    double xs[LANES], ys[LANES];
+    NAME(store)(xs, x);
+    for (int i = 0; i < LANES; i++)
+        ys[i] = pow(xs[i], -1.5);
+    return NAME(load)(ys);
+#endif
 }
 
 INLINE vec NAME(vsigmoid)(vec x)
 {
-    vec e = NAME(vexp)(-ABSOLUTE(x));
-    return SELECT(LESS(x, SPLAT(0.0)), e, SPLAT(1.0)) / (1.0 + e);
+    vec e = NAME(vexp)(-ABSOLUTE(x)), over = SELECT(LESS(x, SPLAT(0.0)), e, SPLAT(1.0)), under = 1.0 + e;
+    vec out = over / under, lost = (1.0 - under) + e;
+    /* what the sum and the quotient rounded away, divided by 1 + e in turn, of which a few digits will do */
+    return out + (NAME(remainder)(over, out, under) - out * lost) * (1.0 - 0.5 * e);
 }
 
 /* The sine of x + turns π/2. Far out, where the reduction below loses digits, the library's own functions answer. */

@@ -74,6 +74,17 @@ int modes_read(PyObject *value)
     return result == NULL ? -1 : 0;
 }
 
+/* The modes of this thread as a tuple. New. */
+PyObject *modes_current(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    PyObject *hooks[] = {modes.on_record, modes.on_compare, modes.on_read};
+    for (int i = 0; i < 3; i++)
+        hooks[i] = hooks[i] ? hooks[i] : Py_None;
+    return Py_BuildValue("OOOO", modes.no_grad ? Py_True : Py_False, hooks[0], hooks[1], hooks[2]);
+}
+
 static PyObject *swap_hook(PyObject **place, PyObject *hook)
 {
     PyObject *before = *place ? *place : Py_NewRef(Py_None);

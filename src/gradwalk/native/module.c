@@ -12,21 +12,34 @@
 #include "record.c"
 #include "backward.c"
 #include "composites.c"
+#include "flatten.c"
+#include "flat.c"
 #include "kernels.c"
 #include "kernels_table.c"
 #include "optim.c"
 #include "program_views.c"
 #include "program_steps.c"
 #include "program_build.c"
+#include "program_tape.c"
+#include "program_doubt.c"
 #include "program.c"
 #include "type.c"
 
 static PyMethodDef module_methods[] = {
     {"set_scope", attributes_set_scope, METH_O,
      "set_scope(number, /)\n--\n\nNodes made from now on in this thread belong to that scope; returns the one before."},
+    {"current_modes", modes_current, METH_NOARGS,
+     "current_modes()\n--\n\nWhat is in force in this thread, as set_modes takes it."},
     {"set_modes", modes_set, METH_VARARGS,
      "set_modes(no_grad, on_record, on_compare, on_read, /)\n--\n\n"
      "What is different from now on in this thread; returns what was before."},
+    {"set_on_construct", construct_set_hook, METH_O,
+     "set_on_construct(hook, /)\n--\n\n"
+     "A function to be told of every node made by hand from now on in this thread, or None; returns the one before."},
+    {"all_plain", construct_all_plain, METH_O,
+     "all_plain(numbers, /)\n--\n\nWhether a list or tuple holds nothing but floats and ints."},
+    {"write", construct_write, METH_VARARGS,
+     "write(numbers, array, /)\n--\n\nWrite a list of floats and ints into an array of as many doubles."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -52,7 +65,9 @@ static int module_exec(PyObject *module)
     return type_ready(module) < 0 || executor_ready(module) < 0
         || PyModule_AddObject(module, "FUNCTIONS", functions_by_name(record_functions)) < 0
         || PyModule_AddObject(module, "COMPOSITES", functions_by_name(composite_functions)) < 0
-        || PyModule_AddObject(module, "OPTIMISERS", functions_by_name(optim_functions)) < 0 ? -1 : 0;
+        || PyModule_AddObject(module, "OPTIMISERS", functions_by_name(optim_functions)) < 0
+        || PyModule_AddObject(module, "TRACING", functions_by_name(flatten_functions)) < 0
+        || PyModule_AddObject(module, "LOOPS", functions_by_name(flat_functions)) < 0 ? -1 : 0;
 }
 
 static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};

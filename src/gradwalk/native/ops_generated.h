@@ -39,6 +39,11 @@ static inline double formula_hypot(double x, double y)
     return ((t2 == 0.0 || t0 == INFINITY) || t1 == INFINITY ? t0 + t1 : t2 * sqrt(1.0 + t3 * t3));
 }
 
+static inline double formula_power(double x, double y)
+{
+    return (y == 2.0 ? x * x : pow(x, y));
+}
+
 static inline double formula_cbrt(double x)
 {
     const double t0 = fabs(x);
@@ -184,7 +189,7 @@ static inline int pow_number_domain(double x, double n)
 
 static inline double pow_number_forward(double x, double n)
 {
-    return pow(x, n);
+    return formula_power(x, n);
 }
 
 static inline void pow_number_local_grads(double x, double n, double out, double *local_grads)
@@ -462,7 +467,7 @@ static inline double tanh_forward(double x)
 static inline void tanh_local_grads(double x, double out, double *local_grads)
 {
     (void)out;
-    local_grads[0] = 1.0 / (cosh(x) * cosh(x));
+    local_grads[0] = 4.0 * formula_sigmoid(2.0 * x) * formula_sigmoid(-2.0 * x);
 }
 
 static inline double asinh_forward(double x)

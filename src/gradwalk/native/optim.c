@@ -14,17 +14,25 @@ static void gradient_set(Value *v, double grad)
 
 /* ---------------------------------------------------------------- arguments */
 
-/* The parameters as a tuple of Values, which nobody can change meanwhile. New, or NULL. */
+/* A parameter; NULL with an exception set if it is no Value. */
+static inline Value *parameter_at(PyObject *parameters, Py_ssize_t i)
+{
+    PyObject *parameter = PyTuple_GET_ITEM(parameters, i);
+    if (is_value(parameter))
+        return (Value *)parameter;
+    PyErr_Format(PyExc_TypeError, "optim: expected a Value of the native engine as parameter %zd, got %R", i,
+                 parameter);
+    return NULL;
+}
+
+/* The parameters as a tuple of Values, which nobody can change meanwhile. New, or NULL. (What is done at every step
+ * checks each as it comes to it: going through all of them once more takes longer than the arithmetic.) */
 static PyObject *parameters_from(PyObject *given)
 {
     PyObject *parameters = PySequence_Tuple(given);
     for (Py_ssize_t i = 0; parameters != NULL && i < PyTuple_GET_SIZE(parameters); i++) {
-        PyObject *parameter = PyTuple_GET_ITEM(parameters, i);
-        if (!is_value(parameter)) {
-            PyErr_Format(PyExc_TypeError, "optim: expected a Value of the native engine as parameter %zd, got %R", i,
-                         parameter);
+        if (parameter_at(parameters, i) == NULL)
             Py_CLEAR(parameters);
-        }
     }
     return parameters;
 }
@@ -44,20 +52,49 @@ static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
 }
 
 #define PARAMETER(parameters, i) ((Value *)PyTuple_GET_ITEM(parameters, i))
-#define AT_A_TIME 512 /* parameters whose numbers are brought side by side, where the first-level cache holds them */
+#define AT_A_TIME 128 /* parameters whose numbers are brought side by side; the first-level cache holds all of it */
 
 /* ---------------------------------------------------------------- steps; each returns None */
+
+/* Moves the parameters; with `places`, along gradients that are still in `found` at those places (-1: at none) besides
+ * their own, which are 0 afterwards. */
+static int adam_move(const Kernels *kernels, PyObject *parameters, const int32_t *places, const double *found,
+                     double *means, double *squares, const double *settings)
+{
+    double data[AT_A_TIME], grads[AT_A_TIME];
+    Py_ssize_t count = PyTuple_GET_SIZE(parameters);
+    for (Py_ssize_t first = 0; first < count; first += AT_A_TIME) {
+        Py_ssize_t here = count - first < AT_A_TIME ? count - first : AT_A_TIME;
+        int have_gradients = 0;
+        for (Py_ssize_t i = 0; i < here; i++) {
+            const Value *parameter = parameter_at(parameters, first + i);
+            if (parameter == NULL)
+                return -1;
+            data[i] = parameter->data;
+            grads[i] = parameter->grad;
+            have_gradients |= parameter->grad != 0.0;
+        }
+        for (Py_ssize_t i = 0; places != NULL && i < here; i++)
+            grads[i] += places[first + i] < 0 ? 0.0 : found[places[first + i]];
+        kernels->adam(here, data, grads, means + first, squares + first, settings);
+        for (Py_ssize_t i = 0; i < here; i++)
+            PARAMETER(parameters, first + i)->data = data[i];
+        for (Py_ssize_t i = 0; places != NULL && (have_gradients || careful_nodes != 0) && i < here; i++)
+            gradient_set(PARAMETER(parameters, first + i), 0.0);
+    }
+    return 0;
+}
 
 static PyObject *optim_adam(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *given, *given_means, *given_squares;
     double settings[ADAM_SETTINGS];
-    if (!PyArg_ParseTuple(args, "OOOddddddd:adam", &given, &given_means, &given_squares, &settings[ADAM_RATE],
-                          &settings[ADAM_BETA], &settings[ADAM_BETA_SQUARE], &settings[ADAM_CORRECTION],
-                          &settings[ADAM_CORRECTION_SQUARE], &settings[ADAM_EPSILON], &settings[ADAM_SHRINK]))
+    if (!PyArg_ParseTuple(args, "OOOdddddd:adam", &given, &given_means, &given_squares, &settings[ADAM_BETA],
+                          &settings[ADAM_BETA_SQUARE], &settings[ADAM_STEP], &settings[ADAM_SCALE],
+                          &settings[ADAM_EPSILON], &settings[ADAM_SHRINK]))
         return NULL;
-    PyObject *parameters = parameters_from(given);
+    PyObject *parameters = PySequence_Tuple(given);
     if (parameters == NULL)
         return NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(parameters);
@@ -71,22 +108,11 @@ static PyObject *optim_adam(PyObject *module, PyObject *args)
         Py_DECREF(parameters);
         return NULL;
     }
-    const Kernels *kernels = kernels_best();
-    double data[AT_A_TIME], grads[AT_A_TIME];
-    for (Py_ssize_t first = 0; first < count; first += AT_A_TIME) {
-        Py_ssize_t here = count - first < AT_A_TIME ? count - first : AT_A_TIME;
-        for (Py_ssize_t i = 0; i < here; i++) {
-            data[i] = PARAMETER(parameters, first + i)->data;
-            grads[i] = PARAMETER(parameters, first + i)->grad;
-        }
-        kernels->adam(here, data, grads, (double *)means.buf + first, (double *)squares.buf + first, settings);
-        for (Py_ssize_t i = 0; i < here; i++)
-            PARAMETER(parameters, first + i)->data = data[i];
-    }
+    int failed = adam_move(kernels_best(), parameters, NULL, NULL, means.buf, squares.buf, settings) < 0;
     PyBuffer_Release(&squares);
     PyBuffer_Release(&means);
     Py_DECREF(parameters);
-    Py_RETURN_NONE;
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *optim_sgd(PyObject *module, PyObject *args)
@@ -128,13 +154,18 @@ static PyObject *optim_sgd(PyObject *module, PyObject *args)
 static PyObject *optim_zero_grad(PyObject *module, PyObject *given)
 {
     (void)module;
-    PyObject *parameters = parameters_from(given);
+    PyObject *parameters = PySequence_Tuple(given);
     if (parameters == NULL)
         return NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parameters); i++)
-        gradient_set(PARAMETER(parameters, i), 0.0);
+    int failed = 0;
+    for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(parameters); i++) {
+        Value *parameter = parameter_at(parameters, i);
+        if (parameter != NULL)
+            gradient_set(parameter, 0.0);
+        failed = parameter == NULL;
+    }
     Py_DECREF(parameters);
-    Py_RETURN_NONE;
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 /* The Euclidean length of all gradients, scaled by the largest so that squares neither overflow nor vanish. */

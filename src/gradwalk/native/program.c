@@ -11,6 +11,7 @@ typedef struct {
     int32_t left, right;
     int sign; /* Py_LT … */
     int outcome;
+    int rounded; /* a side may differ in the last bits from what the eager engine compares */
 } Guard;
 
 typedef struct {
@@ -18,11 +19,17 @@ typedef struct {
     const Kernels *kernels;
     PyThread_type_lock lock;
     int exact, long_enough; /* long enough for other threads to be let in */
+    int doubtful; /* a guard or a jump looks at numbers that the eager engine rounds otherwise */
+    int calls, undecided; /* whether it calls Python; whether the last run could not tell if the program applies */
+    unsigned long inside; /* the thread that runs a Python function called from here, or 0 */
     Count size, input_count, output_count, step_count, guard_count, scratch_count, fact_count, work;
     int32_t *inputs, *outputs;
     double *initial;
     Step *steps;
     Guard *guards;
+    Jump *jumps;
+    Count jump_count;
+    Count moving_from; /* the first input of a direction, as the steps are marked for; 0: they are not */
     PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */
     Memory single, batch[2]; /* for one example; for a batch, by this thread and by a second: made when first needed */
 } Executor;
@@ -71,20 +78,97 @@ static int compare(double left, int sign, double right)
     }
 }
 
-/* A bit per example of the memory: the program does not apply to it. */
-static unsigned guards_failed(const Executor *self, const Memory *memory)
+/* A bit per example of the memory: the program does not apply to it. BATCH bits higher, that this is only because two
+ * numbers are so close that the plain function, which rounds otherwise, may find them in another order. */
+#define FAILED(lane) (1u << (lane))
+#define UNDECIDED(lane) (FAILED(lane) | FAILED(lane) << BATCH)
+
+/* The guards over slots before `end` once more for one example, with the doubt about each side. */
+static unsigned guards_judged(const Executor *self, const Memory *memory, Count lane, Count count, Count end)
 {
-    unsigned failed = 0;
-    Count width = memory->width;
-    for (Count i = 0; i < self->guard_count; i++) {
+    double *values = PyMem_RawCalloc((size_t)self->size, 2 * sizeof *values), *doubt = values + self->size;
+    unsigned verdict = values == NULL ? UNDECIDED(lane) : 0;
+    if (values == NULL)
+        return verdict;
+    for (Count slot = 0; slot < self->size; slot++)
+        values[slot] = memory->values[slot * memory->width + lane];
+    Memory one = {1, values, NULL, memory->scratch, memory->facts};
+    for (Count i = 0; i < self->step_count && self->steps[i].out < end; i++)
+        step_doubt(&self->steps[i], &one, doubt);
+    for (Count i = 0; i < count && verdict != FAILED(lane); i++) {
         const Guard *guard = &self->guards[i];
+        double left = values[guard->left], right = values[guard->right];
+        if (guard->left >= end || guard->right >= end)
+            continue;
+        if (guard->rounded && !(fabs(left - right) > SAFETY * (doubt[guard->left] + doubt[guard->right])))
+            verdict = UNDECIDED(lane);
+        else if (compare(left, guard->sign, right) != guard->outcome)
+            verdict = FAILED(lane);
+    }
+    for (Count i = 0; i < self->jump_count && verdict == 0; i++) {
+        const Jump *jump = &self->jumps[i];
+        if (jump->slot < end && jump->other < end
+            && !(jump_distance(jump, values, 1, 0) > SAFETY * jump_doubt(jump, values, doubt)))
+            verdict = UNDECIDED(lane);
+    }
+    PyMem_RawFree(values);
+    return verdict;
+}
+
+/* Closer than that, it is worth asking for the doubt. Generous: in products of two numbers, most digits may have
+ * cancelled. */
+static double margin_of(const Executor *self, const Memory *memory)
+{
+    double most = self->kernels->most(self->size * memory->width, memory->values);
+    return 1e-9 * (most > 1.0 ? most * most : most);
+}
+
+/* Of the first `count` guards, those over slots before `end`; and jumps over such slots. */
+static unsigned guards_failed(const Executor *self, const Memory *memory, Count count, Count end)
+{
+    unsigned failed = 0, close = 0;
+    Count width = memory->width;
+    double margin = self->doubtful ? margin_of(self, memory) : 0.0;
+    for (Count i = 0; i < count; i++) {
+        const Guard *guard = &self->guards[i];
+        if (guard->left >= end || guard->right >= end)
+            continue;
         for (Count lane = 0; lane < width; lane++) {
             double left = memory->values[guard->left * width + lane];
             double right = memory->values[guard->right * width + lane];
             failed |= (unsigned)(compare(left, guard->sign, right) != guard->outcome) << lane;
+            int apart = !guard->rounded || fabs(left - right) > 1e-6 * (fabs(left) + fabs(right)) + margin;
+            close |= (unsigned)!apart << lane;
         }
     }
+    for (Count i = 0; i < self->jump_count; i++) {
+        const Jump *jump = &self->jumps[i];
+        for (Count lane = 0; jump->slot < end && jump->other < end && lane < width; lane++) {
+            double size = fabs(memory->values[jump->slot * width + lane]);
+            close |= (unsigned)!(jump_distance(jump, memory->values, width, lane) > 1e-6 * size + margin) << lane;
+        }
+    }
+    for (Count lane = 0; close >> lane != 0; lane++) {
+        if (close >> lane & 1)
+            failed = (failed & ~FAILED(lane)) | guards_judged(self, memory, lane, count, end);
+    }
     return failed;
+}
+
+/* A call that the plain function would come to as well; where it raises, the plain function will say so. */
+static unsigned call_guarded(const Executor *self, const Step *step, const Memory *memory)
+{
+    Count count = step->guards < self->guard_count ? step->guards : self->guard_count;
+    unsigned failed = guards_failed(self, memory, count, step->out);
+    if (failed)
+        return failed;
+    unsigned long before = self->inside;
+    ((Executor *)self)->inside = PyThread_get_thread_ident();
+    int raised = call_forward(step, memory) < 0;
+    ((Executor *)self)->inside = before;
+    if (raised && PyErr_ExceptionMatches(PyExc_Exception)) /* not an interrupt from the keyboard */
+        PyErr_Clear();
+    return raised ? FAILED(0) : 0;
 }
 
 static unsigned forward(const Executor *self, const Memory *memory)
@@ -93,6 +177,13 @@ static unsigned forward(const Executor *self, const Memory *memory)
     Count width = memory->width;
     for (Count i = 0; i < self->step_count; i++) {
         const Step *step = &self->steps[i];
+        if (step->tape != NULL && width == 1) {
+            failed |= tape_forward(step, memory) ? 0 : FAILED(0);
+            i += step->joined - 1;
+            continue;
+        }
+        if (step->kind == STEP_CALL && (failed = failed | call_guarded(self, step, memory)) != 0)
+            return failed;
         step_forward(self->kernels, step, memory, self->exact);
         const double *out = memory->values + step->out * width;
         Count count = step->rows * step->columns * width;
@@ -101,7 +192,8 @@ static unsigned forward(const Executor *self, const Memory *memory)
                 failed |= (unsigned)!isfinite(out[j]) << (j % width);
         }
     }
-    return failed | guards_failed(self, memory);
+    /* what is not finite does not apply, whatever the guards say */
+    return failed | (guards_failed(self, memory, self->guard_count, self->size) & ~(failed << BATCH));
 }
 
 /* Whether a gradient has come to the step from those outputs that have a seed: from others, 0 times an infinite local
@@ -124,21 +216,34 @@ static void reverse(const Executor *self, const Memory *memory, const double *se
             memory->grads[self->outputs[i] * memory->width + lane] += seeds[i];
     }
     for (Count i = self->step_count; i-- > 0;) {
+        if (self->steps[i].joined_before > 0 && memory->width == 1) {
+            i -= self->steps[i].joined_before - 1;
+            tape_reverse(&self->steps[i], memory, self->output_count > 1);
+            continue;
+        }
         if (self->steps[i].needed && (self->output_count == 1 || is_reached(&self->steps[i], memory)))
             step_reverse(self->kernels, &self->steps[i], memory, self->exact);
     }
 }
 
+/* 0 where the program applies. What it called may have left an exception. */
 static unsigned run_forward(Executor *self, const Memory *memory)
 {
     unsigned failed;
-    if (!self->long_enough)
-        return forward(self, memory);
-    Py_BEGIN_ALLOW_THREADS
-    failed = forward(self, memory);
-    Py_END_ALLOW_THREADS
+    if (!self->long_enough) {
+        failed = forward(self, memory);
+    }
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        failed = forward(self, memory);
+        Py_END_ALLOW_THREADS
+    }
+    self->undecided = failed >> BATCH != 0;
     return failed;
 }
+
+/* Whether it did, as a bool; NULL with an exception set. New. */
+static PyObject *applied(unsigned failed) { return PyErr_Occurred() ? NULL : PyBool_FromLong(failed == 0); }
 
 static void run_reverse(Executor *self, const Memory *memory, const double *seeds)
 {
@@ -158,6 +263,18 @@ static void executor_lock(Executor *self)
         PyThread_acquire_lock(self->lock, WAIT_LOCK);
         Py_END_ALLOW_THREADS
     }
+}
+
+/* executor_lock for whoever begins a run; -1 with an exception set where it would wait for itself. */
+static int executor_begin(Executor *self)
+{
+    if (self->calls && self->inside != 0 && self->inside == PyThread_get_thread_ident()) {
+        PyErr_SetString(PyExc_RecursionError, "compile: expected a custom_op that leaves the compiled function alone "
+                                              "which calls it, got one that calls it again; call the plain function");
+        return -1;
+    }
+    executor_lock(self);
+    return 0;
 }
 
 static void executor_unlock(Executor *self) { PyThread_release_lock(self->lock); }
@@ -250,12 +367,14 @@ static PyObject *executor_run(Executor *self, PyObject *given)
     Py_buffer arguments;
     if (doubles_from(given, "inputs", self->input_count, 0, &arguments) < 0)
         return NULL;
-    executor_lock(self);
-    fill_inputs(self, &self->single, arguments.buf, self->input_count, NULL);
-    unsigned failed = run_forward(self, &self->single);
-    executor_unlock(self);
+    PyObject *result = NULL;
+    if (executor_begin(self) == 0) {
+        fill_inputs(self, &self->single, arguments.buf, self->input_count, NULL);
+        result = applied(run_forward(self, &self->single));
+        executor_unlock(self);
+    }
     PyBuffer_Release(&arguments);
-    return PyBool_FromLong(failed == 0);
+    return result;
 }
 
 static PyObject *executor_run_values(Executor *self, PyObject *const *args, Py_ssize_t count)
@@ -265,10 +384,10 @@ static PyObject *executor_run_values(Executor *self, PyObject *const *args, Py_s
         return NULL;
     Count given = arguments.len / (Count)sizeof(double);
     PyObject *result = NULL;
-    if (arguments_count_check(self, given) == 0 && leaves_check(self, args[1], given) == 0) {
-        executor_lock(self);
+    if (arguments_count_check(self, given) == 0 && leaves_check(self, args[1], given) == 0
+        && executor_begin(self) == 0) {
         fill_inputs(self, &self->single, arguments.buf, given, args[1]);
-        result = PyBool_FromLong(run_forward(self, &self->single) == 0);
+        result = applied(run_forward(self, &self->single));
         executor_unlock(self);
     }
     PyBuffer_Release(&arguments);
@@ -352,8 +471,8 @@ static PyObject *executor_value_and_gradients(Executor *self, PyObject *const *a
         held++;
     PyObject *result = NULL;
     Count arguments = held == BUFFERS ? buffers[ARGUMENTS].len / (Count)sizeof(double) : 0;
-    if (held == BUFFERS && arguments_count_check(self, arguments) == 0 && leaves_check(self, args[1], arguments) == 0) {
-        executor_lock(self);
+    if (held == BUFFERS && arguments_count_check(self, arguments) == 0 && leaves_check(self, args[1], arguments) == 0
+        && executor_begin(self) == 0) {
         fill_inputs(self, &self->single, buffers[ARGUMENTS].buf, arguments, args[1]);
         unsigned failed = run_forward(self, &self->single);
         if (!failed) {
@@ -362,7 +481,7 @@ static PyObject *executor_value_and_gradients(Executor *self, PyObject *const *a
             read_slots(self->single.grads, self->inputs, self->input_count, buffers[GRADIENTS].buf);
         }
         executor_unlock(self);
-        result = PyBool_FromLong(failed == 0);
+        result = applied(failed);
     }
     while (held > 0)
         PyBuffer_Release(&buffers[--held]);
@@ -415,7 +534,7 @@ static PyObject *executor_node(Executor *self, PyObject *const *args, Py_ssize_t
         PyErr_Format(PyExc_ValueError, "Executor: expected a program with one result, got %zd", self->output_count);
         goto done;
     }
-    if ((node = value_many(NO_OP, 0.0, places_count)) == NULL)
+    if ((node = value_over(args[0])) == NULL)
         goto done;
     Details *details = details_of(node);
     details->op = Py_NewRef(op);
@@ -423,10 +542,8 @@ static PyObject *executor_node(Executor *self, PyObject *const *args, Py_ssize_t
     executor_lock(self);
     run_reverse(self, &self->single, &one);
     node->data = self->single.values[self->outputs[0]];
-    for (Count i = 0; i < places_count; i++) {
-        details->children[i] = (Value *)Py_NewRef(PyTuple_GET_ITEM(args[0], i));
+    for (Count i = 0; i < places_count; i++)
         details->local_grads[i] = self->single.grads[self->inputs[places[i]]];
-    }
     executor_unlock(self);
     node = recorded(node);
 done:
@@ -436,16 +553,39 @@ done:
 }
 
 #include "program_batch.c"
+#include "program_train.c"
+#include "program_directions.c"
 
 /* ---------------------------------------------------------------- the type */
+
+static int executor_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Executor *self = (Executor *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->known_leaves);
+    for (Count i = 0; self->calls && i < self->step_count; i++)
+        Py_VISIT(self->steps[i].function);
+    return 0;
+}
+
+static int executor_clear(PyObject *object)
+{
+    Executor *self = (Executor *)object;
+    Py_CLEAR(self->known_leaves);
+    for (Count i = 0; self->calls && i < self->step_count; i++)
+        Py_CLEAR(self->steps[i].function);
+    return 0;
+}
 
 static void executor_dealloc(PyObject *object)
 {
     Executor *self = (Executor *)object;
+    PyObject_GC_UnTrack(object);
     for (Count i = 0; self->steps != NULL && i < self->step_count; i++)
         step_release(&self->steps[i]);
     PyMem_Free(self->steps);
     PyMem_Free(self->guards);
+    PyMem_Free(self->jumps);
     PyMem_Free(self->inputs);
     PyMem_Free(self->outputs);
     PyMem_Free(self->initial);
@@ -502,12 +642,38 @@ static int guards_from(Executor *self, PyObject *given)
         }
         Py_XDECREF(outcome);
     }
+    unsigned char *rounded = PyMem_Calloc((size_t)self->size + 1, 1);
+    if (rounded == NULL) {
+        PyErr_NoMemory();
+        failed = 1;
+    }
+    Count jumps = 0;
+    int asked = count > 0; /* or nobody wants to know what is rounded */
+    for (Count i = 0; !failed && !asked && i < self->step_count; i++)
+        asked = jumping_operand(&self->steps[i]) >= 0;
+    for (Count i = 0; !failed && asked && i < self->step_count; i++) {
+        step_mark_rounded(&self->steps[i], rounded);
+        jumps += step_jumps(&self->steps[i], rounded, NULL);
+    }
+    if (!failed && (self->jumps = PyMem_Calloc((size_t)jumps + 1, sizeof *self->jumps)) == NULL) {
+        PyErr_NoMemory();
+        failed = 1;
+    }
+    for (Count i = 0; !failed && self->jump_count < jumps; i++)
+        self->jump_count += step_jumps(&self->steps[i], rounded, self->jumps + self->jump_count);
+    self->doubtful = jumps > 0;
+    for (Count i = 0; !failed && i < count; i++) {
+        Guard *guard = &self->guards[i];
+        guard->rounded = guard->left != guard->right && (rounded[guard->left] || rounded[guard->right]);
+        self->doubtful |= guard->rounded;
+    }
+    PyMem_Free(rounded);
     self->guard_count = failed ? 0 : count;
     Py_DECREF(guards);
     return failed ? -1 : 0;
 }
 
-static int steps_from(Executor *self, PyObject *given)
+static int steps_from(Executor *self, PyObject *given, PyObject *functions)
 {
     PyObject *instructions = PySequence_Tuple(given);
     if (instructions == NULL)
@@ -524,13 +690,17 @@ static int steps_from(Executor *self, PyObject *given)
     for (Count i = 0; !failed && i < count; i++) {
         Step *step = &self->steps[i];
         self->step_count = i + 1;
-        failed = step_from(PyTuple_GET_ITEM(instructions, i), self->size, self->kernels, self->exact, step) < 0
+        failed = step_from(PyTuple_GET_ITEM(instructions, i), self->size, self->kernels, self->exact, functions,
+                           step) < 0
               || step_follow(step, depends, written, self->initial) < 0;
         if (!failed) {
             Count scratch = step_scratch(step);
             self->scratch_count = scratch > self->scratch_count ? scratch : self->scratch_count;
+            self->calls |= step->kind == STEP_CALL;
             step->facts = self->fact_count;
-            self->fact_count += step->kind == STEP_ROWS ? step->rows * ROW_FACTS : 0;
+            if (self->exact)
+                step_find_facts(self->steps, i);
+            self->fact_count += step_facts(step, self->exact);
             self->work += step->rows * step->columns * (step->kind == STEP_ENTRIES ? 2 : step->operands[0].columns);
         }
     }
@@ -540,8 +710,9 @@ static int steps_from(Executor *self, PyObject *given)
             depends[self->outputs[i]] = 1;
         for (Count i = count; i-- > 0;)
             step_follow_back(&self->steps[i], depends);
+        failed = steps_join(self->steps, count, self->exact) < 0;
     }
-    self->long_enough = self->work > 20000;
+    self->long_enough = self->work > 20000 && !self->calls;
     PyMem_Free(depends);
     PyMem_Free(written);
     Py_DECREF(instructions);
@@ -569,13 +740,14 @@ static int initial_from(Executor *self, PyObject *given)
 /* New. */
 static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"size", "initial", "inputs", "outputs", "instructions", "guards", "exact", "kernels", NULL};
-    PyObject *initial, *inputs, *outputs, *instructions, *guards;
+    static char *names[] = {"size", "initial", "inputs", "outputs", "instructions", "guards", "exact", "kernels",
+                            "functions", NULL};
+    PyObject *initial, *inputs, *outputs, *instructions, *guards, *functions = NULL;
     Count size;
     int exact = 0;
     const char *kernels = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "nOOOOO|pz:Executor", names, &size, &initial, &inputs, &outputs,
-                                     &instructions, &guards, &exact, &kernels))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "nOOOOO|pzO!:Executor", names, &size, &initial, &inputs, &outputs,
+                                     &instructions, &guards, &exact, &kernels, &PyTuple_Type, &functions))
         return NULL;
     Executor *self = (Executor *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -590,7 +762,7 @@ static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *keyw
     if (PyErr_Occurred() || initial_from(self, initial) < 0
         || (self->inputs = slots_from(inputs, "inputs", size, -1, &self->input_count)) == NULL
         || (self->outputs = slots_from(outputs, "outputs", size, -1, &self->output_count)) == NULL
-        || steps_from(self, instructions) < 0 || guards_from(self, guards) < 0
+        || steps_from(self, instructions, functions) < 0 || guards_from(self, guards) < 0
         || memory_make(self, &self->single, 1) < 0) {
         Py_DECREF(self);
         return NULL;
@@ -603,6 +775,13 @@ static PyObject *executor_kernels(PyObject *self, void *closure)
 {
     (void)closure;
     return PyUnicode_FromString(((Executor *)self)->kernels->name);
+}
+
+/* New. */
+static PyObject *executor_undecided(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(((Executor *)self)->undecided);
 }
 
 #define METHOD(name, flags, doc) {#name, (PyCFunction)(void (*)(void))executor_##name, flags, doc}
@@ -625,6 +804,12 @@ static PyMethodDef executor_methods[] = {
     METHOD(node, METH_FASTCALL,
            "node(children, places, /)\n--\n\n"
            "Reverse over the last run; its only result as a node over children that were the inputs at these places."),
+    METHOD(run_directions, METH_FASTCALL,
+           "run_directions(point, leaves, directions, outputs, /)\n--\n\n"
+           "The results along many directions, which are the arguments after the point; False as run() says it."),
+    METHOD(train, METH_VARARGS,
+           "train(parameters, slots, means, squares, beta, beta_square, step, scale, epsilon, shrink, /)\n--\n\n"
+           "Reverse over the last run, and a step of Adam; a parameter that the program does not read has slot -1."),
     METHOD(run_batch, METH_VARARGS | METH_KEYWORDS,
            "run_batch(arguments, leaves, outputs, seeds=None, argument_gradients=None, leaf_gradients=None, "
            "threads=1)\n--\n\n"
@@ -636,6 +821,8 @@ static PyMethodDef executor_methods[] = {
 
 static PyGetSetDef executor_getset[] = {
     {"kernels", executor_kernels, NULL, "The instruction set in use.", NULL},
+    {"undecided", executor_undecided, NULL,
+     "Whether the last run said False only because it compared two numbers that are too close to tell.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -645,14 +832,14 @@ static int executor_ready(PyObject *module)
         {Py_tp_doc, "Runs a program of vector instructions, forward and in reverse."},
         {Py_tp_new, executor_new},
         {Py_tp_dealloc, executor_dealloc},
+        {Py_tp_traverse, executor_traverse},
+        {Py_tp_clear, executor_clear},
         {Py_tp_methods, executor_methods},
         {Py_tp_getset, executor_getset},
         {0, NULL},
     };
     PyType_Spec spec = {.name = "gradwalk._native.Executor", .basicsize = sizeof(Executor),
-                        .flags = Py_TPFLAGS_DEFAULT, .slots = slots};
+                        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, .slots = slots};
     PyObject *type = PyType_FromSpec(&spec);
-    if (type == NULL || PyObject_SetAttrString(type, "supports_exact", Py_True) < 0)
-        return -1;
-    return PyModule_AddObject(module, "Executor", type);
+    return type == NULL ? -1 : PyModule_AddObject(module, "Executor", type);
 }

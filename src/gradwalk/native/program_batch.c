@@ -76,7 +76,9 @@ static void batch_run(const Stretch *stretch, Count first)
 static void stretch_run(void *given)
 {
     const Stretch *stretch = given;
-    for (Count first = stretch->first; first < stretch->end; first += stretch->memory->width)
+    int calls = stretch->self->calls;
+    for (Count first = stretch->first; first < stretch->end && !(calls && PyErr_Occurred());
+         first += stretch->memory->width)
         batch_run(stretch, first);
     if (stretch->done != NULL)
         PyThread_release_lock(stretch->done);
@@ -85,6 +87,10 @@ static void stretch_run(void *given)
 /* This thread runs the first stretch and a second one, if there is another, the other. */
 static void stretches_run(Stretch *stretches, int count)
 {
+    if (stretches[0].self->calls) { /* one stretch, with the GIL held */
+        stretch_run(&stretches[0]);
+        return;
+    }
     int started = 0;
     if (count == 2 && (stretches[1].done = PyThread_allocate_lock()) != NULL) {
         PyThread_acquire_lock(stretches[1].done, WAIT_LOCK);
@@ -107,8 +113,9 @@ static void stretches_run(Stretch *stretches, int count)
 /* The memories for a batch, with the leaves in place; how many of them, or 0 with an exception set. */
 static int batch_memories(Executor *self, const Batch *batch, PyObject *leaves, int threads, Memory **memories)
 {
-    /* an exact program sums in one order only, and a single example is not worth the width */
-    int wide = !self->exact && batch->count > 1;
+    /* an exact program sums in one order only, Python is called for one example after the other, and a single example
+     * is not worth the width */
+    int wide = !self->exact && !self->calls && batch->count > 1;
     int count = wide && threads > 1 && batch->count >= 4 * BATCH && self->work * batch->count > 500000 ? 2 : 1;
     for (int i = 0; i < count; i++) {
         Memory *memory = memories[i] = wide ? &self->batch[i] : &self->single;
@@ -152,7 +159,8 @@ static PyObject *batch_run_all(Executor *self, const Batch *batch, PyObject *lea
     int summed = batch->leaf_gradients != NULL && !batch->leaf_rows;
     if (summed)
         memset(batch->leaf_gradients, 0, (size_t)batch->leaves * sizeof(double));
-    executor_lock(self);
+    if (executor_begin(self) < 0)
+        goto done;
     int count = batch_memories(self, batch, leaves, threads, memories);
     if (count > 0) {
         Count half = count == 2 ? batch->count / (2 * BATCH) * BATCH : batch->count;
@@ -167,7 +175,7 @@ static PyObject *batch_run_all(Executor *self, const Batch *batch, PyObject *lea
             self->kernels->add(batch->leaves, sums, batch->leaf_gradients);
     }
     executor_unlock(self);
-    if (count > 0)
+    if (count > 0 && !PyErr_Occurred())
         result = numbers_of(failed, batch->count);
 done:
     PyMem_Free(sums);

@@ -172,7 +172,6 @@ static unsigned operands_read(const Step *step)
     case OP_sub:
     case OP_neg:
     case OP_exp:
-    case OP_tanh:
     case OP_sqrt: return 0;
     case OP_div: return 2;
     case OP_mul: return (step->operands[0].needed ? 2u : 0u) | (step->operands[1].needed ? 1u : 0u);
@@ -204,8 +203,28 @@ static int op_has_domain(unsigned op)
     return !op_in_domain((enum op)op, outside[0]) || !op_in_domain((enum op)op, outside[1]);
 }
 
+/* Whether its outputs may differ in the last bits from those of the eager engine, given the same inputs. */
+static int step_rounds(const Step *step, int exact)
+{
+    Count n = step->operands[0].columns;
+    switch (step->kind) {
+    case STEP_ENTRIES: return step->forward != table_forward[step->op] && vector_op_of(step->op, NULL, 1) < 0;
+    case STEP_DOT:
+    case STEP_MATMUL: return !exact && n > 1;
+    case STEP_ROWS:
+        return !exact && step->op != COMPOSITE_largest && step->op != COMPOSITE_smallest
+            && (n > 2 || (step->op != COMPOSITE_sum && step->op != COMPOSITE_mean));
+    default: return 0;
+    }
+}
+
 static int step_op(Step *step, const char *name, const Kernels *kernels, int exact)
 {
+    if (strcmp(name, "call") == 0) {
+        step->kind = STEP_CALL;
+        step->op = NO_OP;
+        return 1;
+    }
     if (strcmp(name, "matmul") == 0) {
         step->kind = STEP_MATMUL;
         step->op = NO_OP;
@@ -261,6 +280,7 @@ static int shapes_agree(const Step *step)
     case STEP_MATMUL: return a->rows == rows && b->rows == columns && a->columns == b->columns;
     case STEP_DOT: return columns == 1 && a->rows == rows && b->rows == rows && a->columns == b->columns;
     case STEP_TAKE: return a->columns == columns && b->rows == rows && b->columns == 1;
+    case STEP_CALL: return columns == 1 && a->rows == rows;
     case STEP_ROWS: break;
     }
     return a->rows == rows && columns == (is_of_row(step) && step->entry < 0 ? a->columns : 1)
@@ -283,8 +303,22 @@ static Py_ssize_t parameters_of(PyObject *instruction, Step *step)
     return PyErr_Occurred() ? -1 : count;
 }
 
+/* What a call needs beside its operand: `evaluated` of the function at that place, and the guards before it. */
+static int call_from(Step *step, PyObject *functions)
+{
+    Count place = whole_from(step->parameters[0], PY_SSIZE_T_MAX);
+    PyObject *function = functions ? PySequence_GetItem(functions, place) : NULL;
+    if (functions == NULL)
+        PyErr_SetString(PyExc_ValueError, "Executor: expected the functions that the instructions call, got none");
+    step->function = function ? PyObject_GetAttrString(function, "evaluated") : NULL;
+    step->guards = whole_from(step->parameters[1], PY_SSIZE_T_MAX);
+    Py_XDECREF(function);
+    return step->function == NULL ? -1 : 0;
+}
+
 /* Fills a step that is all zero. On failure what it owns is left to step_release. */
-static int step_from(PyObject *instruction, Count size, const Kernels *kernels, int exact, Step *step)
+static int step_from(PyObject *instruction, Count size, const Kernels *kernels, int exact, PyObject *functions,
+                     Step *step)
 {
     Py_ssize_t parameters;
     if (count_from(instruction, "out", &step->out) < 0 || count_from(instruction, "rows", &step->rows) < 0
@@ -326,7 +360,8 @@ static int step_from(PyObject *instruction, Count size, const Kernels *kernels, 
                      step->rows, step->columns, step->out);
         return -1;
     }
-    return 0;
+    step->rounds = step_rounds(step, exact);
+    return step->kind == STEP_CALL ? call_from(step, functions) : 0;
 }
 
 static void step_release(Step *step)
@@ -336,6 +371,8 @@ static void step_release(Step *step)
         PyMem_Free(step->operands[j].constants);
         PyMem_Free(step->operands[j].scatter);
     }
+    PyMem_Free(step->tape);
+    Py_XDECREF(step->function);
 }
 
 /* Doubles of scratch that the step works in, for one example. */
@@ -344,10 +381,43 @@ static Count step_scratch(const Step *step)
     Count a = step->operands[0].rows * step->operands[0].columns;
     Count b = step->operands[1].rows * step->operands[1].columns;
     switch (step->kind) {
+    case STEP_CALL:
     case STEP_ROWS: return 5 * step->operands[0].columns + 2 * step->columns + 8;
     case STEP_DOT:
     case STEP_MATMUL: return 3 * (a + b) + 8;
     default: return 0;
+    }
+}
+
+/* Doubles of facts that the step keeps from forward to reverse, for one example. */
+static Count step_facts(const Step *step, int exact)
+{
+    switch (step->kind) {
+    case STEP_ROWS: return step->knows ? 0 : step->rows * (exact ? exact_facts_count(step) : ROW_FACTS);
+    case STEP_CALL: return step->rows * step->operands[0].columns;
+    default: return 0;
+    }
+}
+
+#define FAR_BACK 4096 /* steps among which one over the same row is looked for */
+
+/* In an exact program every entry of a softmax or norm is a step: the first leaves its facts to the others. */
+static void step_find_facts(Step *steps, Count i)
+{
+    Step *step = &steps[i];
+    const Operand *row = &step->operands[0];
+    int has_eps = step->op == COMPOSITE_rmsnorm || step->op == COMPOSITE_layernorm;
+    for (Count j = i; step->entry >= 0 && step->rows == 1 && j-- > 0 && i - j < FAR_BACK;) {
+        const Operand *other = &steps[j].operands[0];
+        int same = steps[j].op == step->op && steps[j].kind == STEP_ROWS && steps[j].entry >= 0 && steps[j].rows == 1
+                && other->columns == row->columns && (!has_eps || steps[j].parameters[0] == step->parameters[0]);
+        for (Count k = 0; same && k < row->columns; k++)
+            same = slot_of(row, 0, k) == slot_of(other, 0, k);
+        if (same) {
+            step->knows = 1;
+            step->facts = steps[j].facts;
+            return;
+        }
     }
 }
 
@@ -379,7 +449,7 @@ static int step_follow(Step *step, unsigned char *depends, unsigned char *writte
     int differentiable = step->kind == STEP_TAKE || step->op == COMPOSITE_cross_entropy ? 1 : step->operand_count;
     for (int j = 0; j < step->operand_count; j++) {
         Operand *operand = &step->operands[j];
-        int constant = !operand->direct && step->kind == STEP_ENTRIES;
+        int constant = step->kind == STEP_MATMUL || (!operand->direct && step->kind == STEP_ENTRIES);
         for (Count r = 0; r < operand->rows; r++) {
             for (Count c = 0; c < operand->columns; c++) {
                 Count slot = slot_of(operand, r, c);

@@ -335,6 +335,15 @@ static void matmul_forward(const Kernels *kernels, const Step *step, const Memor
     const Operand *a = &step->operands[0], *b = &step->operands[1];
     Count rows = step->rows, columns = step->columns, depth = a->columns;
     double *scratch = memory->scratch, *out = memory->values + step->out * memory->width;
+    if (memory->width != 1 && rows < 4 && b->constants != NULL) {
+        /* few vectors by a matrix that is the same for all examples: theirs side by side are a matrix, too */
+        Matrix left = matrix_of(a, BATCH, memory->values, &scratch);
+        for (Count r = 0; r < rows; r++)
+            kernels->product(&(Product){columns, BATCH, depth, b->constants, depth, 1,
+                                        left.entries + r * left.row * BATCH, left.column * BATCH,
+                                        out + r * columns * BATCH, BATCH, 0});
+        return;
+    }
     if (memory->width != 1) {
         Matrix left = matrix_of(a, memory->width, memory->values, &scratch);
         Matrix right = matrix_of(b, memory->width, memory->values, &scratch);
@@ -399,6 +408,52 @@ static void matmul_reverse(const Kernels *kernels, const Step *step, const Memor
         matmul_reverse_to(kernels, memory, b, a, grad, 1, step->columns);
 }
 
+/* ---------------------------------------------------------------- calls of Python functions; one example wide */
+
+/* The output and the local gradients that the function gives for these inputs; -1 with an exception set. */
+static int call_once(PyObject *function, const double *x, Count n, double *out, double *local_grads)
+{
+    PyObject *inputs = PyList_New(n);
+    for (Count k = 0; inputs != NULL && k < n; k++) {
+        PyObject *number = PyFloat_FromDouble(x[k]);
+        if (number == NULL)
+            Py_CLEAR(inputs);
+        else
+            PyList_SET_ITEM(inputs, k, number);
+    }
+    PyObject *both = inputs && function ? PyObject_CallFunctionObjArgs(function, inputs, NULL) : NULL;
+    Py_XDECREF(inputs);
+    PyObject *slopes = NULL;
+    int known = both != NULL && PyArg_ParseTuple(both, "dO!", out, &PyList_Type, &slopes)
+             && PyList_GET_SIZE(slopes) == n;
+    for (Count k = 0; known && k < n; k++)
+        local_grads[k] = PyFloat_AsDouble(PyList_GET_ITEM(slopes, k));
+    if (!known && !PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "Executor: expected a function to give a number and %zd local gradients", n);
+    Py_XDECREF(both);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* With the GIL held. The local gradients are kept for the reverse pass; -1 with an exception set. */
+static int call_forward(const Step *step, const Memory *memory)
+{
+    const Operand *x = &step->operands[0];
+    double *local_grads = memory->facts + step->facts;
+    for (Count r = 0; r < step->rows; r++, local_grads += x->columns) {
+        exact_read(x, memory, r, memory->scratch);
+        if (call_once(step->function, memory->scratch, x->columns, &memory->values[step->out + r], local_grads) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void call_reverse(const Step *step, const Memory *memory)
+{
+    const double *local_grads = memory->facts + step->facts;
+    for (Count r = 0; r < step->rows; r++, local_grads += step->operands[0].columns)
+        exact_add(&step->operands[0], memory, r, local_grads, memory->grads[step->out + r]);
+}
+
 /* ---------------------------------------------------------------- any step */
 
 static void step_forward(const Kernels *kernels, const Step *step, const Memory *memory, int exact)
@@ -409,6 +464,7 @@ static void step_forward(const Kernels *kernels, const Step *step, const Memory 
     case STEP_ROWS: exact ? exact_rows_forward(step, memory) : rows_forward(kernels, step, memory); break;
     case STEP_DOT: exact ? exact_products_forward(step, memory) : dot_forward(kernels, step, memory); break;
     case STEP_MATMUL: exact ? exact_products_forward(step, memory) : matmul_forward(kernels, step, memory); break;
+    case STEP_CALL: break; /* it may fail: see call_forward */
     }
 }
 
@@ -422,5 +478,6 @@ static void step_reverse(const Kernels *kernels, const Step *step, const Memory 
     case STEP_ROWS: exact ? exact_rows_reverse(step, memory) : rows_reverse(kernels, step, memory); break;
     case STEP_DOT: exact ? exact_products_reverse(step, memory) : dot_reverse(kernels, step, memory); break;
     case STEP_MATMUL: exact ? exact_products_reverse(step, memory) : matmul_reverse(kernels, step, memory); break;
+    case STEP_CALL: call_reverse(step, memory); break;
     }
 }

@@ -7,7 +7,7 @@
 #include "kernels.h"
 #include "value.h"
 
-enum step_kind { STEP_ENTRIES, STEP_ROWS, STEP_DOT, STEP_MATMUL, STEP_TAKE };
+enum step_kind { STEP_ENTRIES, STEP_ROWS, STEP_DOT, STEP_MATMUL, STEP_TAKE, STEP_CALL };
 
 /* A View: strided (index is NULL) or gathered. */
 typedef struct {
@@ -27,7 +27,14 @@ typedef struct {
     int operand_count;
     int checked; /* an out that is not finite is for the plain function to judge */
     int needed;  /* a gradient flows through */
+    int moves;   /* depends on the direction, where one is among the arguments */
     int entry; /* of an exact program, which entry of its row a softmax or norm is; else -1: all of them */
+    int knows; /* of an exact program: an earlier step has left the facts of this row */
+    int rounds; /* in another order, or otherwise than the eager engine */
+    Count guards; /* of a call: how many of the first guards come before it */
+    PyObject *function; /* of a call: owned */
+    int32_t *tape; /* owned: of the first of several short steps, what all of them do; see program_tape.c */
+    Count tape_length, joined, joined_before; /* how many steps: says the first of them, and says the last */
     unsigned reads; /* a bit per operand that the reverse of entries looks at */
     Operand operands[MOST_INPUTS];
     double parameters[2];

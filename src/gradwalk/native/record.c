@@ -191,7 +191,10 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
     name##_local_grads(x, y, out, local_grads);
 
 #define COMPUTE_CHECKED(name) \
-    if (evaluate(OP_##name, (const double[]){x, y}, &out, local_grads, operands) < 0) \
+    out = name##_forward(x, y); \
+    name##_local_grads(x, y, out, local_grads); \
+    if ((!name##_domain(x, y) || (op_overflows[OP_##name] && isinf(out))) \
+        && number_check(OP_##name, (const double[]){x, y}, out, operands) < 0) \
         return NULL;
 
 static PyObject *not_known(int known)
@@ -214,13 +217,13 @@ static PyObject *operator_power(PyObject *base, PyObject *exponent, PyObject *mo
         return NULL;
     }
     if (is_value(base) && !is_value(exponent)) {
-        double in[2] = {((Value *)base)->data, 0.0}, out, local_grad;
-        int known = number_from(exponent, "pow", (Value *)base, &in[1]);
+        double x = ((Value *)base)->data, y, out, local_grads[1];
+        PyObject *const operands[1] = {base};
+        int known = number_from(exponent, "pow", (Value *)base, &y);
         if (known <= 0)
             return not_known(known);
-        if (evaluate(OP_pow_number, in, &out, &local_grad, &base) < 0)
-            return NULL;
-        return (PyObject *)record_number(OP_pow_number, ONE_NUMBER, (Value *)base, in[1], out, local_grad, 0.0);
+        COMPUTE_CHECKED(pow_number)
+        return (PyObject *)record_number(OP_pow_number, ONE_NUMBER, (Value *)base, y, out, local_grads[0], 0.0);
     }
     return operator_pow(base, exponent);
 }

@@ -24,7 +24,7 @@ static PyObject *value_richcompare(PyObject *self, PyObject *other, int comparis
 {
     if (comparison == Py_EQ || comparison == Py_NE)
         Py_RETURN_NOTIMPLEMENTED; /* Python then compares identities */
-    double left = ((Value *)self)->data, right;
+    double left = ((Value *)self)->data, right = 0.0;
     int known = number_from(other, "compare", (Value *)self, &right);
     if (known < 0)
         return NULL;
@@ -55,6 +55,10 @@ static PyMethodDef value_methods[] = {
      "None if a node has a hand-written _backward."},
     {"_topological_order", backward_topological_order, METH_NOARGS,
      "Every node reachable from this one, each after all of its children."},
+    {"_cut", backward_cut, METH_VARARGS | METH_STATIC,
+     "_cut(nodes, function, /)\n--\n\nCall the function; meanwhile these nodes are leaves, whatever they were made of."},
+    {"_leaves", construct_leaves, METH_O | METH_STATIC,
+     "_leaves(numbers, /)\n--\n\nA Value for each number of a list, or of an array of doubles."},
     {"_apply", (PyCFunction)(void (*)(void))record_apply, METH_FASTCALL,
      "_apply($self, name, /, *arguments)\n--\n\nRun one row of the table on Values and numbers, and record it."},
     {NULL, NULL, 0, NULL},

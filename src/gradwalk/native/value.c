@@ -28,9 +28,11 @@ Value *value_constant(double data)
     return v;
 }
 
-Details *details_new(Py_ssize_t count)
+/* With room for `own` children behind the local gradients. */
+static Details *details_with(Py_ssize_t count, Py_ssize_t own)
 {
-    Details *details = PyMem_Malloc(sizeof(Details) + (size_t)count * (sizeof(Value *) + sizeof(double)));
+    Details *details =
+        PyMem_Malloc(sizeof(Details) + (size_t)count * sizeof(double) + (size_t)own * sizeof(Value *));
     if (details == NULL) {
         PyErr_NoMemory();
         return NULL;
@@ -42,15 +44,16 @@ Details *details_new(Py_ssize_t count)
     return details;
 }
 
+Details *details_new(Py_ssize_t count) { return details_with(count, count); }
+
 void details_attach(Value *v, Details *details, unsigned op)
 {
     uint64_t flags = v->link & (COLLECTED | CONSTANT | MARKED | PUSHED);
     v->link = make_link(details, op, MANY) | flags;
 }
 
-Value *value_many(unsigned op, double data, Py_ssize_t count)
+static Value *value_with(Details *details, unsigned op, double data)
 {
-    Details *details = details_new(count);
     if (details == NULL)
         return NULL;
     Value *v = value_blank();
@@ -60,6 +63,18 @@ Value *value_many(unsigned op, double data, Py_ssize_t count)
     }
     v->data = data;
     v->link = make_link(details, op, MANY);
+    return v;
+}
+
+Value *value_many(unsigned op, double data, Py_ssize_t count) { return value_with(details_new(count), op, data); }
+
+Value *value_over(PyObject *children)
+{
+    Value *v = value_with(details_with(PyTuple_GET_SIZE(children), 0), NO_OP, 0.0);
+    if (v != NULL) {
+        details_of(v)->together = Py_NewRef(children);
+        details_of(v)->children = (Value **)((PyTupleObject *)children)->ob_item;
+    }
     return v;
 }
 
@@ -150,8 +165,9 @@ void details_set_hand_written(Details *details, PyObject *function)
 
 void details_release(Details *details)
 {
-    for (Py_ssize_t i = 0; i < details->count; i++)
+    for (Py_ssize_t i = 0; details->together == NULL && i < details->count; i++)
         release_child(details->children[i]);
+    Py_XDECREF(details->together);
     careful_nodes -= details->local_count < details->count;
     details_set_hand_written(details, NULL);
     grad_value_forget(details);
@@ -224,8 +240,9 @@ int value_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(self));
     if (kind_of(v) == MANY) {
         Details *details = details_of(v);
-        for (Py_ssize_t i = 0; i < details->count; i++)
+        for (Py_ssize_t i = 0; details->together == NULL && i < details->count; i++)
             Py_VISIT(details->children[i]);
+        Py_VISIT(details->together);
         Py_VISIT(details->hand_written);
         Py_VISIT(details->grad_value);
     }

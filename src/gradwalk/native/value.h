@@ -66,6 +66,7 @@ typedef struct {
     Py_ssize_t local_count; /* == count, or 0 for a node made by hand without local gradients */
     Py_ssize_t count;
     Value **children;
+    PyObject *together; /* the tuple whose entries the children are, and which holds them; NULL: the node holds each */
     double *local_grads;
 } Details;
 
@@ -115,6 +116,7 @@ static inline int is_value(PyObject *object)
 Value *value_leaf(double data);                                /* new */
 Value *value_constant(double data);                            /* new: a plain number as a child */
 Value *value_many(unsigned op, double data, Py_ssize_t count); /* new; the caller fills the children */
+Value *value_over(PyObject *children); /* new: a node over a tuple of Values; the caller fills the rest */
 int value_show_constant(Value *v);                             /* turns a number kept beside a child into a child */
 Py_ssize_t value_child_count(const Value *v);
 Value *value_child(const Value *v, Py_ssize_t i, double *local_grad); /* borrowed; constants were shown before */
@@ -150,6 +152,10 @@ void grad_value_forget(Details *details);
 PyObject *value_new(PyTypeObject *type, PyObject *args, PyObject *kwargs); /* new */
 int value_init(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *value_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *names); /* new */
+PyObject *construct_set_hook(PyObject *module, PyObject *hook);     /* new: the one before */
+PyObject *construct_all_plain(PyObject *module, PyObject *numbers); /* new: a bool */
+PyObject *construct_leaves(PyObject *unused, PyObject *numbers);    /* new: a list of Values */
+PyObject *construct_write(PyObject *module, PyObject *args);        /* None */
 
 /* ---- attributes.c ---- */
 
@@ -182,7 +188,8 @@ extern int modes_in_use; /* also set once a scope was opened: one flag for the f
 Value *modes_recorded(Value *out); /* steals and returns it: as a leaf under no_grad */
 int modes_compared(PyObject *left, PyObject *right, int comparison, int outcome);
 int modes_read(PyObject *value);
-PyObject *modes_set(PyObject *module, PyObject *args); /* new */
+PyObject *modes_current(PyObject *module, PyObject *unused); /* new */
+PyObject *modes_set(PyObject *module, PyObject *args);       /* new */
 
 static inline Value *recorded(Value *out) { return modes_in_use ? modes_recorded(out) : out; }
 
@@ -200,6 +207,7 @@ PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
 PyObject *backward_push(PyObject *self, PyObject *unused);                                          /* None */
 PyObject *backward_gradients(PyObject *self, PyObject *inputs); /* new: a list of floats, or None */
 PyObject *backward_topological_order(PyObject *self, PyObject *unused);                             /* new */
+PyObject *backward_cut(PyObject *unused, PyObject *args); /* new: what the function returned */
 
 /* ---- composites.c ---- */
 

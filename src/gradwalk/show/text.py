@@ -46,7 +46,7 @@ def written(formula: Any) -> str:
     """A formula of the table as a person writes it.
 
     >>> written(OPS["relu"].forward(variable("x"))), written(OPS["tanh"].local_grads(variable("x"), variable("out"))[0])
-    ('0 if x < 0 else x', '1/(cosh(x)·cosh(x))')
+    ('0 if x < 0 else x', '4·sigmoid(2·x)·sigmoid(-2·x)')
     """
     return _written(formula)[0]
 

@@ -10,6 +10,10 @@ function hypot(x, y) {
   return ((t2 === 0.0 || t0 === Infinity) || t1 === Infinity ? t0 + t1 : t2 * Math.sqrt(1.0 + t3 * t3));
 }
 
+function power(x, y) {
+  return (y === 2.0 ? x * x : pow(x, y));
+}
+
 function cbrt(x) {
   const t0 = Math.abs(x);
   const t1 = pow(t0, 0.3333333333333333);
@@ -180,7 +184,7 @@ export const OPS = {
       return (x > 0.0 || (x === 0.0 && n >= 0.0)) || (x < 0.0 && n === t0);
     },
     forward(x, n) {
-      return pow(x, n);
+      return power(x, n);
     },
     localGrads(x, n, out) {
       return [(n === 2.0 ? 2.0 * x : (n === 0.0 ? 0.0 : n * pow(x, n - 1.0)))];
@@ -575,7 +579,7 @@ export const OPS = {
     expected: "",
     overflows: false,
     latex: "\\tanh\\left(x\\right)",
-    localGradsLatex: ["\\frac{1}{\\cosh\\left(x\\right)\\,\\cosh\\left(x\\right)}"],
+    localGradsLatex: ["4\\,\\sigma\\left(2\\,x\\right)\\,\\sigma\\left(-2\\,x\\right)"],
     domain(x) {
       return true;
     },
@@ -583,7 +587,7 @@ export const OPS = {
       return Math.tanh(x);
     },
     localGrads(x, out) {
-      return [1.0 / (Math.cosh(x) * Math.cosh(x))];
+      return [4.0 * sigmoid(2.0 * x) * sigmoid(-2.0 * x)];
     },
   },
   asinh: {

@@ -1,0 +1,337 @@
+"""A compiled function's derivatives by some of its arguments, for `functional.py`: by programs, not by recording.
+
+`Derivatives` makes the programs when they are first needed; a `Replay` is one point at which derivatives are asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from gradwalk import engine
+from gradwalk.compiler.arguments import flatten, like_arguments, replaced
+from gradwalk.compiler.derivatives import Function, LargeProgramError, Places, along, everywhere
+from gradwalk.compiler.results import Result, result_of
+from gradwalk.control import modes
+from gradwalk.higher_order import NoGraphError
+from gradwalk.structure import Part, is_value, together
+from gradwalk.structure import flatten as flatten_parts
+
+if TYPE_CHECKING:
+    from gradwalk.compiler.compile import Compiled
+    from gradwalk.compiler.version import Version
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+_DIRECTIONS_PER_PASS = 4  # side by side, so many cost about as much as one pass in reverse
+
+
+def _is_plain_array(given: Any) -> bool:
+    return type(given) is np.ndarray and given.dtype == np.float64
+
+
+class Point:
+    """The arguments of a call, those to differentiate by, and which numbers among all of the call's are theirs."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], places: Places) -> None:
+        self.args, self.kwargs, self.places = args, kwargs, places
+        only: Any = args[0] if len(args) == 1 and not kwargs else None
+        self.shape = only.shape if _is_plain_array(only) and only.size else None  # if there is nothing else
+
+    @functools.cached_property
+    def entries(self) -> Ints:
+        """Where the numbers to differentiate by are among those of the arguments."""
+        if self.shape is not None:
+            return np.arange(math.prod(self.shape))
+        arguments: list[tuple[int | str, Any]] = [*enumerate(self.args), *self.kwargs.items()]
+        entries: dict[int | str, Ints] = {}
+        numbers: list[Any] = []
+        for place, argument in arguments:
+            before = len(numbers)
+            flatten(argument, numbers)
+            entries[place] = np.arange(before, len(numbers))
+        return np.concatenate([entries[place] for place in self.places])
+
+
+class Derivatives:
+    """The programs for derivatives of one compiled function."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self._programs: dict[Hashable, Compiled] = {}
+        self._too_large: set[Compiled] = set()
+        self.backward_only = False  # there is a node made by hand, with local gradients of which there is no graph
+        self._layouts: WeakKeyDictionary[Result, tuple[Ints, Ints]] = WeakKeyDictionary()
+
+    def tangents(self, point: Point, of_gradient: bool, direction: Array) -> Array:
+        """How fast the numbers of the result (or the gradient) change along the direction."""
+        program, given = self._program(along, point, of_gradient, direction)
+        numbers = _numbers_of(program, given)[0]
+        return numbers[:-1] if of_gradient else numbers[: len(numbers) // 2]
+
+    def matrix(self, point: Point, of_gradient: bool, rows: int, columns: int) -> Array | None:
+        """The Jacobian of the result's numbers, or the Hessian, by one program; None if it would be too large."""
+        program, given = self._program(everywhere, point, of_gradient)
+        if program in self._too_large:
+            return None
+        try:
+            numbers, result = _numbers_of(program, given)
+        except LargeProgramError:
+            self._too_large.add(program)
+            return None
+        places, sources = self._layout(result)
+        matrix = np.zeros(rows * columns)
+        matrix[places] = numbers[sources]
+        return matrix.reshape(rows, columns)
+
+    def matrix_by_directions(self, point: Point, of_gradient: bool, rows: int, columns: int) -> Array:
+        """The same, column by column, many of them side by side."""
+        directions = np.eye(columns)
+        program, given = self._program(along, point, of_gradient, directions[0])
+        version = _ready(program, given)
+        if version is not None:
+            try:
+                run = None if program.exact else getattr(version.executor, "run_directions", None)
+                found = np.empty((columns, len(version.program.outputs)))
+                if run is not None and run(version.numbers[:-columns], version.leaves, directions, found):
+                    return np.ascontiguousarray(found[:, :rows].T)
+            finally:
+                version.lock.release()
+        return np.column_stack([self.tangents(point, of_gradient, direction) for direction in directions])
+
+    def hessian_vector(self, args: tuple[Any, ...], vector: tuple[Any, ...]) -> Any:
+        """The Hessian by all numbers of the arguments but integers, times a vector of the arguments' structure."""
+        product = self.quick_product(args[0], vector[0]) if len(args) == 1 else None
+        if product is not None:
+            return (product,)
+        point = Point(args, {}, tuple(range(len(args))))
+        moving: list[bool] = []
+        replaced(args, lambda _: moving.append(True), lambda _: moving.append(False))
+        numbers: list[Any] = []
+        flatten(vector, numbers)
+        if len(numbers) != len(moving):
+            raise ValueError(f"compile: hessian_vector expected a vector of {len(moving)} numbers, got {len(numbers)}")
+        chosen = np.array(moving, np.bool_)
+        products = np.zeros(len(moving))
+        products[chosen] = self.tangents(point, True, np.array(numbers, np.float64)[chosen])
+        return like_arguments(args, products.tolist())
+
+    def quick_product(self, array: Any, direction: Any) -> Array | None:
+        """The Hessian times the direction, if both are arrays of one shape: there is no need for lists."""
+        point = Point((array,), {}, (0,))
+        if point.shape is None or not _is_plain_array(direction) or direction.shape != point.shape:
+            return None
+        return self.tangents(point, True, direction.reshape(-1)).reshape(point.shape)
+
+    def _program(
+        self, kind: Callable[..., Function], point: Point, of_gradient: bool, direction: Array | None = None
+    ) -> tuple[Compiled, tuple[Any, ...]]:
+        """The derived function of that kind, compiled, and what to call it with here."""
+        key = kind, of_gradient, point.places, point.shape
+        made = self._programs.get(key)
+        if made is None:
+            derived = kind(self.compiled.function, point.places, of_gradient)
+            if point.shape is not None:
+                derived = _of_one_array(derived, point.shape)
+            made = self._programs[key] = type(self.compiled)(derived, self.compiled.exact)
+        if point.shape is not None:
+            array = np.ascontiguousarray(point.args[0]).reshape(-1)
+            return made, (array if direction is None else np.concatenate([array, direction]),)
+        return made, (point.args, point.kwargs, *(() if direction is None else (direction,)))
+
+    def _layout(self, result: Result) -> tuple[Ints, Ints]:
+        """Where in the matrix the numbers of `everywhere` go, and which of them."""
+        if result not in self._layouts:
+            structure = result.structure
+            self._layouts[result] = np.array(structure["places"], np.intp), np.array(structure["sources"], np.intp)
+        return self._layouts[result]
+
+
+def _of_one_array(derived: Function, shape: tuple[int, ...]) -> Function:
+    """The point and the direction one after the other, in one array: the quickest way into a compiled function."""
+    size = math.prod(shape)
+
+    @functools.wraps(derived)
+    def of_array(numbers: Any) -> Any:
+        direction = (numbers[size:],) if len(numbers) > size else ()
+        return derived((numbers[:size].reshape(shape),), {}, *direction)
+
+    return of_array
+
+
+def _ready(compiled: Compiled, args: tuple[Any, ...]) -> Version | None:
+    """The version that applies, locked and run; None if only the plain function will do."""
+    return compiled._quick(args) or compiled._version(args, {}, [])
+
+
+def _numbers_of(compiled: Compiled, args: tuple[Any, ...]) -> tuple[Array, Result]:
+    """The numbers of the result, one after the other, and its structure."""
+    version = _ready(compiled, args)
+    if version is None:
+        with modes(no_grad=False):
+            given = replaced(args, lambda x: x if is_value(x) else engine.Value(x), int)
+            result = result_of(compiled.function(*given), compiled.function)
+        return np.array([value.data for value in result.values]), result
+    try:
+        numbers = np.empty(len(version.program.outputs))
+        version.executor.outputs(numbers)
+        return numbers, version.result
+    finally:
+        version.lock.release()
+
+
+# ---------------------------------------------------------------- one point, as functional.Recording has it
+
+
+class Replay:
+    """The result at a point and its derivatives."""
+
+    def __init__(self, compiled: Compiled, point: Point, part: Part, version: Version) -> None:
+        """The version is locked and run on the point's arguments; it is left free."""
+        self._derivatives, self._point, self.part, self._version = compiled.derivatives, point, part, version
+        self.inputs = range(len(point.entries))
+        try:
+            self._arguments = version.numbers
+            self._numbers = np.empty(len(version.program.outputs))
+            version.executor.outputs(self._numbers)
+            self.single = version.result.single
+            self._rows = self._gradients(np.ones((1, 1))) if self.single else None
+        finally:
+            version.lock.release()
+
+    def one_output(self) -> float:
+        return self._numbers.item()
+
+    def row(self, i: int) -> list[float]:
+        """The derivative of the only output by each input."""
+        return self._rows[i].tolist()  # type: ignore[index, no-any-return]
+
+    def all_outputs(self) -> Part:
+        """The result's structure. Numbers in it that depend on nothing are outputs too."""
+        markers = list(map(engine.Value, self._numbers.tolist()))
+        numbers: list[Any] = []
+        part = flatten_parts(self._version.result.filled(markers), numbers)
+        place = {id(marker): i for i, marker in enumerate(markers)}
+        self.outputs = range(len(numbers))
+        self._moving = np.array([i for i, number in enumerate(numbers) if id(number) in place], np.intp)
+        return part
+
+    def rows(self, mode: str | None) -> Array:
+        """The whole Jacobian, a row for each output."""
+        if self._rows is not None and mode != "forward":
+            return self._among_outputs(self._rows)
+        rows = None
+        if mode != "reverse" and not self._derivatives.backward_only:
+            try:
+                rows = self._rows_forward(mode)
+            except NoGraphError:
+                self._derivatives.backward_only = True
+        return self._among_outputs(self._run_again(np.eye(len(self._numbers))) if rows is None else rows)
+
+    def _rows_forward(self, mode: str | None) -> Array | None:
+        """By programs that go forward; None where passes in reverse are less work, a few for each output."""
+        count, columns = len(self._numbers), len(self.inputs)
+        if mode is None and count * _DIRECTIONS_PER_PASS <= columns:
+            return None
+        rows = self._derivatives.matrix(self._point, False, count, columns) if mode is None else None
+        return rows if rows is not None else self._derivatives.matrix_by_directions(self._point, False, count, columns)
+
+    def backward(self, weights: Sequence[float]) -> Any:
+        """The derivative of the weighted sum of the outputs by each input."""
+        seeds = np.array(weights, np.float64)[self._moving]
+        return self._run_again(seeds.reshape(1, -1))[0].tolist()
+
+    def forward(self, tangents: Sequence[float]) -> Any:
+        """How fast each output changes as the inputs move along `tangents`."""
+        direction = np.array(tangents, np.float64)
+        if not self._derivatives.backward_only:
+            try:
+                moved = self._derivatives.tangents(self._point, False, direction)
+                return self._among_outputs(moved.reshape(-1, 1))[:, 0].tolist()
+            except NoGraphError:
+                self._derivatives.backward_only = True
+        return (self.rows("reverse") @ direction).tolist()
+
+    def _among_outputs(self, rows: Array) -> Array:
+        if len(rows) == len(self.outputs):
+            return rows
+        among = np.zeros((len(self.outputs), rows.shape[1]))
+        among[self._moving] = rows
+        return among
+
+    def _run_again(self, seeds: Array) -> Array:
+        """A reverse pass for each row of seeds; another call may have used the program since."""
+        with self._version.lock:
+            self._version.run(self._arguments)
+            return self._gradients(seeds)
+
+    def _gradients(self, seeds: Array) -> Array:
+        gradients = np.empty((len(seeds), len(self._version.program.inputs)))
+        for seed, gradient in zip(seeds, gradients, strict=True):
+            self._version.executor.gradients(seed, gradient)
+        return np.asarray(gradients[:, self._point.entries])
+
+
+class ReplayOfGradient:
+    """The gradient at a point and its derivatives: the Hessian, and its products."""
+
+    def __init__(self, compiled: Compiled, point: Point, part: Part) -> None:
+        self._derivatives, self._point, self.part = compiled.derivatives, point, part
+        self.inputs = self.outputs = range(len(point.entries))
+
+    def all_outputs(self) -> Part:
+        return self.part
+
+    def quick_product(self, direction: Any) -> Array | None:
+        """`Derivatives.quick_product`, where the point is an array and nothing else."""
+        return None if self._point.shape is None else self._derivatives.quick_product(self._point.args[0], direction)
+
+    def rows(self, mode: str | None) -> Array:
+        """The Hessian: there is one way to it only."""
+        count = len(self.inputs)
+        whole = self._derivatives.matrix(self._point, True, count, count)
+        return whole if whole is not None else self._derivatives.matrix_by_directions(self._point, True, count, count)
+
+    def forward(self, tangents: Sequence[float]) -> Any:
+        return self._derivatives.tangents(self._point, True, np.array(tangents, np.float64)).tolist()
+
+    backward = forward  # the Hessian is symmetric
+
+
+def replay(
+    compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], places: Sequence[int | str], in_tuple: bool,
+    of_gradient: bool,
+) -> Replay | ReplayOfGradient | None:  # fmt: skip
+    """The compiled function at these arguments; None where the function has to be recorded."""
+    point = Point(args, kwargs, tuple(places))
+    if point.shape is not None:
+        parts = [_part_of_array(point.shape)]
+        point.args = (args[0].copy(),)  # it may change before a product is asked for
+    else:
+        numbers: list[Any] = []
+        try:
+            parts = [flatten_parts(args[at] if isinstance(at, int) else kwargs[at], numbers) for at in places]
+        except TypeError:
+            return None
+        if not numbers or any(map(is_value, numbers)):
+            return None
+        floats = list(map(float, numbers))  # where a derivative is asked, 3 is 3.0
+        filled = {at: part.fill(floats, as_argument=True) for at, part in zip(places, parts, strict=True)}
+        given = tuple(filled.get(at, argument) for at, argument in enumerate(args))
+        point = Point(given, {at: filled.get(at, argument) for at, argument in kwargs.items()}, tuple(places))
+    part = together(parts) if in_tuple else parts[0]
+    if of_gradient:
+        return ReplayOfGradient(compiled, point, part)
+    version = compiled._version(point.args, point.kwargs, [])
+    return Replay(compiled, point, part, version) if version is not None else None
+
+
+@functools.cache
+def _part_of_array(shape: tuple[int, ...]) -> Part:
+    return flatten_parts(np.empty(shape), [])

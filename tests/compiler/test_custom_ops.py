@@ -1,0 +1,263 @@
+"""custom_op inside compiled functions: its two Python functions are called anew at every call."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import math
+import pickle
+import random
+import threading
+import traceback
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import close, with_gradients
+
+import gradwalk
+from gradwalk.compiler import interpret
+from gradwalk.compiler.compile import compile
+from gradwalk.custom import custom_op
+
+cube = custom_op(lambda x: x**3, lambda x, out: 3.0 * x**2, name="cube")
+
+
+@custom_op(local_grads=lambda x, y, out: (x / out, y / out))
+def distance(x: float, y: float) -> float:
+    return math.hypot(x, y)
+
+
+def root(x: float) -> float:
+    return math.sqrt(x)
+
+
+def half_over_root(x: float, out: float) -> float:
+    return 0.5 / out
+
+
+def path(xs: list[Any]) -> Any:
+    total = 0.0
+    for x, y in itertools.pairwise(xs):
+        total = total + cube(x) * distance(x, y) + distance(y, 2.0)
+    return total
+
+
+POINTS = [[0.5, 1.5, 2.5, 3.5], [1.0, -1.0, 2.0, 0.25], [3.0, 0.1, 0.2, -0.3]]
+
+
+def test_values_and_gradients_are_the_plain_functions() -> None:
+    compiled = compile(path)
+    for xs in POINTS:
+        assert close(with_gradients(path, (xs,)), with_gradients(compiled, (xs,)))
+    assert len(compiled.programs) == 1
+
+
+def test_an_exact_program_is_equal_to_the_bit() -> None:
+    compiled = compile(path, exact=True)
+    for xs in POINTS:
+        assert with_gradients(path, (xs,)) == with_gradients(compiled, (xs,))
+
+
+def test_calls_of_one_operation_on_one_level_are_one_instruction_that_prints_its_name() -> None:
+    compiled = compile(path)
+    compiled(POINTS[0])
+    assert [i.op for i in compiled.program.instructions].count("call") == 2
+    assert "= cube(xs[3,1])" in str(compiled.program)
+    assert "= distance(" in str(compiled.program)
+
+
+def test_a_batch_is_what_the_calls_are_one_by_one() -> None:
+    compiled = compile(path)
+    assert [compiled(xs).data for xs in POINTS] == [out.data for out in compiled.map(POINTS)]
+
+
+def test_both_functions_are_called_again_at_every_call() -> None:
+    called: list[str] = []
+
+    def forward(x: float) -> float:
+        called.append("forward")
+        return 2.0 * x
+
+    def local_grads(x: float, out: float) -> float:
+        called.append("local_grads")
+        return 2.0
+
+    double = custom_op(forward, local_grads, check=False)
+    compiled = compile(lambda x: double(x) + 1.0)
+    compiled(1.0)
+    called.clear()
+    assert compiled.value_and_grad(3.0) == (7.0, 2.0)
+    assert (called[:2], called.count("forward")) == (["forward", "local_grads"], 1)
+
+
+def test_two_calls_with_the_same_input_stay_two_because_a_function_may_draw_numbers() -> None:
+    numbers = random.Random(1)
+    noisy = custom_op(lambda x: x + numbers.random(), lambda x, out: 1.0, check=False)
+    compiled = compile(lambda x: noisy(x) - noisy(x))
+    assert compiled(1.0).data != 0.0
+    assert compiled(1.0).data != 0.0
+
+
+def test_the_function_is_not_called_where_the_plain_one_would_not_call_it() -> None:
+    """The guard comes first, also where it takes longer to compute than what is given to the function."""
+    seen: list[float] = []
+
+    def forward(x: float) -> float:
+        seen.append(x)
+        return math.sqrt(x)
+
+    safe_root = custom_op(forward, lambda x, out: 0.5 / out, check=False)
+
+    def function(x: Any) -> Any:
+        return safe_root(x) if gradwalk.tanh(gradwalk.sin(x * 0.01)) > 0.0 else x * 2.0
+
+    compiled = compile(function)
+    assert [compiled(x).data for x in (4.0, -4.0, 9.0)] == [2.0, -8.0, 3.0]
+    assert min(seen) > 0.0
+
+
+def test_an_error_reaches_the_caller_as_without_compiling_and_says_where_it_was_called() -> None:
+    logarithm = custom_op(math.log, lambda x, out: 1.0 / x, name="logarithm")
+    compiled = compile(lambda x: logarithm(x) * 2.0)
+    assert compiled(math.e).data == 2.0
+    with pytest.raises(ValueError) as plain:  # noqa: PT011  (the text is that of the standard library)
+        math.log(-1.0)
+    with pytest.raises(ValueError) as raised:  # noqa: PT011
+        compiled(-1.0)
+    assert str(raised.value).startswith(str(plain.value))
+    shown = "".join(traceback.format_exception(raised.value))
+    assert f"compile: logarithm was called at {__file__}" in shown
+    assert compiled(math.e).data == 2.0
+
+
+def test_an_interrupt_is_not_taken_for_an_error() -> None:
+    def forward(x: float) -> float:
+        if x > 1.0:
+            raise KeyboardInterrupt
+        return x
+
+    compiled = compile(custom_op(forward, lambda x, out: 1.0))
+    compiled(0.5)
+    for call in (lambda: compiled(2.0), lambda: compiled.value_and_grad(2.0), lambda: compiled.map([0.5, 2.0, 3.0])):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    assert compiled(0.25).data == 0.25
+
+
+def test_infinite_results_pass_as_they_do_without_compiling() -> None:
+    wild = custom_op(lambda x: math.inf if x > 1.0 else x, lambda x, out: math.inf, check=False)
+    compiled = compile(lambda x: wild(x) + 1.0)
+    assert (1.5, math.inf) == (compiled(0.5).data, compiled(2.0).data)
+    assert compiled.value_and_grad(2.0) == (math.inf, math.inf)
+
+
+def test_a_wrong_local_gradient_is_found_on_first_use() -> None:
+    wrong = custom_op(lambda x: x * x, lambda x, out: x, name="wrong")
+    with pytest.raises(ValueError, match=r"wrong: local gradient 0 at \(3\.0\) is 3\.0, but central differences"):
+        compile(lambda x: wrong(x))(3.0)
+
+
+def test_second_derivatives_are_refused_as_without_compiling() -> None:
+    with pytest.raises(TypeError, match="made by hand as 'cube'"):
+        compile(lambda x: cube(x)).hessian_vector(2.0, vector=1.0)
+
+
+def test_an_integer_argument_is_fixed() -> None:
+    power = custom_op(lambda x, n: x**n, lambda x, n, out: (n * x ** (n - 1), 0.0), check=False)
+    compiled = compile(lambda x, n: power(x, n))
+    assert [compiled(x, n).data for x, n in ((2.0, 3), (2.0, 4), (3.0, 3))] == [8.0, 16.0, 27.0]
+    assert len(compiled.programs) == 2
+
+
+def test_a_leaf_may_be_read_inside_but_no_number_of_the_call() -> None:
+    scale = gradwalk.Value(2.0)
+    scaled = custom_op(lambda x: x * scale.data, lambda x, out: scale.data, check=False)
+    compiled = compile(lambda x: scaled(x))
+    assert compiled(3.0).data == 6.0
+    scale.data = 5.0
+    assert compiled(3.0).data == 15.0
+
+    def function(x: Any) -> Any:
+        y = x * 2.0
+        return custom_op(lambda a: a * y.data, lambda a, out: y.data, check=False)(x)
+
+    with pytest.raises(TypeError, match=r"reads \.data"):
+        compile(function)(1.0)
+
+
+def test_under_no_grad_inside_it_is_refused() -> None:
+    def function(x: Any) -> Any:
+        with gradwalk.no_grad():
+            return cube(x)
+
+    with pytest.raises(TypeError, match="no_grad"):
+        compile(function)(1.0)
+
+
+def test_a_node_made_by_hand_is_refused_and_custom_op_named() -> None:
+    def function(x: Any) -> Any:
+        return gradwalk.Value(1.0, (x,), "mine", local_grads=(1.0,)) * 2.0
+
+    with pytest.raises(TypeError, match=r"makes a node by hand \('mine'\).*custom_op"):
+        compile(function)(1.0)
+
+
+@pytest.mark.parametrize("operation", [distance, custom_op(root, half_over_root)])
+def test_a_program_pickles_with_functions_that_a_module_knows(operation: Callable[..., Any]) -> None:
+    count = 2 if operation is distance else 1
+    compiled = compile(lambda xs: operation(*xs[:count]) * xs[0])
+    compiled([3.0, 4.0])
+    again = pickle.loads(pickle.dumps(compiled.program))
+    inputs = np.array([6.0, 8.0])
+    assert interpret.run(again, inputs)[again.outputs] == [compiled([6.0, 8.0]).data]
+
+
+def test_a_program_with_a_lambda_says_why_it_does_not_pickle() -> None:
+    unknown = custom_op(lambda x: 2.0 * x, lambda x, out: 2.0, name="unknown")
+    compiled = compile(lambda x: unknown(x))
+    compiled(1.0)
+    with pytest.raises(pickle.PicklingError, match=r"unknown: expected functions that a module knows .*<lambda>"):
+        pickle.dumps(compiled.program)
+
+
+def test_a_function_may_call_the_compiled_function_it_is_part_of() -> None:
+    def forward(x: float) -> float:
+        return float(factorial(x - 1.0).data) if x > 1.0 else 1.0
+
+    before = custom_op(forward, lambda x, out: 0.0, check=False)
+    factorial = compile(lambda x: before(x) * x)
+    assert [factorial(x).data for x in (1.0, 4.0, 3.0)] == [1.0, 24.0, 6.0]
+
+
+def test_threads_take_turns() -> None:
+    compiled = compile(path)
+    expected = [compiled.value_and_grad(xs) for xs in POINTS]
+    wrong: list[Any] = []
+
+    def work(i: int) -> None:
+        for _ in range(200):
+            if compiled.value_and_grad(POINTS[i]) != expected[i]:
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_compiled_function_that_its_own_operation_knows_is_freed() -> None:
+    def made() -> weakref.ref[Any]:
+        known: list[Any] = []
+        operation = custom_op(lambda x: x * len(known), lambda x, out: float(len(known)), check=False)
+        known.append(compile(lambda x: operation(x)))
+        assert known[0](2.0).data == 2.0
+        return weakref.ref(known[0])
+
+    reference = made()
+    gc.collect()
+    assert reference() is None

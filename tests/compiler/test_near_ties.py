@@ -1,0 +1,172 @@
+"""Comparisons of numbers that are nearly equal: the compiled function decides them as the plain one does."""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import with_gradients
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gradwalk
+from gradwalk.compiler.compile import Compiled, compile
+
+KINDS = ("sum", "scaled", "tanh", "two ways", "loop", "product")
+
+
+def total(weights: list[float], xs: list[Any]) -> Any:
+    return sum(w * x for w, x in zip(weights, xs, strict=True))
+
+
+def near_tie(kind: str, weights: list[float], threshold: Any) -> Any:
+    """A function with a jump where the weighted sum of its arguments crosses the threshold."""
+
+    def function(xs: list[Any]) -> Any:
+        one_way = total(weights, xs)
+        if kind == "sum":
+            above = one_way > threshold
+        elif kind == "scaled":
+            above = (one_way - threshold) * 1e9 > 0.0
+        elif kind == "tanh":
+            above = gradwalk.tanh(one_way * 0.1) >= gradwalk.tanh(threshold * 0.1)
+        elif kind == "two ways":
+            above = one_way <= total(weights[::-1], xs[::-1])
+        elif kind == "loop":
+            rest = one_way - threshold
+            for _ in range(3):
+                rest = rest * 2.0 + (one_way - threshold)
+            above = rest < 0.0
+        else:
+            above = one_way * one_way > threshold * threshold
+        return one_way * 2.0 if above else one_way * 3.0 + 1.0
+
+    return function
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**6))
+def test_the_outcome_is_the_plain_functions_however_close_the_numbers_are(kind: str, seed: int) -> None:
+    """A few units in the last place on either side of the jump: sums in another order land on the wrong one."""
+    rng = random.Random(seed)
+    count = rng.randint(3, 12)
+    weights = [rng.uniform(-1, 1) * 10.0 ** rng.randint(-3, 3) for _ in range(count)]
+    middle = [rng.uniform(-1, 1) * (1e6 if rng.random() < 0.1 else 1.0) for _ in range(count)]
+    threshold = gradwalk.Value(0.0)
+    function = near_tie(kind, weights, threshold)
+    compiled = compile(function)
+    for _ in range(6):
+        threshold.data = total(weights, middle)
+        for _ in range(rng.randint(0, 2)):
+            threshold.data = math.nextafter(threshold.data, rng.choice([-math.inf, math.inf]))
+        xs = list(middle)
+        place = rng.randrange(count)
+        for _ in range(rng.randint(0, 3)):
+            xs[place] = math.nextafter(xs[place], rng.choice([-math.inf, math.inf]))
+        expected, actual = with_gradients(function, (xs,)), with_gradients(compiled, (xs,))
+        assert all(abs(x - y) <= 1e-9 * scale for x, y, scale in zip(expected, actual, expected.terms, strict=True))
+
+
+def executor_of(compiled: Compiled) -> Any:
+    [versions] = compiled._versions.values()
+    return versions[0].executor
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda xs: xs[0] * 2.0 if xs[0] > 0.0 else xs[0] * 0.0,
+        lambda xs: max(xs[0], xs[1]) * xs[1],
+        lambda xs: xs[0] if xs[0] * 3.0 - xs[1] >= xs[1] * 2.0 else xs[1],
+        lambda xs: xs[0] if gradwalk.sqrt(xs[0] * xs[0]) / 2.0 <= abs(xs[1]) * 0.5 else xs[1] * 4.0,
+    ],
+)
+def test_ties_of_numbers_that_are_rounded_alike_are_decided_by_the_program(function: Any) -> None:
+    """Arguments, and what one operation after the other makes of them, are the plain function's to the bit."""
+    compiled = compile(function)
+    for tie in ([0.0, 0.0], [1.0, 1.0], [0.1, 0.1]):
+        assert with_gradients(function, (tie,)) == with_gradients(compiled, (tie,))
+        assert not executor_of(compiled).undecided
+
+
+def test_what_is_far_apart_is_decided_by_the_program() -> None:
+    weights = [0.3, -1.2, 0.7, 2.0]
+    compiled = compile(near_tie("tanh", weights, 0.25))
+    undecided = 0
+    for row in np.random.default_rng(0).uniform(-1, 1, (300, 4)).tolist():
+        compiled(row)
+        undecided += executor_of(compiled).undecided
+    assert (undecided, len(compiled.programs)) == (0, 2)
+
+
+def test_a_tie_that_comes_again_and_again_is_neither_traced_again_nor_warned_about() -> None:
+    weights = [0.1, 0.2, 0.3, 0.4]
+    traced = 0
+
+    def function(xs: list[Any]) -> Any:
+        nonlocal traced
+        traced += type(xs[0]) is not float
+        return total(weights, xs) if total(weights, xs) > total(weights, [1.0] * 4) else xs[0]
+
+    compiled = compile(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(50):
+            compiled([1.0, 1.0, 1.0, 1.0])
+    assert executor_of(compiled).undecided
+    assert len(compiled.programs) == 1
+
+
+def test_a_batch_decides_as_each_call_does() -> None:
+    weights = [0.1, 0.7, 0.3, 0.9]
+    threshold = total(weights, [1.0] * 4)
+    function = near_tie("sum", weights, threshold)
+    compiled = compile(function)
+    rows = [[1.0, 1.0, 1.0, math.nextafter(1.0, side)] for side in (0.0, 1.0, 2.0)] + [[2.0] * 4, [0.5] * 4] * 8
+    expected = [float(function(row)) for row in rows]
+    assert [pytest.approx(x, rel=1e-12) for x in expected] == [out.data for out in compiled.map(rows)]
+
+
+def test_a_sum_whose_terms_cancel_is_not_trusted_beyond_their_rounding() -> None:
+    """1e8 · 1e8 - 1e8 · 1e8 + 1 compared with 1: the order of the terms decides all there is."""
+    big = [1e8, -1e8, 1.0]
+    compiled = compile(lambda xs: xs[0] * 2.0 if total(big, xs) > 0.5 else xs[0] * 3.0)
+    for row in ([1e8, 1e8, 1.0], [1e8, math.nextafter(1e8, 0.0), 0.25], [3.0, 3.0, 0.5]):
+        assert compiled(row).data == compiled.function(row)
+
+
+@pytest.mark.parametrize(
+    "jump",
+    [
+        gradwalk.floor,
+        gradwalk.ceil,
+        lambda x: gradwalk.sign(x - 2.0),
+        lambda x: gradwalk.where(x - 2.0, x, x * 100.0),
+        lambda x: gradwalk.copysign(x * x, x - 2.0),
+        lambda x: gradwalk.fmod(x, 0.25),
+    ],
+)
+def test_a_jump_is_taken_as_the_plain_function_takes_it(jump: Any) -> None:
+    """Thirty parts of one: whether they add up to it depends on the order."""
+    compiled = compile(lambda xs: jump(sum(xs) * 2.0))
+    rng = random.Random(0)
+    for _ in range(40):
+        parts = [rng.choice([0.1, 0.2, 0.3]) for _ in range(29)]
+        xs = [*parts, 1.0 - sum(parts)]
+        rng.shuffle(xs)
+        assert compiled(xs).data == pytest.approx(compiled.function([gradwalk.Value(x) for x in xs]).data, rel=1e-9)
+    assert len(compiled.programs) == 1
+
+
+def test_an_exact_program_has_no_doubts() -> None:
+    weights = [0.1, 0.2, 0.3, 0.4]
+    function = near_tie("sum", weights, total(weights, [1.0] * 4))
+    compiled = compile(function, exact=True)
+    for last in (1.0, math.nextafter(1.0, 2.0), math.nextafter(1.0, 0.0)):
+        assert with_gradients(function, ([1.0, 1.0, 1.0, last],)) == with_gradients(compiled, ([1.0, 1.0, 1.0, last],))
+        assert not executor_of(compiled).undecided
