@@ -27,8 +27,11 @@ check: .venv/tested
 sanitize: .venv-sanitize/installed  ## the suite (or TESTS=…) under the address and undefined-behaviour sanitizers
 	tools/sanitized .venv-sanitize/bin/python -m pytest -n auto -m "not unsanitized" $(TESTS)
 
-bench: .venv-bench/installed  ## side by side with floats, micrograd and the reference engine
+bench: .venv-bench/installed  ## side by side with floats, micrograd, torch, jax, casadi and NumPy by hand
 	.venv-bench/bin/python benchmarks/engine.py
+	.venv-bench/bin/python benchmarks/compiled.py
+	.venv-bench/bin/python benchmarks/growth.py
+	.venv-bench/bin/python benchmarks/functional.py
 
 generate: .venv/installed  ## write what follows from the table: C header, ops.js, docs/ops.md, stubs
 	$(BIN)/python tools/generate.py

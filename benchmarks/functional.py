@@ -1,4 +1,4 @@
-"""value_and_grad, hessian, hvp and checkpoint on ordinary functions: times and memory, as ratios taken in one run.
+"""value_and_grad, hessian, hvp and checkpoint on plain and compiled functions: times and memory, ratios of one run.
 
 `python benchmarks/functional.py [--quick]`. Peers that are not installed are left out, and said so. The answers are
 compared before anything is timed.
@@ -15,10 +15,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from gradwalk import Value
+from gradwalk import Value, compile, softplus, tanh
 from gradwalk.custom import checkpoint
 from gradwalk.functional import hessian, hvp, jacobian, value_and_grad
 
@@ -91,22 +92,60 @@ PEERS = {"micrograd": (micrograd_gradient, 80.0), "xad": (xad_gradient, 15.0), "
 
 
 def gradient_rows(rounds: int) -> list[object]:
+    """All peers and gradwalk in turns; micrograd, which leaves cycles behind, with the collector off as well."""
     x = point(1000)
     ours = value_and_grad(rosenbrock)
-    rows = []
-    for name, (made, bar) in PEERS.items():
+    peers = {}
+    for name, (made, _) in PEERS.items():
         try:
-            peer = made(x)
+            peers[name] = made(x)
         except ImportError:
             print(f"{name} is not installed, its row is left out", file=sys.stderr)
             continue
-        engine_benchmark.check_equal(f"Rosenbrock, gradwalk and {name}", ours(x)[1], peer(), relative=1e-12)
-        best = best_interleaved(rounds, {"ours": (lambda: ours(x), 10), "peer": (peer, 1)})
-        both = f"{duration(best['peer'])} / {duration(best['ours'])}"
-        rows.append(
-            Row(f"{name} / value_and_grad, Rosenbrock, 1,000", best["peer"] / best["ours"], "×", bar, False, both)
-        )
+        engine_benchmark.check_equal(f"Rosenbrock, gradwalk and {name}", ours(x)[1], peers[name](), relative=1e-12)
+    sides = {"ours": (lambda: ours(x), 50), **{name: (run, 1) for name, run in peers.items()}}
+    best = best_interleaved(3 * rounds, sides)  # more of them, because a peer's turn is one call, and ours many
+    rows = [ratio(f"{name} / value_and_grad, Rosenbrock, 1,000", best[name], best["ours"], PEERS[name][1])
+            for name in peers]  # fmt: skip
+    if "micrograd" in peers:
+        gc.disable()
+        try:
+            best = best_interleaved(rounds, {"ours": (lambda: ours(x), 50), "micrograd": (peers["micrograd"], 1)})
+        finally:
+            gc.enable()
+        rows.append(ratio("micrograd / value_and_grad, collector off", best["micrograd"], best["ours"]))
+    return rows + overhead_rows(rounds, x)
+
+
+def overhead_rows(rounds: int, x: list[float]) -> list[object]:
+    """What value_and_grad adds to the function on Values and a backward pass; and what an array costs beside a list."""
+
+    def by_hand() -> list[float]:
+        leaves = [Value(a) for a in x]
+        rosenbrock(leaves).backward()
+        return [leaf.grad for leaf in leaves]
+
+    ours = value_and_grad(rosenbrock)
+    sides = {"list": (lambda: ours(x), 10), "by hand": (by_hand, 10), "floats": (lambda: rosenbrock(x), 10)}
+    try:
+        import numpy
+    except ImportError:
+        print("numpy is not installed, the row of an array is left out", file=sys.stderr)
+    else:
+        array = numpy.array(x)
+        sides["array"] = (lambda: ours(array), 10)
+    best = best_interleaved(rounds, sides)
+    rows = [
+        ratio("value_and_grad / Values and backward() by hand", best["list"], best["by hand"]),
+        ratio("value_and_grad / the function on floats", best["list"], best["floats"]),
+    ]
+    if "array" in best:
+        rows.append(ratio("value_and_grad of an array / of a list", best["array"], best["list"]))
     return rows
+
+
+def ratio(what: str, left: float, right: float, bar: float | None = None) -> object:
+    return Row(what, left / right, "×", bar, False, f"{duration(left)} / {duration(right)}")
 
 
 # ---------------------------------------------------------------- second derivatives, and the two ways of a Jacobian
@@ -143,6 +182,118 @@ def jacobian_rows(rounds: int) -> list[object]:
     best = best_interleaved(rounds, {"forward": (lambda: forward(0.5), 2), "reverse": (lambda: reverse(0.5), 2)})
     return [Row("jacobian 1 → 1,000, reverse / forward", best["reverse"] / best["forward"], "×", None, False,
                 f"{duration(best['reverse'])} / {duration(best['forward'])}")]  # fmt: skip
+
+
+# ---------------------------------------------------------------- compiled functions
+
+
+def numpy_gradient(x) -> Callable[[], object]:
+    import numpy
+
+    def run() -> object:
+        before, after = x[:-1], x[1:]
+        rest, missing = after - before * before, 1.0 - before
+        gradient = numpy.zeros(len(x))
+        gradient[:-1] = -400.0 * before * rest - 2.0 * missing
+        gradient[1:] += 200.0 * rest
+        return float(100.0 * (rest @ rest) + missing @ missing), gradient
+
+    return run
+
+
+def casadi_gradient(x) -> Callable[[], object]:
+    """Memory that was bound before: the numbers are copied in, and the gradient is where it always is."""
+    import casadi
+    import numpy
+
+    numbers = casadi.SX.sym("x", len(x))
+    value = rosenbrock(casadi.vertsplit(numbers))
+    function = casadi.Function("both", [numbers], [value, casadi.densify(casadi.gradient(value, numbers))])
+    given, out, gradient = numpy.zeros(len(x)), numpy.zeros(1), numpy.zeros(len(x))
+    buffer, evaluate = function.buffer()
+    buffer.set_arg(0, memoryview(given))
+    buffer.set_res(0, memoryview(out))
+    buffer.set_res(1, memoryview(gradient))
+
+    def run() -> object:
+        given[:] = x
+        evaluate()
+        return out.item(), gradient
+
+    run.kept = buffer  # evaluate() does not keep what it works on alive
+    return run
+
+
+def compiled_rows(rounds: int) -> list[object]:
+    import numpy
+
+    x = numpy.array(point(1000))
+    ours = value_and_grad(compile(rosenbrock))
+    sides = {"ours": (lambda: ours(x), 1000)}
+    bars = {"NumPy by hand": (numpy_gradient, 1.0), "casadi's buffers": (casadi_gradient, 2.0)}
+    for name, (made, _) in bars.items():
+        try:
+            run = made(x)
+        except ImportError:
+            print(f"{name}: not installed, the row is left out", file=sys.stderr)
+            continue
+        engine_benchmark.check_equal(f"compiled Rosenbrock and {name}", ours(x)[1], run()[1], relative=1e-12)
+        sides[name] = run, 1000
+    best = best_interleaved(rounds, sides)
+    return [
+        ratio(f"{name} / compiled value_and_grad, Rosenbrock, 1,000", best[name], best["ours"], bar)
+        for name, (_, bar) in bars.items()
+        if name in best
+    ] + compiled_second_order_rows(rounds)
+
+
+def compiled_second_order_rows(rounds: int) -> list[object]:
+    """Hessians by 100 variables, one of them sparse, and products, which need no Hessian."""
+    import numpy
+
+    x = numpy.array(point(100))
+    rows = []
+    for name, f in {"Rosenbrock": rosenbrock, "logistic": logistic(200, 100), "MLP": perceptron((2, 5, 12, 1))}.items():
+        compiled = compile(f)
+        first, second, product = value_and_grad(compiled), hessian(compiled), hvp(compiled)
+        expected = hessian(f)(x)
+        engine_benchmark.check_equal(f"hessian, {name}", second(x).ravel(), expected.ravel(), relative=1e-10)
+        engine_benchmark.check_equal(f"hvp, {name}", product(x, x), expected @ x, relative=1e-9)
+        sides = {"gradient": (partial(first, x), 1000), "hessian": (partial(second, x), 20),
+                 "hvp": (partial(product, x, x), 200)}  # fmt: skip
+        best = best_interleaved(rounds, sides)
+        for what, bar in (("hessian", 60.0), ("hvp", None)):
+            rows.append(Row(f"{what}, compiled {name}, 100 variables / gradient", best[what] / best["gradient"], "×",
+                            bar, True, f"{duration(best[what])} / {duration(best['gradient'])}"))  # fmt: skip
+    return rows
+
+
+def logistic(samples: int, count: int) -> Callable[..., object]:
+    rng = random.Random(2)
+    data = [[rng.gauss(0.0, 1.0) for _ in range(count)] for _ in range(samples)]
+
+    def loss(x):
+        return sum(softplus(sum(a * b for a, b in zip(row, x, strict=True))) for row in data)
+
+    return loss
+
+
+def perceptron(sizes: tuple[int, ...]) -> Callable[..., object]:
+    """A squared error over 8 samples, as a function of all weights and biases."""
+    rng = random.Random(3)
+    samples = [([rng.gauss(0.0, 1.0) for _ in range(sizes[0])], rng.gauss(0.0, 1.0)) for _ in range(8)]
+
+    def loss(parameters):
+        total = 0.0
+        for x, target in samples:
+            left = iter(parameters)
+            for count in sizes[1:]:
+                x = [sum((next(left) * a for a in x), next(left)) for _ in range(count)]
+                x = [tanh(a) for a in x] if count > 1 else x
+            total = total + (x[0] - target) ** 2
+        return total
+
+    return loss
 
 
 # ---------------------------------------------------------------- memory of a checkpoint
@@ -201,7 +352,8 @@ def main() -> int:
     thread = threading.Thread(target=measured)
     thread.start()
     thread.join()
-    rows += second_order_rows(rounds) + jacobian_rows(rounds) + checkpoint_rows(arguments.quick)
+    rows += second_order_rows(rounds) + jacobian_rows(rounds)
+    rows += compiled_rows(rounds) + checkpoint_rows(arguments.quick)
     engine_benchmark.show(rows)
     return 0
 
