@@ -56,31 +56,24 @@ static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
 
 /* ---------------------------------------------------------------- steps; each returns None */
 
-/* Moves the parameters; with `places`, along gradients that are still in `found` at those places (-1: at none) besides
- * their own, which are 0 afterwards. */
-static int adam_move(const Kernels *kernels, PyObject *parameters, const int32_t *places, const double *found,
-                     double *means, double *squares, const double *settings)
+/* -1, with an exception set, where a parameter is no Value. */
+static int adam_move(PyObject *parameters, double *means, double *squares, const double *settings)
 {
+    const Kernels *kernels = kernels_best();
     double data[AT_A_TIME], grads[AT_A_TIME];
     Py_ssize_t count = PyTuple_GET_SIZE(parameters);
     for (Py_ssize_t first = 0; first < count; first += AT_A_TIME) {
         Py_ssize_t here = count - first < AT_A_TIME ? count - first : AT_A_TIME;
-        int have_gradients = 0;
         for (Py_ssize_t i = 0; i < here; i++) {
             const Value *parameter = parameter_at(parameters, first + i);
             if (parameter == NULL)
                 return -1;
             data[i] = parameter->data;
             grads[i] = parameter->grad;
-            have_gradients |= parameter->grad != 0.0;
         }
-        for (Py_ssize_t i = 0; places != NULL && i < here; i++)
-            grads[i] += places[first + i] < 0 ? 0.0 : found[places[first + i]];
         kernels->adam(here, data, grads, means + first, squares + first, settings);
         for (Py_ssize_t i = 0; i < here; i++)
             PARAMETER(parameters, first + i)->data = data[i];
-        for (Py_ssize_t i = 0; places != NULL && (have_gradients || careful_nodes != 0) && i < here; i++)
-            gradient_set(PARAMETER(parameters, first + i), 0.0);
     }
     return 0;
 }
@@ -108,7 +101,7 @@ static PyObject *optim_adam(PyObject *module, PyObject *args)
         Py_DECREF(parameters);
         return NULL;
     }
-    int failed = adam_move(kernels_best(), parameters, NULL, NULL, means.buf, squares.buf, settings) < 0;
+    int failed = adam_move(parameters, means.buf, squares.buf, settings) < 0;
     PyBuffer_Release(&squares);
     PyBuffer_Release(&means);
     Py_DECREF(parameters);

@@ -553,7 +553,6 @@ done:
 }
 
 #include "program_batch.c"
-#include "program_train.c"
 #include "program_directions.c"
 
 /* ---------------------------------------------------------------- the type */
@@ -807,9 +806,6 @@ static PyMethodDef executor_methods[] = {
     METHOD(run_directions, METH_FASTCALL,
            "run_directions(point, leaves, directions, outputs, /)\n--\n\n"
            "The results along many directions, which are the arguments after the point; False as run() says it."),
-    METHOD(train, METH_VARARGS,
-           "train(parameters, slots, means, squares, beta, beta_square, step, scale, epsilon, shrink, /)\n--\n\n"
-           "Reverse over the last run, and a step of Adam; a parameter that the program does not read has slot -1."),
     METHOD(run_batch, METH_VARARGS | METH_KEYWORDS,
            "run_batch(arguments, leaves, outputs, seeds=None, argument_gradients=None, leaf_gradients=None, "
            "threads=1)\n--\n\n"
