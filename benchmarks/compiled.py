@@ -257,14 +257,17 @@ def call_rows(measured: Measured) -> Iterator[Row]:
 
 def batch_rows(measured: Measured) -> Iterator[Row]:
     ways = {way.name: way.best for way in measured.of(OURS)}
-    if len(ways) < 2:
+    if len(ways) < 4:
         raise BenchmarkError("a batch is compared with one name at a time, and one of the two could not be measured")
     names = 64
-    together, alone = ways["map_backward"], ways["one at a time"]
-    yield Row(
-        f"{names} names, one at a time / map_backward", alone / together, "×", 3.0, False,
-        f"a name: {duration(alone / names)} / {duration(together / names)}",
-    )  # fmt: skip
+    for what, alone, together, bar in (
+        (f"{names} training steps / one with {names} names", "a step for each", "a step for all", 3.0),
+        (f"{names} names without Adam, one at a time / map_backward", "one at a time", "map_backward", None),
+    ):
+        yield Row(
+            what, ways[alone] / ways[together], "×", bar, False,
+            f"a name: {duration(ways[alone] / names)} / {duration(ways[together] / names)}",
+        )  # fmt: skip
     yield from measured.ratio_rows(f"{names} names, loss and gradient", {}, {})
 
 

@@ -167,6 +167,42 @@ class OnePass(CompiledBatch):
         return self.compiled.map_backward(self.tokens)
 
 
+class TrainedBatch(CompiledBatch):
+    """With Adam, whose steps have length 0 here: the losses stay those of the first weights."""
+
+    def reset(self) -> None:
+        super().reset()
+        self.optimiser = optim.Adam(self.model.leaves, lr=0.0, betas=BETAS, eps=EPSILON)
+
+    def compile(self) -> None:
+        self.reset()
+        super().compile()
+
+    def moved(self) -> None:
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+
+    def answer(self) -> dict[str, list[float]]:
+        self.reset()
+        return {"losses": self(0)}
+
+
+class StepForEach(TrainedBatch):
+    def __call__(self, i: int) -> list[float]:
+        losses = []
+        for tokens in self.tokens:
+            losses.append(self.compiled.backward(tokens))
+            self.moved()
+        return losses
+
+
+class StepForAll(TrainedBatch):
+    def __call__(self, i: int) -> list[float]:
+        losses = self.compiled.map_backward(self.tokens)
+        self.moved()
+        return losses
+
+
 # ---------------------------------------------------------------- functions of one array
 
 
@@ -221,7 +257,12 @@ if __name__ == "__main__":
                 "compiled.backward(…)": WithoutANode,
                 "compiled.backward(…), any name": functools.partial(WithoutANode, open_tokens=True),
             },
-            "batch": {"one at a time": OneAtATime, "map_backward": OnePass},
+            "batch": {
+                "one at a time": OneAtATime,
+                "map_backward": OnePass,
+                "a step for each": StepForEach,
+                "a step for all": StepForAll,
+            },
             "rosenbrock": {"value_and_grad": lambda: CompiledFunction(rosenbrock, rosenbrock_point())},
             "mlp": {"value_and_grad": lambda: CompiledFunction(mlp, mlp_point())},
             "call": {"value_and_grad": lambda: CompiledFunction(first_product, rosenbrock_point())},

@@ -69,6 +69,14 @@ typedef struct {
     int add;
 } BatchProduct;
 
+/* Dots over short rows that lie anywhere: row r multiplies the slots pairs[2 i] and pairs[2 i + 1] for i from starts[r]
+ * to starts[r + 1]. */
+typedef struct {
+    Count rows;
+    int32_t *starts, *slots; /* starts is NULL where there are none */
+    int left_needed, right_needed; /* somebody asks for gradients of that side */
+} Pairs;
+
 typedef struct {
     const char *name;
     Forward forward[VECTOR_OPS];
@@ -86,6 +94,8 @@ typedef struct {
     double (*most)(Count n, const double *x); /* the largest absolute value */
     void (*product)(const Product *product);
     void (*batch_product)(const BatchProduct *product);
+    void (*batch_pairs_forward)(const Pairs *pairs, const double *values, double *out);
+    void (*batch_pairs_reverse)(const Pairs *pairs, const double *values, const double *out_grad, double *grads);
     void (*adam)(Count n, double *data, const double *grad, double *mean, double *square, const double *settings);
 } Kernels;
 

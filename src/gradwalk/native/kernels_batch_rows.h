@@ -63,6 +63,47 @@ BATCH_REVERSE(mean)
     }
 }
 
+/* ---------------------------------------------------------------- extremes; facts: which entry it is */
+
+INLINE void NAME(batch_extreme)(Count n, const double *x, double sign, double *facts, double *out)
+{
+    FOR_EACH_PART {
+        vec champion = LOAD(x + part), best = ZEROS, flip = SPLAT(sign);
+        FOR_EACH_ENTRY(i) {
+            vec candidate = LOAD(x + i);
+            ivec better = LESS(flip * champion, flip * candidate) | (~EQUAL(candidate, candidate) & EQUAL(champion, champion));
+            champion = SELECT(better, candidate, champion);
+            best = SELECT(better, SPLAT((double)(i / BATCH)), best);
+        }
+        STORE(out + part, champion);
+        STORE(FACT(0), best);
+    }
+}
+
+BATCH_FORWARD(largest)
+{
+    BATCH_UNUSED();
+    NAME(batch_extreme)(n, x, 1.0, facts, out);
+}
+
+BATCH_FORWARD(smallest)
+{
+    BATCH_UNUSED();
+    NAME(batch_extreme)(n, x, -1.0, facts, out);
+}
+
+BATCH_REVERSE(largest)
+{
+    BATCH_UNUSED(), (void)out;
+    for (int lane = 0; lane < BATCH; lane++)
+        grad[(Count)facts[lane] * BATCH + lane] += out_grad[lane];
+}
+
+BATCH_REVERSE(smallest)
+{
+    NAME(largest_batch_reverse)(n, x, targets, parameters, facts, out, out_grad, grad);
+}
+
 /* ---------------------------------------------------------------- the softmax family; facts: shift, total */
 
 INLINE void NAME(batch_softmax_facts)(Count n, const double *x, double *facts, double *exponentials, int part)

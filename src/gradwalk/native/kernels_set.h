@@ -31,11 +31,12 @@ static const Kernels NAME(kernels) = {
     .batch_forward[place] = NAME(name##_batch_forward), .batch_reverse[place] = NAME(name##_batch_reverse)
     ROWS(ROW_SUM, sum), ROWS(ROW_MEAN, mean), ROWS(ROW_LOGSUMEXP, logsumexp), ROWS(ROW_SOFTMAX, softmax),
     ROWS(ROW_LOG_SOFTMAX, log_softmax), ROWS(ROW_RMSNORM, rmsnorm), ROWS(ROW_LAYERNORM, layernorm),
-    ROWS(ROW_CROSS_ENTROPY, cross_entropy),
+    ROWS(ROW_CROSS_ENTROPY, cross_entropy), ROWS(ROW_LARGEST, largest), ROWS(ROW_SMALLEST, smallest),
 #undef ROWS
     .sum = NAME(sum), .dot = NAME(dot), .add = NAME(add), .add_scaled = NAME(add_scaled),
     .add_product = NAME(add_product), .finite = NAME(finite), .most = NAME(most), .product = NAME(product),
-    .batch_product = NAME(batch_product), .adam = NAME(adam),
+    .batch_product = NAME(batch_product), .batch_pairs_forward = NAME(batch_pairs_forward),
+    .batch_pairs_reverse = NAME(batch_pairs_reverse), .adam = NAME(adam),
 };
 
 #undef NAME

@@ -207,10 +207,16 @@ static int is_reached(const Step *step, const Memory *memory)
     return i < count;
 }
 
-/* From the gradients of the outputs to all others. */
-static void reverse(const Executor *self, const Memory *memory, const double *seeds)
+static void grads_clear(const Memory *memory, Count first, Count end)
 {
-    memset(memory->grads, 0, (size_t)(self->size * memory->width) * sizeof(double));
+    memset(memory->grads + first * memory->width, 0, (size_t)((end - first) * memory->width) * sizeof(double));
+}
+
+/* From the gradients of the outputs to all others; those before `first` and from `end` on begin with 0. */
+static void reverse_keeping(const Executor *self, const Memory *memory, const double *seeds, Count first, Count end)
+{
+    grads_clear(memory, 0, first);
+    grads_clear(memory, end, self->size);
     for (Count i = 0; i < self->output_count; i++) {
         for (Count lane = 0; lane < memory->width; lane++)
             memory->grads[self->outputs[i] * memory->width + lane] += seeds[i];
@@ -224,6 +230,11 @@ static void reverse(const Executor *self, const Memory *memory, const double *se
         if (self->steps[i].needed && (self->output_count == 1 || is_reached(&self->steps[i], memory)))
             step_reverse(self->kernels, &self->steps[i], memory, self->exact);
     }
+}
+
+static void reverse(const Executor *self, const Memory *memory, const double *seeds)
+{
+    reverse_keeping(self, memory, seeds, 0, 0);
 }
 
 /* 0 where the program applies. What it called may have left an exception. */
@@ -691,7 +702,7 @@ static int steps_from(Executor *self, PyObject *given, PyObject *functions)
         self->step_count = i + 1;
         failed = step_from(PyTuple_GET_ITEM(instructions, i), self->size, self->kernels, self->exact, functions,
                            step) < 0
-              || step_follow(step, depends, written, self->initial) < 0;
+              || step_follow(step, depends, written, self->initial, self->exact) < 0;
         if (!failed) {
             Count scratch = step_scratch(step);
             self->scratch_count = scratch > self->scratch_count ? scratch : self->scratch_count;

@@ -10,6 +10,7 @@ typedef struct {
     double *outputs, *argument_gradients, *leaf_gradients; /* NULL where not asked for */
     const double *seeds;
     int leaf_rows; /* a row of leaf gradients an example, instead of their sum */
+    Count kept_from, kept_to; /* slots whose gradients add up from one run to the next: the leaves', if any */
 } Batch;
 
 /* A stretch of the batch, run by one thread in a memory of its own, without the GIL. */
@@ -63,13 +64,15 @@ static void batch_run(const Stretch *stretch, Count first)
     }
     if (batch->seeds == NULL || failed)
         return;
-    reverse(self, memory, batch->seeds);
+    int carried = present == width && first > stretch->first; /* a run that is not full begins and ends by itself */
+    reverse_keeping(self, memory, batch->seeds, carried ? batch->kept_from : 0, carried ? batch->kept_to : 0);
     for (Count i = 0; batch->argument_gradients != NULL && i < batch->arguments; i++) {
         for (Count lane = 0; lane < present; lane++)
             batch->argument_gradients[(first + lane) * batch->arguments + i] =
                 memory->grads[self->inputs[i] * width + lane];
     }
-    if (batch->leaf_gradients != NULL)
+    int carries = batch->kept_to > 0 && first + 2 * width <= stretch->end;
+    if (batch->leaf_gradients != NULL && !carries)
         batch_leaf_gradients(self, memory, batch, first, present);
 }
 
@@ -130,6 +133,21 @@ static int batch_memories(Executor *self, const Batch *batch, PyObject *leaves, 
     return count;
 }
 
+/* Where the leaves' slots lie side by side, in whatever order, their gradients are summed over the examples at the end
+ * of a stretch only: going through them takes as long as some of the instructions. */
+static void batch_keep_leaves(const Executor *self, Batch *batch)
+{
+    Count least = self->size, most = -1;
+    for (Count i = batch->arguments; i < self->input_count; i++) {
+        least = self->inputs[i] < least ? self->inputs[i] : least;
+        most = self->inputs[i] > most ? self->inputs[i] : most;
+    }
+    if (most - least + 1 == batch->leaves) {
+        batch->kept_from = least;
+        batch->kept_to = most + 1;
+    }
+}
+
 /* The numbers of the examples that are marked. New. */
 static PyObject *numbers_of(const unsigned char *marked, Count count)
 {
@@ -146,7 +164,7 @@ static PyObject *numbers_of(const unsigned char *marked, Count count)
 }
 
 /* A list of examples to which the program does not apply. New. */
-static PyObject *batch_run_all(Executor *self, const Batch *batch, PyObject *leaves, int threads)
+static PyObject *batch_run_all(Executor *self, Batch *batch, PyObject *leaves, int threads)
 {
     Memory *memories[2];
     unsigned char *failed = PyMem_Calloc((size_t)batch->count + 1, 1);
@@ -163,6 +181,8 @@ static PyObject *batch_run_all(Executor *self, const Batch *batch, PyObject *lea
         goto done;
     int count = batch_memories(self, batch, leaves, threads, memories);
     if (count > 0) {
+        if (summed && memories[0]->width == BATCH)
+            batch_keep_leaves(self, batch);
         Count half = count == 2 ? batch->count / (2 * BATCH) * BATCH : batch->count;
         Stretch stretches[2] = {
             {self, memories[0], *batch, 0, half, failed, NULL},

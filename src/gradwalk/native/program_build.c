@@ -371,6 +371,8 @@ static void step_release(Step *step)
         PyMem_Free(step->operands[j].constants);
         PyMem_Free(step->operands[j].scatter);
     }
+    PyMem_Free(step->pairs.starts);
+    PyMem_Free(step->pairs.slots);
     PyMem_Free(step->tape);
     Py_XDECREF(step->function);
 }
@@ -443,9 +445,41 @@ static int scatter_of(Operand *operand, const unsigned char *depends)
     return 0;
 }
 
-/* Marks what depends on inputs, slot by slot, and packs operands that never change. */
-static int step_follow(Step *step, unsigned char *depends, unsigned char *written, const double *initial)
+#define SHORT_ROW 24 /* up to here, packing gathered rows costs more than it saves */
+
+/* Lists the pairs of a dot over short gathered rows, without those that pad a row: 0 · 0. */
+static int pairs_of(Step *step, const unsigned char *written, const double *initial)
 {
+    const Operand *a = &step->operands[0], *b = &step->operands[1];
+    Count n = a->columns, count = 0;
+    if (n >= SHORT_ROW || (a->index == NULL && b->index == NULL) || step->rows * n > INT32_MAX / 2)
+        return 0;
+    int32_t *starts = step->pairs.starts = PyMem_Malloc((size_t)(step->rows + 1) * sizeof *starts);
+    int32_t *slots = step->pairs.slots = PyMem_Malloc((size_t)(2 * step->rows * n) * sizeof *slots);
+    if (starts == NULL || slots == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    step->pairs.rows = step->rows;
+    for (Count r = 0; r < step->rows; r++) {
+        starts[r] = (int32_t)count;
+        for (Count k = 0; k < n; k++) {
+            Count left = slot_of(a, r, k), right = slot_of(b, r, k);
+            if (written[left] || written[right] || initial[left] != 0.0 || initial[right] != 0.0) {
+                slots[2 * count] = (int32_t)left;
+                slots[2 * count++ + 1] = (int32_t)right;
+            }
+        }
+    }
+    starts[step->rows] = (int32_t)count;
+    return 0;
+}
+
+/* Marks what depends on inputs, slot by slot, and packs operands that never change. */
+static int step_follow(Step *step, unsigned char *depends, unsigned char *written, const double *initial, int exact)
+{
+    if (step->kind == STEP_DOT && !exact && pairs_of(step, written, initial) < 0)
+        return -1;
     int differentiable = step->kind == STEP_TAKE || step->op == COMPOSITE_cross_entropy ? 1 : step->operand_count;
     for (int j = 0; j < step->operand_count; j++) {
         Operand *operand = &step->operands[j];
@@ -469,6 +503,8 @@ static int step_follow(Step *step, unsigned char *depends, unsigned char *writte
             pack(operand, 1, initial, 0, operand->rows * operand->columns, operand->constants);
         }
     }
+    step->pairs.left_needed = step->operands[0].needed;
+    step->pairs.right_needed = step->operands[1].needed;
     if (step->op == OP_stop_gradient && step->kind == STEP_ENTRIES)
         step->needed = 0;
     if (step->kind == STEP_ENTRIES)

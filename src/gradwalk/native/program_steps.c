@@ -223,11 +223,36 @@ static void take_reverse(const Step *step, const Memory *memory)
 
 /* ---------------------------------------------------------------- products row by row */
 
-#define SHORT_ROW 24 /* up to here, packing gathered rows costs more than it saves */
-
 static inline int columns_side_by_side(const Operand *operand)
 {
     return operand->index == NULL && operand->row_stride == 1 && operand->column_stride != 1;
+}
+
+static void pairs_forward(const Pairs *pairs, const double *values, double *out)
+{
+    const int32_t *slots = pairs->slots, *starts = pairs->starts;
+    for (Count r = 0; r < pairs->rows; r++) {
+        double sum = 0.0;
+        for (Count i = starts[r]; i < starts[r + 1]; i++)
+            sum += values[slots[2 * i]] * values[slots[2 * i + 1]];
+        out[r] = sum;
+    }
+}
+
+static void pairs_reverse(const Pairs *pairs, const double *values, const double *out_grad, double *grads)
+{
+    const int32_t *slots = pairs->slots, *starts = pairs->starts;
+    int left_needed = pairs->left_needed, right_needed = pairs->right_needed;
+    for (Count r = 0; r < pairs->rows; r++) {
+        double grad = out_grad[r];
+        for (Count i = starts[r]; i < starts[r + 1]; i++) {
+            Count left = slots[2 * i], right = slots[2 * i + 1];
+            if (left_needed)
+                grads[left] += grad * values[right];
+            if (right_needed)
+                grads[right] += grad * values[left];
+        }
+    }
 }
 
 static void dot_forward(const Kernels *kernels, const Step *step, const Memory *memory)
@@ -236,13 +261,16 @@ static void dot_forward(const Kernels *kernels, const Step *step, const Memory *
     Count n = a->columns, width = memory->width;
     const double *values = memory->values;
     double *out = memory->values + step->out * width, *scratch = memory->scratch;
-    if (columns_side_by_side(a) && columns_side_by_side(b)) {
+    if (step->pairs.starts != NULL) {
+        (width == 1 ? pairs_forward : kernels->batch_pairs_forward)(&step->pairs, values, out);
+    }
+    else if (columns_side_by_side(a) && columns_side_by_side(b)) {
         memset(out, 0, (size_t)(step->rows * width) * sizeof *out);
         for (Count k = 0; k < n; k++)
             kernels->add_product(step->rows * width, values + (a->start + k * a->column_stride) * width,
                                  values + (b->start + k * b->column_stride) * width, out);
     }
-    else if (width == 1 && (n < 8 || (n < SHORT_ROW && a->index != NULL && b->index != NULL))) {
+    else if (width == 1 && n < 8) {
         for (Count r = 0; r < step->rows; r++) {
             double sum = 0.0;
             for (Count k = 0; k < n; k++)
@@ -263,23 +291,6 @@ static void dot_forward(const Kernels *kernels, const Step *step, const Memory *
     }
 }
 
-/* dot_reverse_to for short gathered rows: entry by entry, and only those that have a gradient. */
-static void dot_reverse_to_gathered(const Step *step, const Memory *memory, const Operand *to, const Operand *other)
-{
-    const double *out_grad = memory->grads + step->out, *values = memory->values;
-    Count n = to->columns, k = 0;
-    for (Count r = 0; r < step->rows; r++) {
-        if (to->scatter == NULL) {
-            for (Count c = 0; c < n; c++)
-                memory->grads[to->index[r * n + c]] += out_grad[r] * values[slot_of(other, r, c)];
-            continue;
-        }
-        for (; k < to->scatter_count && to->scatter[2 * k] < (r + 1) * n; k++)
-            memory->grads[to->scatter[2 * k + 1]] +=
-                out_grad[r] * values[slot_of(other, r, to->scatter[2 * k] - r * n)];
-    }
-}
-
 /* Adds to the gradients of `to`, in row r, the other operand's row times the gradient of the row's output. */
 static void dot_reverse_to(const Kernels *kernels, const Step *step, const Memory *memory, const Operand *to,
                            const Operand *other)
@@ -292,10 +303,6 @@ static void dot_reverse_to(const Kernels *kernels, const Step *step, const Memor
             kernels->add_product(step->rows * width, out_grad,
                                  memory->values + (other->start + k * other->column_stride) * width,
                                  grads + (to->start + k * to->column_stride) * width);
-        return;
-    }
-    if (width == 1 && n < SHORT_ROW && to->index != NULL) {
-        dot_reverse_to_gathered(step, memory, to, other);
         return;
     }
     for (Count r = 0; r < step->rows; r++) {
@@ -322,6 +329,11 @@ static void dot_reverse_to(const Kernels *kernels, const Step *step, const Memor
 
 static void dot_reverse(const Kernels *kernels, const Step *step, const Memory *memory)
 {
+    if (step->pairs.starts != NULL) {
+        (memory->width == 1 ? pairs_reverse : kernels->batch_pairs_reverse)(
+            &step->pairs, memory->values, memory->grads + step->out * memory->width, memory->grads);
+        return;
+    }
     for (int j = 0; j < 2; j++) {
         if (step->operands[j].needed)
             dot_reverse_to(kernels, step, memory, &step->operands[j], &step->operands[1 - j]);

@@ -33,6 +33,7 @@ typedef struct {
     int rounds; /* in another order, or otherwise than the eager engine */
     Count guards; /* of a call: how many of the first guards come before it */
     PyObject *function; /* of a call: owned */
+    Pairs pairs; /* of a dot over short gathered rows */
     int32_t *tape; /* owned: of the first of several short steps, what all of them do; see program_tape.c */
     Count tape_length, joined, joined_before; /* how many steps: says the first of them, and says the last */
     unsigned reads; /* a bit per operand that the reverse of entries looks at */
