@@ -33,7 +33,7 @@ def flatten(whole: Any, entries: list[Any]) -> Hashable:
     if kind is list or kind is tuple:
         kinds = set(map(type, whole))
         if len(kinds) == 1 and (row := _ROWS.get(kinds.pop())):
-            entries.extend(map(float, whole) if row == "ints" else whole)
+            entries.extend(whole)
             return kind, row, len(whole)
         return kind, tuple([flatten(entry, entries) for entry in whole])
     if kind is float or kind in VALUE_TYPES:

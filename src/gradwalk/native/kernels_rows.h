@@ -73,14 +73,15 @@ ROW_REVERSE(norm)
 
 INLINE void NAME(extreme)(Count n, const double *x, double sign, double *facts, double *out)
 {
-    Count best = 0;
-    for (Count i = 1; i < n; i++) {
-        double candidate = sign * x[i], champion = sign * x[best];
-        if (candidate > champion || (candidate != candidate && champion == champion))
-            best = i;
+    double best = 0.0, champion = x[0];
+    for (Count i = 1; i < n; i++) { /* without a branch, which nobody could predict */
+        double candidate = x[i];
+        int better = (sign * candidate > sign * champion) | ((candidate != candidate) & (champion == champion));
+        best = better ? (double)i : best;
+        champion = better ? candidate : champion;
     }
-    facts[0] = (double)best;
-    *out = x[best];
+    facts[0] = best;
+    *out = champion;
 }
 
 ROW_FORWARD(largest)

@@ -52,7 +52,7 @@ static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
 }
 
 #define PARAMETER(parameters, i) ((Value *)PyTuple_GET_ITEM(parameters, i))
-#define AT_A_TIME 128 /* parameters whose numbers are brought side by side; the first-level cache holds all of it */
+#define AT_A_TIME 32 /* parameters whose numbers are brought side by side: few, so that their loads overlap the divisions */
 
 /* ---------------------------------------------------------------- steps; each returns None */
 
