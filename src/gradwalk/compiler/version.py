@@ -176,14 +176,15 @@ class Version:
 
     def run_with_gradient(self, array: Array) -> tuple[float, Array] | None:
         """Both passes of a single result in one go, for one array; None where the program does not apply."""
-        out, gradient = np.empty(1), np.empty(self._inputs)
+        gradient = np.empty(self._inputs)
         with self.lock:
             flat = array if array.ndim == 1 else array.reshape(-1)
-            if not self.executor.value_and_gradients(flat, self.leaves, out, self._one, gradient):
+            if not self.executor.value_and_gradients(flat, self.leaves, self._out, self._one, gradient):
                 return None
+            value: float = self._out.item()
         if self.leaves:
             gradient = gradient[: self.program.arguments]
-        return out.item(), gradient if array.ndim == 1 else gradient.reshape(array.shape)
+        return value, gradient if array.ndim == 1 else gradient.reshape(array.shape)
 
     # ---------------------------------------------------------------- after a run
 

@@ -23,7 +23,7 @@ typedef struct {
     int calls, undecided; /* whether it calls Python; whether the last run could not tell if the program applies */
     unsigned long inside; /* the thread that runs a Python function called from here, or 0 */
     Count size, input_count, output_count, step_count, guard_count, scratch_count, fact_count, work;
-    int32_t *inputs, *outputs;
+    int32_t *inputs, *stretches, *outputs; /* stretches: see stretches_of the inputs */
     double *initial;
     Step *steps;
     Guard *guards;
@@ -292,29 +292,39 @@ static void executor_unlock(Executor *self) { PyThread_release_lock(self->lock);
 
 /* ---------------------------------------------------------------- numbers in and out */
 
-/* Inputs mostly lie side by side, stretch by stretch: how many do from this one on. */
-static inline Count side_by_side(const int32_t *slots, Count count)
+/* Slots mostly lie side by side, stretch by stretch: of each, with how many of those after it. New, or NULL. */
+static int32_t *stretches_of(const int32_t *slots, Count count)
 {
-    Count i = 1;
-    while (i < count && slots[i] == slots[0] + i)
-        i++;
-    return i;
+    int32_t *stretches = PyMem_Malloc((size_t)(count + 1) * sizeof *stretches);
+    if (stretches == NULL)
+        PyErr_NoMemory();
+    for (Count i = count; stretches != NULL && i-- > 0;)
+        stretches[i] = i + 1 < count && slots[i + 1] == slots[i] + 1 ? stretches[i + 1] + 1 : 1;
+    return stretches;
 }
 
-static void read_slots(const double *from, const int32_t *slots, Count count, double *into)
+/* The first `count` inputs, from the slots in `from`. */
+static void read_inputs(const Executor *self, const double *from, Count count, double *into)
 {
     for (Count i = 0, here; i < count; i += here) {
-        here = side_by_side(slots + i, count - i);
-        memcpy(into + i, from + slots[i], (size_t)here * sizeof *into);
+        here = self->stretches[i] < count - i ? self->stretches[i] : count - i;
+        memcpy(into + i, from + self->inputs[i], (size_t)here * sizeof *into);
     }
 }
 
-static void write_slots(double *to, const int32_t *slots, Count count, const double *from)
+/* The inputs from `first` to before `end`. */
+static void write_inputs(const Executor *self, double *to, Count first, Count end, const double *from)
 {
-    for (Count i = 0, here; i < count; i += here) {
-        here = side_by_side(slots + i, count - i);
-        memcpy(to + slots[i], from + i, (size_t)here * sizeof *to);
+    for (Count i = first, here; i < end; i += here, from += here) {
+        here = self->stretches[i] < end - i ? self->stretches[i] : end - i;
+        memcpy(to + self->inputs[i], from, (size_t)here * sizeof *to);
     }
+}
+
+static void read_outputs(const Executor *self, double *into)
+{
+    for (Count i = 0; i < self->output_count; i++)
+        into[i] = self->single.values[self->outputs[i]];
 }
 
 /* The leaves must be a tuple of Values, as many as expected; the executor need not have seen it before. */
@@ -367,7 +377,7 @@ static int expect_arguments(const char *name, Py_ssize_t count, Py_ssize_t expec
 
 static void fill_inputs(Executor *self, const Memory *memory, const double *arguments, Count count, PyObject *leaves)
 {
-    write_slots(memory->values, self->inputs, count, arguments);
+    write_inputs(self, memory->values, 0, count, arguments);
     for (Count i = count; i < self->input_count; i++)
         memory->values[self->inputs[i]] = LEAF_AT(leaves, i - count)->data;
 }
@@ -411,7 +421,7 @@ static PyObject *executor_outputs(Executor *self, PyObject *into)
     if (doubles_from(into, "outputs", self->output_count, 1, &outputs) < 0)
         return NULL;
     executor_lock(self);
-    read_slots(self->single.values, self->outputs, self->output_count, outputs.buf);
+    read_outputs(self, outputs.buf);
     executor_unlock(self);
     PyBuffer_Release(&outputs);
     Py_RETURN_NONE;
@@ -429,7 +439,7 @@ static PyObject *executor_gradients(Executor *self, PyObject *const *args, Py_ss
     }
     executor_lock(self);
     run_reverse(self, &self->single, seeds.buf);
-    read_slots(self->single.grads, self->inputs, self->input_count, gradients.buf);
+    read_inputs(self, self->single.grads, self->input_count, gradients.buf);
     executor_unlock(self);
     PyBuffer_Release(&gradients);
     PyBuffer_Release(&seeds);
@@ -452,7 +462,7 @@ static PyObject *executor_gradients_into(Executor *self, PyObject *const *args, 
     if (arguments_count_check(self, given) == 0 && leaves_check(self, leaves, given) == 0) {
         executor_lock(self);
         run_reverse(self, &self->single, seeds.buf);
-        read_slots(self->single.grads, self->inputs, given, gradients.buf);
+        read_inputs(self, self->single.grads, given, gradients.buf);
         for (Count i = given; i < self->input_count; i++) {
             Value *leaf = LEAF_AT(leaves, i - given);
             gradient_set(leaf, leaf->grad + self->single.grads[self->inputs[i]]);
@@ -487,9 +497,9 @@ static PyObject *executor_value_and_gradients(Executor *self, PyObject *const *a
         fill_inputs(self, &self->single, buffers[ARGUMENTS].buf, arguments, args[1]);
         unsigned failed = run_forward(self, &self->single);
         if (!failed) {
-            read_slots(self->single.values, self->outputs, self->output_count, buffers[OUTPUTS].buf);
+            read_outputs(self, buffers[OUTPUTS].buf);
             run_reverse(self, &self->single, buffers[SEEDS].buf);
-            read_slots(self->single.grads, self->inputs, self->input_count, buffers[GRADIENTS].buf);
+            read_inputs(self, self->single.grads, self->input_count, buffers[GRADIENTS].buf);
         }
         executor_unlock(self);
         result = applied(failed);
@@ -597,6 +607,7 @@ static void executor_dealloc(PyObject *object)
     PyMem_Free(self->guards);
     PyMem_Free(self->jumps);
     PyMem_Free(self->inputs);
+    PyMem_Free(self->stretches);
     PyMem_Free(self->outputs);
     PyMem_Free(self->initial);
     memory_release(&self->single);
@@ -771,6 +782,7 @@ static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *keyw
         PyErr_NoMemory();
     if (PyErr_Occurred() || initial_from(self, initial) < 0
         || (self->inputs = slots_from(inputs, "inputs", size, -1, &self->input_count)) == NULL
+        || (self->stretches = stretches_of(self->inputs, self->input_count)) == NULL
         || (self->outputs = slots_from(outputs, "outputs", size, -1, &self->output_count)) == NULL
         || steps_from(self, instructions, functions) < 0 || guards_from(self, guards) < 0
         || memory_make(self, &self->single, 1) < 0) {

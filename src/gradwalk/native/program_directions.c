@@ -140,8 +140,8 @@ static PyObject *executor_run_directions(Executor *self, PyObject *const *args, 
         executor_unlock(self);
         goto done;
     }
-    write_slots(self->single.values, self->inputs + first, width, buffers[DIRECTIONS].buf);
-    write_slots(self->single.values, self->inputs, first, buffers[POINT].buf);
+    write_inputs(self, self->single.values, first, first + width, buffers[DIRECTIONS].buf);
+    write_inputs(self, self->single.values, 0, first, buffers[POINT].buf);
     for (Count i = end; i < self->input_count; i++)
         self->single.values[self->inputs[i]] = LEAF_AT(leaves, i - end)->data;
     int applies = run_forward(self, &self->single) == 0;
