@@ -140,6 +140,13 @@ class WithoutANode(CompiledTraining):
         return loss
 
 
+class AllAtOnce(CompiledTraining):
+    """`compiled.train_step`, which walks over the parameters once for the gradients, Adam and zeroing."""
+
+    def __call__(self, i: int) -> float:
+        return self.compiled.train_step(self.optimiser, TOKENS[i % len(NAMES)])
+
+
 class CompiledBatch(Batch):
     compiles = True
 
@@ -255,7 +262,8 @@ if __name__ == "__main__":
             "gpt": {
                 "compiled(…).backward()": WithANode,
                 "compiled.backward(…)": WithoutANode,
-                "compiled.backward(…), any name": functools.partial(WithoutANode, open_tokens=True),
+                "compiled.train_step(…)": AllAtOnce,
+                "compiled.train_step(…), any name": functools.partial(AllAtOnce, open_tokens=True),
             },
             "batch": {
                 "one at a time": OneAtATime,

@@ -149,9 +149,13 @@ class Optimiser:
 
     def step(self, lr: float | None = None) -> None:
         """Move every parameter by its gradient; `lr` replaces the learning rate for this step."""
+        self._move(self._counted(lr))
+
+    def _counted(self, lr: float | None) -> float:
+        """The learning rate of one more step."""
         rate = _checked_number(self.name, "lr", self.lr if lr is None else lr, 0.0)
         self.steps += 1
-        self._move(rate)
+        return rate
 
     def _move(self, rate: float) -> None:
         raise NotImplementedError
@@ -249,13 +253,20 @@ class Adam(Optimiser):
         self._moments = {"means": self._zeros(), "squares": self._zeros()}
 
     def _move(self, rate: float) -> None:
+        self._loops.adam(self.parameters, *self._moments_and_settings(rate))
+
+    def step_by(self, loop: Callable[..., None], lr: float | None = None) -> None:
+        """`step`, carried out by another loop than the optimiser's own: a compiled function has one."""
+        loop(self.parameters, *self._moments_and_settings(self._counted(lr)))
+
+    def _moments_and_settings(self, rate: float) -> tuple[Any, ...]:
+        """What the loop over the parameters needs for the step that was counted already."""
         beta, beta_square = self.betas
         # the running means start at zero; dividing by what is missing to one takes that bias out
         step, scale = rate / (1.0 - beta**self.steps), 1.0 / math.sqrt(1.0 - beta_square**self.steps)
-        self._loops.adam(
-            self.parameters, self._moments["means"], self._moments["squares"], beta, beta_square, step, scale, self.eps,
-            1.0 - rate * self.weight_decay,
-        )  # fmt: skip
+        moments = self._moments
+        shrink = 1.0 - rate * self.weight_decay
+        return moments["means"], moments["squares"], beta, beta_square, step, scale, self.eps, shrink
 
 
 class AdamW(Adam):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import gradwalk
 from gradwalk.compiler.compile import KEPT, compile
 from gradwalk.control import no_grad
 from gradwalk.engine import gradients_of, topological_order
+from gradwalk.optim import SGD, Adam, AdamW
 
 
 def energy(xs: Any) -> Any:
@@ -168,6 +170,50 @@ def test_threads_do_not_mix_their_numbers() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+# ---------------------------------------------------------------- training
+
+
+@pytest.mark.parametrize("make", [Adam, AdamW, lambda ps: SGD(ps, 0.1)], ids=["Adam", "AdamW", "SGD"])
+def test_a_training_step_is_backward_step_and_zero_grad(make: Any) -> None:
+    """To the bit; also for a parameter that the function does not use, and for gradients that were there before."""
+
+    def trained(one_by_one: bool) -> list[float]:
+        parameters = [gradwalk.Value(0.3 * i - 0.8) for i in range(70)]
+        error = compile(lambda x: sum((p * x - 0.5).tanh() ** 2 for p in parameters[1:]))
+        optimiser = make(parameters)
+        parameters[3].grad = 0.25
+        losses = []
+        for i in range(5):
+            if one_by_one:
+                losses.append(error.backward(0.1 * i))
+                optimiser.step(0.01 * i)
+                optimiser.zero_grad()
+            else:
+                losses.append(error.train_step(optimiser, 0.1 * i, lr=0.01 * i))
+            assert not any(p.grad for p in parameters)
+        return [*losses, *(p.data for p in parameters)]
+
+    assert trained(one_by_one=True) == trained(one_by_one=False)
+
+
+def test_a_training_step_with_other_values_than_the_parameters() -> None:
+    """Those among the arguments and those the optimiser does not know get their gradients."""
+    weight, other, x = gradwalk.Value(2.0), gradwalk.Value(3.0), gradwalk.Value(5.0)
+    optimiser = SGD([weight], lr=0.1)
+    product = compile(lambda x: weight * other * x)
+    assert product.train_step(Adam([weight], lr=0.0), 5.0) == 30.0
+    assert (weight.grad, other.grad) == (0.0, 10.0)
+    assert product.train_step(optimiser, x) == 30.0
+    assert (weight.data, x.grad, other.grad) == (0.5, 6.0, 20.0)
+
+
+def test_a_training_step_without_a_finite_value_moves_nothing() -> None:
+    weight = gradwalk.Value(1e200)
+    product = compile(lambda x: weight * weight * x)
+    assert product.train_step(Adam([weight]), 1.0) == math.inf
+    assert (weight.data, weight.grad) == (1e200, 0.0)
 
 
 # ---------------------------------------------------------------- batches

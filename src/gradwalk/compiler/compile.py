@@ -7,6 +7,7 @@ closes over are bound by reference: their numbers may change, which Values they 
 from __future__ import annotations
 
 import functools
+import math
 import types
 import warnings
 from collections.abc import Callable, Hashable, Iterable
@@ -150,6 +151,31 @@ class Compiled:
             return version.accumulate()
         finally:
             version.lock.release()
+
+    def train_step(self, optimiser: Any, *args: Any, lr: float | None = None, **kwargs: Any) -> float:
+        """What `backward(*args)`, `optimiser.step(lr)` and `optimiser.zero_grad()` do, in one go; returns the value.
+
+        Where the value is not finite, nothing is moved.
+
+        >>> from gradwalk.optim import Adam
+        >>> weight = engine.Value(3.0)
+        >>> error = compile(lambda x: (weight * x - 1.0) ** 2)
+        >>> optimiser = Adam([weight], lr=0.1)
+        >>> error.train_step(optimiser, 2.0), round(weight.data, 6), weight.grad
+        (25.0, 2.9, 0.0)
+        """
+        version = self._version(args, kwargs, []) if hasattr(optimiser, "step_by") else None
+        if version is not None:
+            try:
+                if version.result.single and not version.values and (value := version.train(optimiser, lr)) is not None:
+                    return value
+            finally:
+                version.lock.release()
+        value = self.backward(*args, **kwargs)
+        if math.isfinite(value):
+            optimiser.step(lr)
+        optimiser.zero_grad()
+        return value
 
     def hessian_vector(self, *args: Any, vector: Any) -> Any:
         """The Hessian by the numbers of the arguments, times `vector`, which has their structure (of several: a tuple).

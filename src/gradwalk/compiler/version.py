@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from collections.abc import Callable
 from operator import itemgetter
@@ -133,6 +134,7 @@ class Version:
         self._inputs = len(self.program.inputs)
         self._gradients_of_arguments = np.empty(self.program.arguments)
         self.numbers = self._out  # of the last run's arguments
+        self._trained: tuple[Any, Any] | None = None  # the parameters of the optimiser used last, and their slots
 
     # ---------------------------------------------------------------- running
 
@@ -200,6 +202,27 @@ class Version:
         self.executor.outputs(self._out)
         self.executor.gradients_into(self._one, self.leaves, self._gradients_of_arguments)
         return self._out.item(0)
+
+    def train(self, optimiser: Any, lr: float | None) -> float | None:
+        """The single result; the parameters are moved along its gradients. None where it takes the long way."""
+        if self._trained is None or self._trained[0] is not optimiser.parameters:
+            self._trained = optimiser.parameters, self._slots_of(optimiser.parameters)
+        slots = self._trained[1]
+        if slots is None:
+            return None
+        self.executor.outputs(self._out)
+        value: float = self._out.item(0)
+        if math.isfinite(value):
+            optimiser.step_by(lambda parameters, *rest: self.executor.train(parameters, slots, *rest), lr)
+        return value
+
+    def _slots_of(self, parameters: tuple[Any, ...]) -> Any:
+        """The slot of each parameter, one past the last if it has none; None where there are more leaves than that."""
+        of_leaves = self.program.inputs[self.program.arguments :].tolist()
+        slots = {id(leaf): slot for leaf, slot in zip(self.leaves, of_leaves, strict=True)}
+        if not hasattr(self.executor, "train") or not slots.keys() <= set(map(id, parameters)):
+            return None
+        return np.array([slots.get(id(parameter), self.program.size) for parameter in parameters], np.int32)
 
     def node(self, entries: list[Any]) -> Any:
         """The result as recorded nodes (plain numbers under no_grad), in the structure the function returned."""

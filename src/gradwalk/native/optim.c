@@ -56,24 +56,32 @@ static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
 
 /* ---------------------------------------------------------------- steps; each returns None */
 
-/* -1, with an exception set, where a parameter is no Value. */
-static int adam_move(PyObject *parameters, double *means, double *squares, const double *settings)
+/* Moves the parameters; -1, with an exception set, where one is no Value. With `slots`, along the gradients found[slot]
+ * besides their own, which are 0 afterwards: what backward(), step() and zero_grad() do, in one walk over the Values. */
+static int adam_move(const Kernels *kernels, PyObject *parameters, const int32_t *slots, const double *found,
+                     double *means, double *squares, const double *settings)
 {
-    const Kernels *kernels = kernels_best();
     double data[AT_A_TIME], grads[AT_A_TIME];
     Py_ssize_t count = PyTuple_GET_SIZE(parameters);
     for (Py_ssize_t first = 0; first < count; first += AT_A_TIME) {
         Py_ssize_t here = count - first < AT_A_TIME ? count - first : AT_A_TIME;
+        int have_gradients = 0;
         for (Py_ssize_t i = 0; i < here; i++) {
             const Value *parameter = parameter_at(parameters, first + i);
             if (parameter == NULL)
                 return -1;
             data[i] = parameter->data;
             grads[i] = parameter->grad;
+            if (slots != NULL) {
+                have_gradients |= parameter->grad != 0.0;
+                grads[i] += found[slots[first + i]];
+            }
         }
         kernels->adam(here, data, grads, means + first, squares + first, settings);
         for (Py_ssize_t i = 0; i < here; i++)
             PARAMETER(parameters, first + i)->data = data[i];
+        for (Py_ssize_t i = 0; slots != NULL && (have_gradients || careful_nodes != 0) && i < here; i++)
+            gradient_set(PARAMETER(parameters, first + i), 0.0);
     }
     return 0;
 }
@@ -101,7 +109,7 @@ static PyObject *optim_adam(PyObject *module, PyObject *args)
         Py_DECREF(parameters);
         return NULL;
     }
-    int failed = adam_move(parameters, means.buf, squares.buf, settings) < 0;
+    int failed = adam_move(kernels_best(), parameters, NULL, NULL, means.buf, squares.buf, settings) < 0;
     PyBuffer_Release(&squares);
     PyBuffer_Release(&means);
     Py_DECREF(parameters);

@@ -30,6 +30,7 @@ typedef struct {
     Jump *jumps;
     Count jump_count;
     Count moving_from; /* the first input of a direction, as the steps are marked for; 0: they are not */
+    PyObject *known_slots; /* the last array that was found to be one of slots; nobody may change it */
     PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */
     Memory single, batch[2]; /* for one example; for a batch, by this thread and by a second: made when first needed */
 } Executor;
@@ -574,6 +575,7 @@ done:
 }
 
 #include "program_batch.c"
+#include "program_train.c"
 #include "program_directions.c"
 
 /* ---------------------------------------------------------------- the type */
@@ -614,6 +616,7 @@ static void executor_dealloc(PyObject *object)
     memory_release(&self->batch[0]);
     memory_release(&self->batch[1]);
     Py_XDECREF(self->known_leaves);
+    Py_XDECREF(self->known_slots);
     if (self->lock != NULL)
         PyThread_free_lock(self->lock);
     PyTypeObject *type = Py_TYPE(object);
@@ -829,6 +832,9 @@ static PyMethodDef executor_methods[] = {
     METHOD(run_directions, METH_FASTCALL,
            "run_directions(point, leaves, directions, outputs, /)\n--\n\n"
            "The results along many directions, which are the arguments after the point; False as run() says it."),
+    METHOD(train, METH_VARARGS,
+           "train(parameters, slots, means, squares, beta, beta_square, step, scale, epsilon, shrink, /)\n--\n\n"
+           "Reverse over the last run, and a step of Adam; what the program does not read has the slot after the last."),
     METHOD(run_batch, METH_VARARGS | METH_KEYWORDS,
            "run_batch(arguments, leaves, outputs, seeds=None, argument_gradients=None, leaf_gradients=None, "
            "threads=1)\n--\n\n"

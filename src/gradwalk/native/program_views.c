@@ -5,6 +5,7 @@
 
 /* ---------------------------------------------------------------- memory for slots */
 
+/* All 0, and one more than asked for, which stays 0. */
 static double *doubles_new(Count count)
 {
     /* room to begin on a cache line; where it was allocated is kept just before that line */

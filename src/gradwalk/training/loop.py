@@ -129,14 +129,13 @@ class Trainer:
     def make_step(self, lr: float) -> float:
         """One batch forward, backward and update; returns the batch's mean loss."""
         chosen = [self.documents[number] for number in self.order.take(self.configuration.batch_size)]
-        total = self._backward(chosen)
-        if self.configuration.clip is not None:
-            try:
-                clip_gradients(self.optimiser.parameters, self.configuration.clip)
-            except ValueError as error:
-                raise NotFiniteError(f"step {self.step + 1}: {error}") from None
-        self.optimiser.step(lr)
-        self.optimiser.zero_grad()
+        if self._compiled is not None and len(chosen) == 1 and self.configuration.clip is None:
+            total = self._all_at_once(chosen[0], lr)
+        else:
+            total = self._backward(chosen)
+            self._clip()
+            self.optimiser.step(lr)
+            self.optimiser.zero_grad()
         self.step += 1
         mean = total / len(chosen)
         self.losses.append(mean)
@@ -152,13 +151,34 @@ class Trainer:
         """How many programs the compiled step is made of by now, one for each length of document; None if it is not."""
         return None if self._compiled is None else len(self._compiled.programs)
 
+    def _all_at_once(self, document: str, lr: float) -> float:
+        """Forward, backward and update by the compiled step; returns the loss."""
+        assert self._compiled is not None
+        try:
+            loss: float = self._compiled.train_step(self.optimiser, self.tokens(document), lr=lr)
+        except DomainError as error:
+            raise self._no_loss([document], error) from None
+        self._check(document, loss)
+        return loss
+
+    def _clip(self) -> None:
+        if self.configuration.clip is not None:
+            try:
+                clip_gradients(self.optimiser.parameters, self.configuration.clip)
+            except ValueError as error:
+                raise NotFiniteError(f"step {self.step + 1}: {error}") from None
+
+    def _no_loss(self, documents: Sequence[str], error: DomainError) -> NotFiniteError:
+        """In the operation's own words."""
+        shown = ", ".join(map(repr, documents[:3])) + (", …" if len(documents) > 3 else "")
+        return NotFiniteError(f"step {self.step + 1}: no finite loss for {shown}: {error}")
+
     def _backward(self, documents: Sequence[str]) -> float:
         """Add the gradient of the mean loss to the parameters'; returns the sum of the losses."""
         try:
             shares = self._shares(documents)
-        except DomainError as error:  # the operation's own words
-            shown = ", ".join(map(repr, documents[:3])) + (", …" if len(documents) > 3 else "")
-            raise NotFiniteError(f"step {self.step + 1}: no finite loss for {shown}: {error}") from None
+        except DomainError as error:
+            raise self._no_loss(documents, error) from None
         losses = [share * len(documents) for share in shares]
         for document, loss in zip(documents, losses, strict=True):
             self._check(document, loss)
@@ -167,8 +187,6 @@ class Trainer:
     def _shares(self, documents: Sequence[str]) -> list[float]:
         """What each document adds to the mean loss; its gradient is added to the parameters'."""
         if self._compiled is not None:
-            if len(documents) == 1:
-                return [self._compiled.backward(self.tokens(documents[0]))]
             shares: list[float] = self._compiled.map_backward([self.tokens(document) for document in documents])
             return shares
         shares = []
