@@ -91,11 +91,13 @@ class CompiledTraining(Training):
     def __init__(self, open_tokens: bool = False) -> None:
         self.model = Model()
         self.loss = self.model.loss_of_any_name if open_tokens else self.model.loss
+        self.optimiser = optim.Adam(self.model.leaves, lr=LEARNING_RATE, betas=BETAS, eps=EPSILON)
+        self.start = self.optimiser.state_dict()
         self.reset()
 
     def reset(self) -> None:
         self.model.reset()
-        self.optimiser = optim.Adam(self.model.leaves, lr=LEARNING_RATE, betas=BETAS, eps=EPSILON)
+        self.optimiser.load_state_dict(self.start)
 
     def compile(self) -> None:
         self.compiled = gradwalk.compile(self.loss)

@@ -218,11 +218,15 @@ class Version:
 
     def _slots_of(self, parameters: tuple[Any, ...]) -> Any:
         """The slot of each parameter, one past the last if it has none; None where there are more leaves than that."""
-        of_leaves = self.program.inputs[self.program.arguments :].tolist()
-        slots = {id(leaf): slot for leaf, slot in zip(self.leaves, of_leaves, strict=True)}
-        if not hasattr(self.executor, "train") or not slots.keys() <= set(map(id, parameters)):
+        if not hasattr(self.executor, "train") or not self.leaves:
             return None
-        return np.array([slots.get(id(parameter), self.program.size) for parameter in parameters], np.int32)
+        of_leaves, asked = (np.fromiter(map(id, each), np.int64, len(each)) for each in (self.leaves, parameters))
+        order = np.argsort(of_leaves)
+        place = order[np.searchsorted(of_leaves, asked, sorter=order).clip(max=len(order) - 1)]
+        found = of_leaves[place] == asked
+        if found.sum() < len(self.leaves):
+            return None
+        return np.where(found, self.program.inputs[self.program.arguments :][place], self.program.size).astype(np.int32)
 
     def node(self, entries: list[Any]) -> Any:
         """The result as recorded nodes (plain numbers under no_grad), in the structure the function returned."""
