@@ -179,17 +179,9 @@ class OnePass(CompiledBatch):
 class TrainedBatch(CompiledBatch):
     """With Adam, whose steps have length 0 here: the losses stay those of the first weights."""
 
-    def reset(self) -> None:
-        super().reset()
+    def __init__(self) -> None:
+        super().__init__()
         self.optimiser = optim.Adam(self.model.leaves, lr=0.0, betas=BETAS, eps=EPSILON)
-
-    def compile(self) -> None:
-        self.reset()
-        super().compile()
-
-    def moved(self) -> None:
-        self.optimiser.step()
-        self.optimiser.zero_grad()
 
     def answer(self) -> dict[str, list[float]]:
         self.reset()
@@ -198,17 +190,14 @@ class TrainedBatch(CompiledBatch):
 
 class StepForEach(TrainedBatch):
     def __call__(self, i: int) -> list[float]:
-        losses = []
-        for tokens in self.tokens:
-            losses.append(self.compiled.backward(tokens))
-            self.moved()
-        return losses
+        return [self.compiled.train_step(self.optimiser, tokens) for tokens in self.tokens]
 
 
 class StepForAll(TrainedBatch):
     def __call__(self, i: int) -> list[float]:
         losses = self.compiled.map_backward(self.tokens)
-        self.moved()
+        self.optimiser.step()
+        self.optimiser.zero_grad()
         return losses
 
 
