@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import importlib.util
 import math
 import random
 import subprocess
@@ -17,19 +16,12 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
+
+from engine import Row, best_interleaved, check_equal, duration, resident_bytes, show
 
 from gradwalk import Value, compile, softplus, tanh
 from gradwalk.custom import checkpoint
 from gradwalk.functional import hessian, hvp, jacobian, value_and_grad
-
-_spec = importlib.util.spec_from_file_location("engine_benchmark", Path(__file__).with_name("engine.py"))
-assert _spec is not None
-assert _spec.loader is not None
-engine_benchmark = importlib.util.module_from_spec(_spec)
-sys.modules[_spec.name] = engine_benchmark  # its dataclasses look their module up
-_spec.loader.exec_module(engine_benchmark)
-Row, best_interleaved, duration = engine_benchmark.Row, engine_benchmark.best_interleaved, engine_benchmark.duration
 
 
 def rosenbrock(x):
@@ -102,7 +94,7 @@ def gradient_rows(rounds: int) -> list[object]:
         except ImportError:
             print(f"{name} is not installed, its row is left out", file=sys.stderr)
             continue
-        engine_benchmark.check_equal(f"Rosenbrock, gradwalk and {name}", ours(x)[1], peers[name](), relative=1e-12)
+        check_equal(f"Rosenbrock, gradwalk and {name}", ours(x)[1], peers[name](), relative=1e-12)
     sides = {"ours": (lambda: ours(x), 50), **{name: (run, 1) for name, run in peers.items()}}
     best = best_interleaved(3 * rounds, sides)  # more of them, because a peer's turn is one call, and ours many
     rows = [ratio(f"{name} / value_and_grad, Rosenbrock, 1,000", best[name], best["ours"], PEERS[name][1])
@@ -156,7 +148,7 @@ def second_order_rows(rounds: int) -> list[object]:
     first, second, product = value_and_grad(rosenbrock), hessian(rosenbrock), hvp(rosenbrock)
     kept = product.at(x)
     by_rows = [math.fsum(a * b for a, b in zip(row, x, strict=True)) for row in second(x)]
-    engine_benchmark.check_equal("hvp and hessian", product(x, x), by_rows, relative=1e-9)
+    check_equal("hvp and hessian", product(x, x), by_rows, relative=1e-9)
     sides = {"gradient": (lambda: first(x), 50), "hessian": (lambda: second(x), 2), "hvp": (lambda: product(x, x), 5),
              "kept": (lambda: kept(x), 50)}  # fmt: skip
     best = best_interleaved(rounds, sides)
@@ -178,7 +170,7 @@ def trajectory(x, steps: int = 1000):
 
 def jacobian_rows(rounds: int) -> list[object]:
     forward, reverse = (jacobian(trajectory, mode=mode) for mode in ("forward", "reverse"))
-    engine_benchmark.check_equal("jacobian, both ways", forward(0.5), reverse(0.5), relative=1e-12)
+    check_equal("jacobian, both ways", forward(0.5), reverse(0.5), relative=1e-12)
     best = best_interleaved(rounds, {"forward": (lambda: forward(0.5), 2), "reverse": (lambda: reverse(0.5), 2)})
     return [Row("jacobian 1 → 1,000, reverse / forward", best["reverse"] / best["forward"], "×", None, False,
                 f"{duration(best['reverse'])} / {duration(best['forward'])}")]  # fmt: skip
@@ -237,7 +229,7 @@ def compiled_rows(rounds: int) -> list[object]:
         except ImportError:
             print(f"{name}: not installed, the row is left out", file=sys.stderr)
             continue
-        engine_benchmark.check_equal(f"compiled Rosenbrock and {name}", ours(x)[1], run()[1], relative=1e-12)
+        check_equal(f"compiled Rosenbrock and {name}", ours(x)[1], run()[1], relative=1e-12)
         sides[name] = run, 1000
     best = best_interleaved(rounds, sides)
     return [
@@ -257,8 +249,8 @@ def compiled_second_order_rows(rounds: int) -> list[object]:
         compiled = compile(f)
         first, second, product = value_and_grad(compiled), hessian(compiled), hvp(compiled)
         expected = hessian(f)(x)
-        engine_benchmark.check_equal(f"hessian, {name}", second(x).ravel(), expected.ravel(), relative=1e-10)
-        engine_benchmark.check_equal(f"hvp, {name}", product(x, x), expected @ x, relative=1e-9)
+        check_equal(f"hessian, {name}", second(x).ravel(), expected.ravel(), relative=1e-10)
+        check_equal(f"hvp, {name}", product(x, x), expected @ x, relative=1e-9)
         sides = {"gradient": (partial(first, x), 1000), "hessian": (partial(second, x), 20),
                  "hvp": (partial(product, x, x), 200)}  # fmt: skip
         best = best_interleaved(rounds, sides)
@@ -310,11 +302,11 @@ def measure_checkpoint(parts: int, steps: int, kept: bool) -> None:
     segment = part if kept else checkpoint(part)
     x, y = Value(0.5), Value(0.9)
     gc.collect()
-    before = engine_benchmark.resident_bytes()
+    before = resident_bytes()
     out = x
     for _ in range(parts):
         out = segment(out, y, steps)
-    held = engine_benchmark.resident_bytes() - before
+    held = resident_bytes() - before
     out.backward()
     print(held, y.grad)
 
@@ -327,7 +319,7 @@ def checkpoint_rows(quick: bool) -> list[object]:
         held, slope = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
         outcomes.append((float(held), float(slope)))
     (everything, slope), (checkpointed, again) = outcomes
-    engine_benchmark.check_equal("gradient with and without checkpoints", [slope], [again], relative=1e-9)
+    check_equal("gradient with and without checkpoints", [slope], [again], relative=1e-9)
     detail = f"{everything / 1e6:.1f} MB / {checkpointed / 1e6:.2f} MB; {2 * parts * steps:,} nodes in {parts} parts"
     return [Row("memory, everything / checkpointed", everything / max(checkpointed, 1.0), "×", None, False, detail)]
 
@@ -354,7 +346,7 @@ def main() -> int:
     thread.join()
     rows += second_order_rows(rounds) + jacobian_rows(rounds)
     rows += compiled_rows(rounds) + checkpoint_rows(arguments.quick)
-    engine_benchmark.show(rows)
+    show(rows)
     return 0
 
 

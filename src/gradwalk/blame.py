@@ -29,8 +29,7 @@ _LIBRARIES = tuple(
     {os.path.abspath(sysconfig.get_paths()[kind]) + os.sep for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
 # here rows of the table are run on Values: a branch that is not taken may be inf there, and is no fault
-_RUNS_ROWS = (_PACKAGE + "higher_order.py", _PACKAGE + "functional.py")
-_ROW_RUNNERS = ("gradient_values", "_local_grads", "_backward_with_graph", "forward")
+_RUNS_ROWS, _ROW_RUNNERS = _PACKAGE + "higher_order.py", ("pulled_back", "pushed_forward")
 CHAIN = 6  # steps of a chain that are shown
 
 
@@ -211,7 +210,7 @@ def _users_line() -> tuple[tuple[str, int] | None, bool]:
             if not file.startswith(_LIBRARIES) and not file.startswith("<frozen"):
                 return (file, frame.f_lineno), is_row
             library = library or (file, frame.f_lineno)
-        elif file in _RUNS_ROWS and frame.f_code.co_name in _ROW_RUNNERS:
+        elif file == _RUNS_ROWS and frame.f_code.co_name in _ROW_RUNNERS:
             is_row = True
         frame = frame.f_back  # type: ignore[assignment]
     return library, is_row

@@ -67,6 +67,17 @@ def on_construct(hook: Callable[[Any], None]) -> Iterator[None]:
 
 
 @contextmanager
+def without_on_construct() -> Iterator[None]:
+    """Inside, in this thread, nobody is told of nodes made by hand."""
+    befores = [(module, module.set_on_construct(None)) for module in _engines]
+    try:
+        yield
+    finally:
+        for module, before in befores:
+            module.set_on_construct(before)
+
+
+@contextmanager
 def no_grad() -> Iterator[None]:
     """Inside, operations give plain leaves: nothing is recorded, and memory is not held. Also a decorator.
 

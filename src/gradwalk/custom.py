@@ -227,6 +227,27 @@ def _closed_over(made: set[Any], outputs: list[Any], own: set[Any]) -> list[Any]
     return list(dict.fromkeys(v for v in used if v not in made and v not in own and not v._constant))
 
 
+def nodes_over_one(
+    cls: Any, data: Sequence[float], children: Sequence[Any], op: str, backward: Callable[[], None]
+) -> tuple[list[Any], list[Any]]:
+    """A node for each number, over one whose `backward` runs when all of them have their gradient.
+
+    Also the mailboxes, where each leaves its gradient for it, without a way back to the node.
+    """
+    hub = cls(0.0, children, op)
+    hub._backward = backward
+    made = [cls(number, (0.0, hub), op, local_grads=(1.0, 0.0)) for number in data]
+    return made, [node._children[0] for node in made]
+
+
+def emptied(mailboxes: Sequence[Any]) -> list[float]:
+    """What was left in them; from now on it is 0."""
+    found = [mailbox.grad for mailbox in mailboxes]
+    for mailbox in mailboxes:
+        mailbox.grad = 0.0
+    return found
+
+
 class _Segment:
     """One call of a checkpointed function: what it was given, which is enough to run it again."""
 
@@ -237,7 +258,7 @@ class _Segment:
         self.cls: Any = type(values[0]) if values else engine.Value
         self.data: list[float] = []
         self.closed_over: list[Any] = []
-        self.mailboxes: list[Any] = []  # where each output leaves its gradient, without a way back to the output
+        self.mailboxes: list[Any] = []
 
     def run(self) -> tuple[Part, list[Any], dict[Any, Any]]:
         """The result's structure and numbers, and the leaf that stood in for each Value given."""
@@ -256,16 +277,12 @@ class _Segment:
 
     def nodes(self, data: list[float], children: list[Any]) -> list[Any]:
         """A node for each output, over one that runs everything again when all of them have their gradient."""
-        hub = self.cls(0.0, children, "checkpoint")
-        hub._backward = self.backward
-        made = [self.cls(number, (0.0, hub), "checkpoint", local_grads=(1.0, 0.0)) for number in data]
-        self.data, self.mailboxes = data, [node._children[0] for node in made]
+        self.data = data
+        made, self.mailboxes = nodes_over_one(self.cls, data, children, "checkpoint", self.backward)
         return [recorded(node) for node in made]
 
     def backward(self) -> None:
-        weights = [mailbox.grad for mailbox in self.mailboxes]
-        for mailbox in self.mailboxes:
-            mailbox.grad = 0.0
+        weights = emptied(self.mailboxes)
         if not any(weights):
             return
         with modes(no_grad=False):

@@ -1,7 +1,8 @@
 """Derivatives of ordinary Python functions: grad, value_and_grad, jacobian, hessian, and products with them.
 
 A function is run once on Values; what it recorded is walked backward (one pass per output) or forward (one sweep per
-input). Given Values, or used inside one another, these functions return Values, so they nest to any order.
+input). A compiled function is replayed by its programs instead. Given Values, or used inside one another, these
+functions return Values, so they nest to any order.
 """
 
 from __future__ import annotations

@@ -229,6 +229,11 @@ def _flatten_array(array: Any, numbers: list[Any]) -> Part:
     return part
 
 
+def sequence_like(whole: Any, made: list[Any]) -> Any:
+    """The same kind of list, tuple or named tuple with these in it."""
+    return type(whole)(*made) if hasattr(whole, "_fields") else type(whole)(made)
+
+
 def dataclass_like(whole: Any, names: list[str], made: list[Any], as_argument: bool) -> Any:
     """The same dataclass with these in place of the fields of those names."""
     if as_argument:

@@ -211,6 +211,7 @@ def test_a_training_step_with_other_values_than_the_parameters() -> None:
 
 def test_a_training_step_without_a_finite_value_moves_nothing() -> None:
     weight = gradwalk.Value(1e200)
+    weight.grad = 0.25
     product = compile(lambda x: weight * weight * x)
     assert product.train_step(Adam([weight]), 1.0) == math.inf
     assert (weight.data, weight.grad) == (1e200, 0.0)

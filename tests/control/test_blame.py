@@ -203,3 +203,23 @@ def test_gradient_report_depth_and_bad_input() -> None:
     assert [s.scope for s in gradient_report(y, depth=1).scopes] == ["a"]
     with pytest.raises(TypeError, match="gradient_report: expected a Value, got a float"):
         gradient_report(2.0)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: gradwalk.compile(lambda i: gradwalk.take([[gradwalk.Value(1.0)], [gradwalk.Value(2.0)]], i)[0])(1).data,
+        lambda: (
+            gradwalk.compile(lambda i: gradwalk.cross_entropy([gradwalk.Value(1.0), gradwalk.Value(2.0)], i))(1).data
+        ),
+        lambda: gradwalk.compile(gradwalk.custom_op(lambda x: x * x, lambda x, out: 2.0 * x, name="square"))(3.0).data,
+        lambda: gradwalk.hessian(gradwalk.compile(lambda x: x**3))(2.0),
+        lambda: gradwalk.hvp(gradwalk.compile(lambda x: x**3))(2.0, 1.0),
+    ],
+    ids=["take", "cross_entropy", "custom_op", "hessian", "hvp"],
+)
+def test_compiled_functions_are_traced_while_watched(run: Any) -> None:
+    """The watch on nodes made by hand does not read the numbers of a trace."""
+    expected = run()
+    with gradwalk.detect_nonfinite():
+        assert run() == expected

@@ -7,13 +7,14 @@ False are part of the structure; so is any other object, by identity. A dataclas
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
-from gradwalk.structure import VALUE_TYPES, dataclass_like, field_names
+from gradwalk.structure import VALUE_TYPES, dataclass_like, field_names, sequence_like
 from gradwalk.structure import flatten as flatten_parts
 
 _FLOAT, _INT, _VALUE = "float", "int", "value"
@@ -100,7 +101,6 @@ def _flatten_array(array: Any, entries: list[Any]) -> Hashable:
 
 def replaced(whole: Any, number: Callable[[float], Any], integer: Callable[[int], Any]) -> Any:
     """`whole` with what `number` and `integer` make of each entry, in the order of `flatten`."""
-    kind = type(whole)
     if isinstance(whole, bool | np.bool_):
         return whole
     if isinstance(whole, int | np.integer):
@@ -120,7 +120,7 @@ def replaced(whole: Any, number: Callable[[float], Any], integer: Callable[[int]
         return like
     if isinstance(whole, list | tuple):
         made = [replaced(entry, number, integer) for entry in whole]
-        return kind(*made) if hasattr(whole, "_fields") else kind(made)
+        return sequence_like(whole, made)
     if _is_dataclass_of_numbers(whole):
         names = field_names(whole)
         made = [replaced(getattr(whole, name), number, integer) for name in names]
@@ -142,7 +142,7 @@ def like_arguments(whole: Any, numbers: list[float]) -> Any:
             return like
         if isinstance(part, list | tuple):
             made = [filled(entry) for entry in part]
-            return type(part)(*made) if hasattr(part, "_fields") else type(part)(made)
+            return sequence_like(part, made)
         if isinstance(part, _KEPT):
             return part
         if isinstance(part, (float, int, np.integer, np.floating, *VALUE_TYPES)):
@@ -161,3 +161,10 @@ def user_line() -> str:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "gradwalk":
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def described(function: Callable[..., Any]) -> str:
+    """The user's function with the line it starts on: `loss (model.py:12)`."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    name = getattr(function, "__name__", type(function).__name__)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from gradwalk import engine
 from gradwalk.compiler.version import Version
 from gradwalk.control import current_modes
+from gradwalk.custom import emptied, nodes_over_one
 
 Array = npt.NDArray[np.float64]
 _ONE = np.ones(1)
@@ -33,12 +34,11 @@ def nodes(version: Version, inputs: Array) -> tuple[list[Any], list[int]]:
         return [None if number is None else engine.Value(number) for number in numbers], failed
     kept = [row for row, number in enumerate(numbers) if number is not None]
     call = _Batch(version, inputs[kept])
-    hub = engine.Value(0.0, version.leaves, "compiled batch")
-    hub._backward = call.backward
+    values = [numbers[row] for row in kept]
+    results, call.mailboxes = nodes_over_one(engine.Value, values, version.leaves, "compiled", call.backward)
     made: list[Any] = [None] * len(numbers)
-    for row in kept:
-        made[row] = engine.Value(numbers[row], (0.0, hub), "compiled", local_grads=(1.0, 0.0))
-    call.mailboxes = [made[row]._children[0] for row in kept]
+    for row, result in zip(kept, results, strict=True):
+        made[row] = result
     return made, failed
 
 
@@ -88,9 +88,7 @@ class _Batch:
         self.mailboxes: list[Any] = []
 
     def backward(self) -> None:
-        seeds = np.array([mailbox.grad for mailbox in self.mailboxes], np.float64)
-        for mailbox in self.mailboxes:
-            mailbox.grad = 0.0
+        seeds = np.array(emptied(self.mailboxes), np.float64)
         if not seeds.any():
             return
         version, leaves = self.version, self.version.leaves

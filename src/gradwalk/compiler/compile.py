@@ -17,11 +17,11 @@ import numpy as np
 
 from gradwalk import engine
 from gradwalk.compiler import batch
-from gradwalk.compiler.arguments import flatten_call, like_arguments, replaced
+from gradwalk.compiler.arguments import described, flatten_call, like_arguments, replaced
 from gradwalk.compiler.program import Program
 from gradwalk.compiler.replay import Derivatives, Replay, ReplayOfGradient, replay
 from gradwalk.compiler.results import result_of
-from gradwalk.compiler.trace import described, tracing
+from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import Version
 from gradwalk.control import current_modes
 from gradwalk.errors import add_note
@@ -323,14 +323,8 @@ class Compiled:
         out = self.function(*given, **named)
         if not is_value(out):
             self._refuse_many()
-        closed_over = [node for node in engine.topological_order(out) if not node._children]
-        before = [(node, node.grad) for node in closed_over]
-        out.backward()
-        gradient = [value.grad for value in leaves]
-        for node, grad in before:
-            node.grad = grad
         whole = args if not kwargs else (*args, kwargs)
-        made = like_arguments(whole, gradient)
+        made = like_arguments(whole, engine.gradients_of(out, leaves))
         return out.data, made[0] if len(whole) == 1 else made
 
     # ---------------------------------------------------------------- which program applies

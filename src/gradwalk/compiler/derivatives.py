@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwalk import engine, higher_order
-from gradwalk.compiler.arguments import flatten
+from gradwalk.compiler.arguments import described, flatten
 from gradwalk.compiler.results import result_of
-from gradwalk.compiler.trace import constant, described, tracing
+from gradwalk.compiler.trace import constant, tracing
 from gradwalk.structure import is_value
 
 Function = Callable[..., Any]

@@ -131,7 +131,7 @@ def flat_of(
     outputs: list[int],
     guards: list[tuple[int, str, int, bool]] | None = None,
 ) -> Flat:
-    """A small graph written down by hand: `inputs` input nodes, then (op, children…) or (op, children…, {parameters}).
+    """A small graph written down by hand: `inputs` input nodes, then (op, children…) or (op, children…, (parameters…)).
 
     >>> flat = flat_of([("constant", 2.0), ("mul", 0, 1)], inputs=1, outputs=[2])
     >>> flat.size, flat.children.tolist()

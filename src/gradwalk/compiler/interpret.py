@@ -1,4 +1,4 @@
-"""Programs run by NumPy, one instruction after the other: slow, and what the native executor is tested against."""
+"""Programs run by NumPy, one instruction after the other: for the reference engine, and to test the native executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pass 8: every node gets its slot, so that groups are contiguous and what they read is strided where possible.
+"""Pass 9: every node gets its slot, so that groups are contiguous and what they read is strided where possible.
 
 The numbers of the arguments come first, in their order; then the leaves and constants in the order in which matrix
 products, dots, tables and the rest first read them, row by row; then the results, group by group.
@@ -21,7 +21,7 @@ _FEW = 32  # slots that are looked at faster by plain Python than by NumPy
 _FIRST_CHOICE = ("matmul", "dot", "take", "cross_entropy")
 
 
-def laid_out(flat: Flat, groups: Sequence[Group], arguments: int, scalar_nodes: int) -> Program:
+def laid_out(flat: Flat, groups: Sequence[Group], arguments: int) -> Program:
     """The program of these groups; the first `arguments` inputs are the numbers of the arguments."""
     slot = np.full(flat.size, NOBODY)
     slot[flat.inputs[:arguments]] = np.arange(arguments)
@@ -43,7 +43,6 @@ def laid_out(flat: Flat, groups: Sequence[Group], arguments: int, scalar_nodes: 
                 slot[flat.guards].tolist(), flat.signs.tolist(), flat.outcomes.tolist(), strict=True
             )
         ),
-        scalar_nodes=scalar_nodes,
         arguments=arguments,
     )
 
@@ -88,12 +87,10 @@ class _Memory:
         if rows == columns == 1 and group.op in OPS:  # nothing to find out, and in a chain there are many
             views = tuple([View(1, 1, self.slot.item(operand.item(0))) for operand in operands])
             return Instruction(group.op, out, 1, 1, views, group.parameters)
-        if columns == 1 and all(operand.shape == (rows, 1) for operand in operands) and group.op != "take":
+        if group.op in OPS:  # entry by entry: as many columns as make it strided
             columns = best_width([self.slot[operand].ravel() for operand in operands])
             rows //= columns
             operands = tuple(operand.reshape(rows, columns) for operand in operands)
-            if group.op in _OVER_ROWS:  # sums of one entry each
-                rows, columns, operands = len(group.nodes), 1, group.operands
         return Instruction(group.op, out, rows, columns, tuple(map(self.view, operands)), group.parameters)
 
     def view(self, nodes: Ints) -> View:
@@ -106,10 +103,6 @@ class _Memory:
             self.copies.append((start, nodes))
             return View(len(nodes), nodes.shape[1], start, nodes.shape[1], 1)
         return View(len(slots), slots.shape[1], index=np.ascontiguousarray(slots, np.int32))
-
-
-_OVER_ROWS = frozenset({"dot", "matmul", "sum", "mean", "norm", "logsumexp", "largest", "smallest", "cross_entropy",
-                        "softmax", "log_softmax", "rmsnorm", "layernorm", "call"})  # fmt: skip
 
 
 def strided_view(slots: Ints) -> View | None:

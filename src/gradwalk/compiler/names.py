@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradwalk.compiler.arguments import flatten
 from gradwalk.compiler.program import Program
 from gradwalk.structure import is_value
 
@@ -36,8 +37,6 @@ def named(
 
 
 def _argument_names(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[str]:
-    from gradwalk.compiler.arguments import flatten
-
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -38,9 +38,7 @@ def counts(program: Program) -> Counts:
 
 def _flops(instruction: Instruction) -> int:
     entries = instruction.rows * instruction.columns
-    if instruction.op == "matmul":
-        return 2 * entries * instruction.operands[0].columns
-    if instruction.op == "dot":
+    if instruction.op in ("matmul", "dot"):
         return 2 * entries * instruction.operands[0].columns
     if instruction.op in OPS:
         return entries

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gradwalk.compiler.arguments import described
 from gradwalk.compiler.index import Index
-from gradwalk.structure import dataclass_like, field_names, is_value
+from gradwalk.structure import dataclass_like, field_names, is_value, sequence_like
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ def result_of(returned: Any, function: Callable[..., Any]) -> Result:
             return {key: structure(entry) for key, entry in part.items()}
         if isinstance(part, list | tuple):
             made = [structure(entry) for entry in part]
-            return type(part)(*made) if hasattr(part, "_fields") else type(part)(made)
+            return sequence_like(part, made)
         if isinstance(part, int | float | np.integer | np.floating | np.bool_) or part is None:
             return part
         if is_dataclass(part) and not isinstance(part, type):
@@ -98,13 +99,11 @@ def _filled(part: Any, parts: Sequence[Any]) -> Any:
         return {key: _filled(entry, parts) for key, entry in part.items()}
     if isinstance(part, list | tuple):
         made = [_filled(entry, parts) for entry in part]
-        return type(part)(*made) if hasattr(part, "_fields") else type(part)(made)
+        return sequence_like(part, made)
     return part
 
 
 def _refuse(function: Callable[..., Any], returned: Any) -> Any:
-    from gradwalk.compiler.trace import described
-
     shown = f"{returned!r} ({type(returned).__name__})" if isinstance(returned, str | int | float) else (
         "None" if returned is None else f"a {type(returned).__name__}"
     )  # fmt: skip

@@ -38,7 +38,6 @@ def _uncollected() -> Iterator[None]:
 @_uncollected()
 def rolled_up(flat: Flat, arguments: int = 0) -> Program:
     """The program with as few, as wide instructions as the passes find."""
-    scalar_nodes = flat.size
     flat = without_dead_code(with_folded_constants(with_shared_constants(without_dead_code(flat))))
     flat = without_dead_code(with_shared_subexpressions(without_identities(with_shared_constants(flat))))
     flat = with_fused_sums(flat)
@@ -49,28 +48,27 @@ def rolled_up(flat: Flat, arguments: int = 0) -> Program:
     if not has_guarded_calls(flat):
         same = min(same, alike(flat, latest_levels(flat, level)), key=len)
     groups = split_by_source(flat, grouped(flat, same, zero))
-    return laid_out(flat, groups, arguments, scalar_nodes)
+    return laid_out(flat, groups, arguments)
 
 
 @_uncollected()
 def step_by_step(flat: Flat, arguments: int = 0) -> Program:
     """The program without reassociation: an instruction for each node, in the order the eager engine walks."""
-    scalar_nodes = flat.size
     flat = with_shared_constants(without_dead_code(flat))
-    flat = with_one(flat)
+    flat = _with_fixed_takes_as_means(flat)
     groups = [_alone(flat, node) for node in _eager_order(flat) if flat.op[node] not in (INPUT, CONSTANT)]
-    program = laid_out(flat, groups, arguments, scalar_nodes)
+    program = laid_out(flat, groups, arguments)
     program.exact = True
     return program
 
 
-def with_one(flat: Flat) -> Flat:
-    """A `take` of a fixed row hands its number on: as a product with 1 it does so to the bit."""
+def _with_fixed_takes_as_means(flat: Flat) -> Flat:
+    """A `take` of a fixed row hands its number on, as the mean of one number does to the bit."""
     fixed = np.flatnonzero((flat.op == CODES["take"]) & (flat.counts == 1))
     if not len(fixed):
         return flat
     op = flat.op.copy()
-    op[fixed] = CODES["mean"]  # of one number: the number, and a local gradient of 1
+    op[fixed] = CODES["mean"]
     return replace(flat, op=op)
 
 

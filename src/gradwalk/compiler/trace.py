@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradwalk import composites, control, custom, engine, higher_order, reference
-from gradwalk.compiler.arguments import replaced, user_line
+from gradwalk.compiler.arguments import described, replaced, user_line
 from gradwalk.compiler.flat import CALL, CODES, CONSTANT, INPUT, SIGNS, Codes, Flat, Ints, starts_of, table_of
 from gradwalk.compiler.index import Index
 from gradwalk.compiler.recorded import BY_HAND, recorded
@@ -40,7 +40,6 @@ class Trace:
     flat: Flat
     leaves: tuple[Any, ...]  # closed over, in the order of the flat graph's later inputs
     result: Result
-    eager: Any  # what the run itself returned
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function = function
@@ -165,7 +164,7 @@ class Trace:
         hooks = control.modes(no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._refuse_read)
         before, tracing.trace = tracing.trace, self
         try:
-            with hooks, custom.traced_by(self.call):
+            with hooks, control.without_on_construct(), custom.traced_by(self.call):
                 args, kwargs = replaced((self.args, self.kwargs), self._number, self._integer)
                 self.eager = self.function(*args, **kwargs)
         finally:
@@ -235,7 +234,7 @@ class Trace:
             outcomes=np.array([outcome for *_, outcome in self.compared], np.bool_),
         )
         self.scalar_nodes = flat.size - len(made.constants) + made.constant_uses
-        self.flat = with_targets(flat, targets)
+        self.flat = _with_targets(flat, targets)
 
     def _refuse_made_inside(self) -> None:
         """A node from outside may have been computed before the trace, but not by hand out of what is inside."""
@@ -275,7 +274,7 @@ class Trace:
         return parameters
 
 
-def with_targets(flat: Flat, nodes: Ints) -> Flat:
+def _with_targets(flat: Flat, nodes: Ints) -> Flat:
     """The target of these cross entropies as one more child, a constant."""
     if not len(nodes):
         return flat
@@ -297,13 +296,6 @@ def with_targets(flat: Flat, nodes: Ints) -> Flat:
         signs=flat.signs,
         outcomes=flat.outcomes,
     )
-
-
-def described(function: Callable[..., Any]) -> str:
-    """The user's function with the line it starts on: `loss (model.py:12)`."""
-    code = getattr(function, "__code__", None)
-    name = getattr(function, "__name__", type(function).__name__)
-    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
 
 def _one_hot(index: Index, count: int) -> list[Any]:

@@ -19,6 +19,7 @@ from gradwalk.compiler.program import Program
 from gradwalk.compiler.rolling import rolled_up, step_by_step
 from gradwalk.compiler.trace import Trace
 from gradwalk.control import current_modes
+from gradwalk.custom import emptied, nodes_over_one
 from gradwalk.structure import is_value
 
 Array = npt.NDArray[np.float64]
@@ -214,6 +215,8 @@ class Version:
         value: float = self._out.item(0)
         if math.isfinite(value):
             optimiser.step_by(lambda parameters, *rest: self.executor.train(parameters, slots, *rest), lr)
+        else:
+            optimiser.zero_grad()
         return value
 
     def _slots_of(self, parameters: tuple[Any, ...]) -> Any:
@@ -249,10 +252,7 @@ class Version:
     def _many(self, data: list[float], children: tuple[Any, ...]) -> list[Any]:
         """A node for each result, over one that runs a single reverse pass when all of them have their gradient."""
         call = _Call(self, children)
-        hub = engine.Value(0.0, children, "compiled")
-        hub._backward = call.backward
-        made = [engine.Value(number, (0.0, hub), "compiled", local_grads=(1.0, 0.0)) for number in data]
-        call.mailboxes = [node._children[0] for node in made]
+        made, call.mailboxes = nodes_over_one(engine.Value, data, children, "compiled", call.backward)
         return made
 
 
@@ -262,12 +262,10 @@ class _Call:
     def __init__(self, version: Version, children: tuple[Any, ...]) -> None:
         self.version, self.children = version, children
         self.inputs = version.inputs(version.numbers)
-        self.mailboxes: list[Any] = []  # where each result leaves its gradient, without a way back to the result
+        self.mailboxes: list[Any] = []
 
     def backward(self) -> None:
-        seeds = np.array([mailbox.grad for mailbox in self.mailboxes], np.float64)
-        for mailbox in self.mailboxes:
-            mailbox.grad = 0.0
+        seeds = np.array(emptied(self.mailboxes), np.float64)
         if not seeds.any():
             return
         gradient = np.empty(len(self.inputs))
