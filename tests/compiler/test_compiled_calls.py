@@ -261,6 +261,22 @@ def test_gradients_of_a_batch_for_each_example() -> None:
     assert (weight.grad, stranger.grad) == (5.0, 0.0)
 
 
+def test_a_batch_of_a_function_without_arguments() -> None:
+    square = compile(lambda: weight * weight)
+    weight.grad = 0.0
+    assert square.map_backward([(), (), ()]) == [weight.data**2] * 3
+    assert close([6.0 * weight.data], [weight.grad])
+
+
+def test_no_gradient_comes_from_results_that_have_none() -> None:
+    """Not even 0 times the infinite slope of a root at 0."""
+    x = [gradwalk.Value(4.0), gradwalk.Value(0.0)]
+    compile(lambda xs: [gradwalk.sqrt(x) for x in xs])(x)[0].backward()
+    assert [value.grad for value in x] == [0.25, 0.0]
+    taken = compile(lambda xs, i: gradwalk.take([gradwalk.sqrt(x) for x in xs], i) * 1.0)
+    assert taken.value_and_grad([4.0, 0.0, 1.0], 0)[1][0] == [0.25, 0.0, 0.0]
+
+
 def test_a_batch_with_values_among_the_inputs() -> None:
     x = gradwalk.Value(2.0)
     weight.grad = 0.0

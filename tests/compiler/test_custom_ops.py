@@ -119,6 +119,17 @@ def test_the_function_is_not_called_where_the_plain_one_would_not_call_it() -> N
     assert min(seen) > 0.0
 
 
+def test_the_function_is_not_called_where_the_plain_one_has_raised_before() -> None:
+    called: list[float] = []
+    double = custom_op(lambda x: called.append(x) or x * 2.0, lambda x, out: 2.0, name="double", check=False)
+    compiled = compile(lambda x: double(gradwalk.exp(x)))
+    compiled(1.0)
+    called.clear()
+    with pytest.raises(gradwalk.DomainError):
+        compiled(1000.0)
+    assert called == []
+
+
 def test_an_error_reaches_the_caller_as_without_compiling_and_says_where_it_was_called() -> None:
     logarithm = custom_op(math.log, lambda x, out: 1.0 / x, name="logarithm")
     compiled = compile(lambda x: logarithm(x) * 2.0)

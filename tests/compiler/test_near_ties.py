@@ -149,6 +149,7 @@ def test_a_sum_whose_terms_cancel_is_not_trusted_beyond_their_rounding() -> None
         lambda x: gradwalk.where(x - 2.0, x, x * 100.0),
         lambda x: gradwalk.copysign(x * x, x - 2.0),
         lambda x: gradwalk.fmod(x, 0.25),
+        lambda x: gradwalk.atan2(x - 2.0, -1.0),
     ],
 )
 def test_a_jump_is_taken_as_the_plain_function_takes_it(jump: Any) -> None:

@@ -22,7 +22,7 @@ _SAFETY = 4.0
 # Rounded as in the eager engine, to the bit: no sums, and no functions that a library computes in its own way.
 _SAME = frozenset({"add", "sub", "mul", "div", "neg", "abs", "sqrt", "relu", "leaky_relu", "minimum", "maximum", "fmod",
                    "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"})  # fmt: skip
-_JUMPING = frozenset({"floor", "ceil", "sign", "where", "fmod", "copysign"})
+_JUMPING = frozenset({"floor", "ceil", "sign", "where", "fmod", "copysign", "atan2"})
 _LOGARITHMS = frozenset({"logsumexp", "log_softmax", "cross_entropy"})
 _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
@@ -59,6 +59,8 @@ def _called(program: Program, instruction: Instruction, rows: Array, slots: Arra
     failed, undecided = judged(program, slots, known, instruction.out)
     if failed or undecided:
         raise InapplicableError(failed, failed is None)
+    if not _all_finite(program, slots, instruction.out):  # the plain function has raised before it comes to the call
+        raise InapplicableError
     try:
         return [function.evaluated(row)[0] for row in rows.tolist()]
     except Exception as error:  # the plain function will raise it too, if it comes to that call
@@ -79,6 +81,7 @@ def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
     grads = np.zeros(program.size)
     np.add.at(grads, program.outputs, seeds)
     backward = _exact_backward if program.exact else _backward
+    partial = len(program.outputs) > 1 or any(each.op == "take" for each in program.instructions)
     with np.errstate(all="ignore"):
         for instruction in reversed(program.instructions):
             end = instruction.out + instruction.rows * instruction.columns
@@ -93,6 +96,8 @@ def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
                 contributions: list[Array | None] = [_slopes(function, operands[0], out) * grad]
             else:
                 contributions = backward(instruction, operands, out, grad)
+            if partial and instruction.op in OPS:  # entries that no gradient has come to
+                contributions = [None if each is None else np.where(grad == 0.0, 0.0, each) for each in contributions]
             for view, contribution in zip(instruction.operands, contributions, strict=True):
                 if contribution is not None:
                     np.add.at(grads, places(view), contribution)
@@ -118,12 +123,16 @@ def first_failed(program: Program, slots: Array) -> Guard | None:
 
 def applies(program: Program, slots: Array) -> bool | None:
     """Whether nothing was computed that an operation may refuse to compute, and every guard holds; None: may hold."""
-    for instruction in program.instructions:
-        end = instruction.out + instruction.rows * instruction.columns
-        if instruction.op in CHECKED and not np.isfinite(slots[instruction.out : end]).all():
-            return False
+    if not _all_finite(program, slots, program.size):
+        return False
     failed, undecided = judged(program, slots, program.guards, program.size)
     return None if undecided and failed is None else failed is None
+
+
+def _all_finite(program: Program, slots: Array, end: int) -> bool:
+    """Whether what operations have to make finite is, in the slots before `end`."""
+    checked = (each for each in program.instructions if each.op in CHECKED and each.out < end)
+    return all(np.isfinite(slots[each.out : each.out + each.rows * each.columns]).all() for each in checked)
 
 
 # ---------------------------------------------------------------- guards
@@ -164,6 +173,10 @@ def _may_have_jumped(instruction: Instruction, slots: Array, doubt: Array) -> bo
             rest = np.abs(np.fmod(x, y))
             distance = np.minimum(rest, np.abs(y) - rest)
             doubtful = doubtful + _carried(x / y, doubt[there[1]])
+        if instruction.op == "atan2":  # where y changes its sign left of the origin
+            beside = slots[there[1]]
+            distance = np.where(beside > 0.0, np.hypot(x, beside), distance)
+            doubtful = doubtful + doubt[there[1]]
         return bool(((doubtful != 0.0) & ~(distance > _SAFETY * doubtful)).any())
 
 

@@ -20,6 +20,7 @@ typedef struct {
     PyThread_type_lock lock;
     int exact, long_enough; /* long enough for other threads to be let in */
     int doubtful; /* a guard or a jump looks at numbers that the eager engine rounds otherwise */
+    int partial; /* there are several results, of which some may have no seed, or rows that are not taken */
     int calls, undecided; /* whether it calls Python; whether the last run could not tell if the program applies */
     unsigned long inside; /* the thread that runs a Python function called from here, or 0 */
     Count size, input_count, output_count, step_count, guard_count, scratch_count, fact_count, work;
@@ -183,8 +184,8 @@ static unsigned forward(const Executor *self, const Memory *memory)
             i += step->joined - 1;
             continue;
         }
-        if (step->kind == STEP_CALL && (failed = failed | call_guarded(self, step, memory)) != 0)
-            return failed;
+        if (step->kind == STEP_CALL && (failed || (failed = call_guarded(self, step, memory)) != 0))
+            return failed; /* also where the plain function has raised before it comes to the call */
         step_forward(self->kernels, step, memory, self->exact);
         const double *out = memory->values + step->out * width;
         Count count = step->rows * step->columns * width;
@@ -197,8 +198,8 @@ static unsigned forward(const Executor *self, const Memory *memory)
     return failed | (guards_failed(self, memory, self->guard_count, self->size) & ~(failed << BATCH));
 }
 
-/* Whether a gradient has come to the step from those outputs that have a seed: from others, 0 times an infinite local
- * gradient must not go on. */
+/* Whether a gradient has come to the step, from an output that has a seed or a row that was taken: from others, 0 times
+ * an infinite local gradient must not go on. */
 static int is_reached(const Step *step, const Memory *memory)
 {
     const double *grad = memory->grads + step->out * memory->width;
@@ -225,11 +226,11 @@ static void reverse_keeping(const Executor *self, const Memory *memory, const do
     for (Count i = self->step_count; i-- > 0;) {
         if (self->steps[i].joined_before > 0 && memory->width == 1) {
             i -= self->steps[i].joined_before - 1;
-            tape_reverse(&self->steps[i], memory, self->output_count > 1);
+            tape_reverse(&self->steps[i], memory, self->partial);
             continue;
         }
-        if (self->steps[i].needed && (self->output_count == 1 || is_reached(&self->steps[i], memory)))
-            step_reverse(self->kernels, &self->steps[i], memory, self->exact);
+        if (self->steps[i].needed && (!self->partial || is_reached(&self->steps[i], memory)))
+            step_reverse(self->kernels, &self->steps[i], memory, self->exact, self->partial);
     }
 }
 
@@ -721,6 +722,7 @@ static int steps_from(Executor *self, PyObject *given, PyObject *functions)
             Count scratch = step_scratch(step);
             self->scratch_count = scratch > self->scratch_count ? scratch : self->scratch_count;
             self->calls |= step->kind == STEP_CALL;
+            self->partial |= step->kind == STEP_TAKE || self->output_count > 1;
             step->facts = self->fact_count;
             if (self->exact)
                 step_find_facts(self->steps, i);

@@ -220,7 +220,8 @@ static int batch_hold(const Executor *self, PyObject *const *given, Batch *batch
             return -1;
         Count length = buffers[i].len / (Count)sizeof(double), one = batch->leaves, all = batch->count * one;
         if (i == BATCH_ARGUMENTS) {
-            batch->count = batch->arguments > 0 ? length / batch->arguments : 1;
+            Count rows = buffers[i].ndim == 2 ? buffers[i].shape[0] : 1; /* of no arguments there may be many */
+            batch->count = batch->arguments > 0 ? length / batch->arguments : rows;
             if (length != batch->count * batch->arguments) {
                 PyErr_Format(PyExc_ValueError, "Executor: expected rows of %zd arguments, got %zd numbers",
                              batch->arguments, length);

@@ -218,6 +218,23 @@ static int step_rounds(const Step *step, int exact)
     }
 }
 
+/* Whether a local gradient may be infinite although the output is finite. */
+static int op_is_steep(unsigned op, const double *parameters)
+{
+    switch (op) {
+    case OP_sqrt:
+    case OP_cbrt:
+    case OP_pow:
+    case OP_asin:
+    case OP_acos:
+    case OP_acosh:
+    case OP_atan2:
+    case OP_hypot: return 1;
+    case OP_pow_number: return parameters[0] < 1.0;
+    default: return 0;
+    }
+}
+
 static int step_op(Step *step, const char *name, const Kernels *kernels, int exact)
 {
     if (strcmp(name, "call") == 0) {
@@ -239,6 +256,7 @@ static int step_op(Step *step, const char *name, const Kernels *kernels, int exa
         step->forward = vector < 0 ? table_forward[op] : kernels->forward[vector];
         step->reverse = vector < 0 ? table_reverse[op] : kernels->reverse[vector];
         step->checked = op_overflows[op] || op_has_domain(op);
+        step->steep = op_is_steep(op, step->parameters);
         return op_inputs[op];
     }
     for (unsigned op = OP_COUNT; op < NO_OP; op++) {

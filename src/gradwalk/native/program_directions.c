@@ -88,7 +88,7 @@ static int directions_run(const Executor *self, Count first, Count end, const do
     for (Count begin = 0; begin < count && finite; begin += BATCH) {
         Count present = count - begin < BATCH ? count - begin : BATCH;
         for (Count i = 0; i < width; i++) {
-            double *slot = memory->values + self->inputs[first + i] * BATCH;
+            double *slot = memory->values + (Count)self->inputs[first + i] * BATCH;
             for (Count lane = 0; lane < BATCH; lane++) /* places left over repeat the last */
                 slot[lane] = directions[(begin + (lane < present ? lane : present - 1)) * width + i];
         }
@@ -101,7 +101,7 @@ static int directions_run(const Executor *self, Count first, Count end, const do
                 finite &= self->kernels->finite(step->rows * step->columns * BATCH, memory->values + step->out * BATCH);
         }
         for (Count i = 0; i < self->output_count; i++) {
-            const double *slot = memory->values + self->outputs[i] * BATCH;
+            const double *slot = memory->values + (Count)self->outputs[i] * BATCH;
             for (Count lane = 0; lane < present; lane++)
                 outputs[(begin + lane) * self->output_count + i] = slot[lane];
         }

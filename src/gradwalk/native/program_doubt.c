@@ -24,7 +24,8 @@ static void step_mark_rounded(const Step *step, unsigned char *rounded)
     }
 }
 
-/* An operation jumps where its result changes at once: `slot` is what it looks at, `other` the divisor of fmod. */
+/* An operation jumps where its result changes at once: `slot` is what it looks at, `other` the divisor of fmod and the
+ * x of atan2, which jumps where y changes its sign left of the origin. */
 typedef struct {
     enum op op;
     int32_t slot, other;
@@ -40,6 +41,7 @@ static int jumping_operand(const Step *step)
     case OP_ceil:
     case OP_sign:
     case OP_where:
+    case OP_atan2:
     case OP_fmod: return 0;
     case OP_copysign: return 1;
     default: return -1;
@@ -53,7 +55,7 @@ static Count step_jumps(const Step *step, const unsigned char *rounded, Jump *ju
     Count count = 0;
     for (Count i = 0; j >= 0 && i < step->rows * step->columns; i++) {
         Count slot = slot_of(&step->operands[j], i / step->columns, i % step->columns), other = slot;
-        if (step->op == OP_fmod)
+        if (step->op == OP_fmod || step->op == OP_atan2)
             other = slot_of(&step->operands[1], i / step->columns, i % step->columns);
         if (!rounded[slot] && !rounded[other])
             continue;
@@ -72,13 +74,15 @@ static double jump_distance(const Jump *jump, const double *values, Count width,
     case OP_floor:
     case OP_ceil: return fabs(x - nearbyint(x));
     case OP_fmod: rest = fabs(fmod(x, y)); return rest < fabs(y) - rest ? rest : fabs(y) - rest;
+    case OP_atan2: return y > 0.0 ? hypot(x, y) : fabs(x);
     default: return fabs(x);
     }
 }
 
 static double jump_doubt(const Jump *jump, const double *values, const double *doubt)
 {
-    double of_other = jump->other == jump->slot ? 0.0 : fabs(values[jump->slot] / values[jump->other]);
+    double of_other = jump->other == jump->slot ? 0.0
+                    : jump->op == OP_atan2 ? 1.0 : fabs(values[jump->slot] / values[jump->other]);
     return doubt[jump->slot] + of_other * doubt[jump->other];
 }
 

@@ -38,13 +38,15 @@ static void entries_forward(const Step *step, const Memory *memory)
     }
 }
 
-static void entries_reverse(const Kernels *kernels, const Step *step, const Memory *memory)
+/* `partial`: entries to which no gradient has come pass none on, not even 0 times an infinite local gradient. */
+static void entries_reverse(const Kernels *kernels, const Step *step, const Memory *memory, int partial)
 {
+    int picked = partial && step->steep;
     Count all = step->rows * step->columns, most = entries_at_a_time(step, memory, step->reads), width = memory->width;
     double *scratch = memory->scratch, *grads[MOST_INPUTS];
     const double *in[MOST_INPUTS];
     for (int j = 0; j < step->operand_count; j++) {
-        if (step->operands[j].needed && !step->operands[j].direct && most > CHUNK / width)
+        if (step->operands[j].needed && (picked || !step->operands[j].direct) && most > CHUNK / width)
             most = CHUNK / width;
     }
     for (Count first = 0; first < all; first += most) {
@@ -55,7 +57,7 @@ static void entries_reverse(const Kernels *kernels, const Step *step, const Memo
             if (!operand->needed) {
                 grads[j] = NULL;
             }
-            else if (operand->direct) {
+            else if (operand->direct && !picked) {
                 grads[j] = memory->grads + (operand->start + first) * width;
             }
             else {
@@ -66,7 +68,9 @@ static void entries_reverse(const Kernels *kernels, const Step *step, const Memo
         Count out = (step->out + first) * width;
         step->reverse(count * width, in, step->parameters, memory->values + out, memory->grads + out, grads);
         for (int j = 0; j < step->operand_count; j++) {
-            if (grads[j] != NULL && !step->operands[j].direct)
+            for (Count i = 0; grads[j] != NULL && picked && i < count * width; i++)
+                grads[j][i] = memory->grads[out + i] != 0.0 ? grads[j][i] : 0.0;
+            if (grads[j] != NULL && (picked || !step->operands[j].direct))
                 unpack_add(kernels, &step->operands[j], width, grads[j], first, count, memory->grads);
         }
     }
@@ -480,11 +484,11 @@ static void step_forward(const Kernels *kernels, const Step *step, const Memory 
     }
 }
 
-static void step_reverse(const Kernels *kernels, const Step *step, const Memory *memory, int exact)
+static void step_reverse(const Kernels *kernels, const Step *step, const Memory *memory, int exact, int partial)
 {
     switch (step->kind) {
     case STEP_ENTRIES:
-        exact ? exact_entries_reverse(step, memory) : entries_reverse(kernels, step, memory);
+        exact ? exact_entries_reverse(step, memory) : entries_reverse(kernels, step, memory, partial);
         break;
     case STEP_TAKE: take_reverse(step, memory); break;
     case STEP_ROWS: exact ? exact_rows_reverse(step, memory) : rows_reverse(kernels, step, memory); break;

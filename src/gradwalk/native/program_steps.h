@@ -27,6 +27,7 @@ typedef struct {
     int operand_count;
     int checked; /* an out that is not finite is for the plain function to judge */
     int needed;  /* a gradient flows through */
+    int steep;   /* a local gradient may be infinite where the output is not */
     int moves;   /* depends on the direction, where one is among the arguments */
     int entry; /* of an exact program, which entry of its row a softmax or norm is; else -1: all of them */
     int knows; /* of an exact program: an earlier step has left the facts of this row */

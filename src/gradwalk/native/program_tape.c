@@ -105,7 +105,7 @@ NOT_INLINED static void row_forward(const int32_t *record, double *values)
     }
 }
 
-NOT_INLINED static void row_reverse(const int32_t *record, const double *values, double *grads)
+NOT_INLINED static void row_reverse(const int32_t *record, const double *values, double *grads, int partial)
 {
     Count n = record[RECORD_ENTRIES];
     const int32_t *a = record + RECORD_SLOTS;
@@ -117,6 +117,8 @@ NOT_INLINED static void row_reverse(const int32_t *record, const double *values,
     case OP_##name: \
         for (Count i = 0; i < n; i++) { \
             double g = out_grad[i]; \
+            if (partial && g == 0.0) \
+                continue; \
             _Generic(&name##_local_grads, \
                 void (*)(double, double, double *): slopes_of_1, \
                 void (*)(double, double, double, double *): slopes_of_2, \
@@ -201,7 +203,7 @@ static int tape_forward(const Step *first, const Memory *memory)
     return finite;
 }
 
-static inline void record_reverse(const int32_t *record, const double *values, double *grads)
+static inline void record_reverse(const int32_t *record, const double *values, double *grads, int partial)
 {
     Count n = record[RECORD_ENTRIES], inner = record[RECORD_INNER];
     const int32_t *a = record + RECORD_SLOTS, *b = a + n * inner;
@@ -235,22 +237,22 @@ static inline void record_reverse(const int32_t *record, const double *values, d
                 grads[b[i]] += values[a[i]] * g;
         }
         break;
-    default: row_reverse(record, values, grads);
+    default: row_reverse(record, values, grads, partial);
     }
 #undef EACH
 }
 
-/* `several`: only where a gradient has come, as is_reached says. */
-static void tape_reverse(const Step *first, const Memory *memory, int several)
+/* `partial`: only where a gradient has come, as is_reached says. */
+static void tape_reverse(const Step *first, const Memory *memory, int partial)
 {
     const int32_t *end = first->tape + first->tape_length;
     while (end > first->tape) {
         const int32_t *record = end - end[-1];
-        int reached = !several;
+        int reached = !partial;
         for (Count i = 0; !reached && i < record[RECORD_ENTRIES]; i++)
             reached = memory->grads[record[RECORD_OUT] + i] != 0.0;
         if (reached && record[RECORD_FLAGS] & IS_NEEDED)
-            record_reverse(record, memory->values, memory->grads);
+            record_reverse(record, memory->values, memory->grads, partial);
         end = record;
     }
 }
