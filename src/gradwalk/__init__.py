@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("nn", "optim", "math"):
+        return import_module(f"gradwalk.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'gradwalk' has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(f"gradwalk.{_MODULE_OF[name]}"), name)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -64,6 +65,28 @@ def on_construct(hook: Callable[[Any], None]) -> Iterator[None]:
     finally:
         for module, before in befores:
             module.set_on_construct(before)
+
+
+class _Watch(threading.local):
+    on = False
+
+
+_watch = _Watch()
+
+
+def is_watched() -> bool:
+    """Whether each operation has to be seen by itself in this thread, which a program does not show."""
+    return _watch.on
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Inside, in this thread, compiled functions run as the plain ones."""
+    before, _watch.on = _watch.on, True
+    try:
+        yield
+    finally:
+        _watch.on = before
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.control import current_modes, modes, on_construct
+from gradwalk.control import current_modes, is_traced, modes, on_construct
 from gradwalk.functional import described, is_nested
 from gradwalk.gradient_check import WRONG, check_input
 from gradwalk.structure import Part, flatten, is_number, is_value
@@ -199,7 +199,7 @@ def checkpoint(f: Function) -> Function:
     @functools.wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         no_grad, on_record = current_modes()[:2]
-        if no_grad or is_nested():
+        if no_grad or is_nested() or is_traced():  # a program is replayed: there is nothing to save
             return f(*args, **kwargs)
         segment = _Segment(f, args, kwargs)
         made: set[Any] = set()

@@ -29,6 +29,7 @@ class RangeError(DomainError, OverflowError):
 
 class _Mode(threading.local):
     ieee = False
+    refused = 0
 
 
 _mode = _Mode()
@@ -50,6 +51,11 @@ def ieee() -> Iterator[None]:
         _mode.ieee = before
 
 
+def refusals() -> int:
+    """How often an operation was refused in this thread: a function that catches the error branches on it."""
+    return _mode.refused
+
+
 def add_note(error: BaseException, note: str) -> None:
     """A line below the error's own text; before Python 3.11, which has none below it, a part of the text."""
     if hasattr(error, "add_note"):
@@ -64,6 +70,7 @@ def check_domain(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> Non
     """Raise unless `numbers` are in the domain of `op`; a nan passes through, as in every operation."""
     if op.domain is everywhere or op.domain(*numbers) or _mode.ieee or any(map(math.isnan, numbers)):
         return
+    _mode.refused += 1
     kind = DivisionByZeroError if op.name == "div" else DomainError
     advice = "clamp the input or use gradwalk.ieee()" if op.name != "clamp" else "swap them"
     raise kind(f"{op.name}: expected {op.expected}, got {_described(op, numbers, inputs)}; {advice}")
@@ -73,6 +80,7 @@ def check_range(op: Op, numbers: Sequence[float], out: float, inputs: Sequence[A
     """Raise if finite `numbers` gave an infinite `out`, for operations that say they can overflow."""
     if not op.overflows or not math.isinf(out) or _mode.ieee or not all(map(math.isfinite, numbers)):
         return
+    _mode.refused += 1
     described = _described(op, numbers, inputs)
     raise RangeError(f"{op.name}: the result overflows, got {described}; scale the input down or use gradwalk.ieee()")
 

@@ -42,8 +42,8 @@ class Value:
         if self._local_grads and len(self._local_grads) != len(self._children):
             counts = f"{len(self._local_grads)} for {len(self._children)}"
             raise ValueError(f"Value: expected one local gradient per child, got {counts}")
-        self.data = data
-        self.grad = 0.0
+        self._data: float = number_from(data, "data")
+        self._grad: Any = 0.0
         self.label = label
         self._op, self._name, self._parameters = _op, "", ()
         self._hand_written: Callable[[], None] | None = None
@@ -132,10 +132,14 @@ class Value:
 
     @data.setter
     def data(self, number: Any) -> None:
-        self._data: float = number_from(number, "data")
+        if _current.modes[3]:
+            _current.modes[3](self)
+        self._data = number_from(number, "data")
 
     @property
     def grad(self) -> Any:
+        if _current.modes[3]:
+            _current.modes[3](self)
         return self._grad
 
     @grad.setter

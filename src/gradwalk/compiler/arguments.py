@@ -7,6 +7,7 @@ False are part of the structure; so is any other object, by identity. A dataclas
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Hashable
@@ -49,11 +50,11 @@ def flatten(whole: Any, entries: list[Any]) -> Hashable:
         return kind, tuple(whole), tuple([flatten(entry, entries) for entry in whole.values()])
     if isinstance(whole, (*_KEPT, np.bool_)):
         return "kept", kind, whole
-    if isinstance(whole, (np.integer, np.floating, *VALUE_TYPES)):
+    if isinstance(whole, (int, float, np.integer, np.floating, *VALUE_TYPES)):
         is_value = isinstance(whole, VALUE_TYPES)
         number: Any = whole
         entries.append(whole if is_value else float(number))
-        return _VALUE if is_value else _FLOAT if isinstance(whole, np.floating) else _INT
+        return _VALUE if is_value else _FLOAT if isinstance(whole, float | np.floating) else _INT
     if isinstance(whole, list | tuple):
         return kind, tuple([flatten(entry, entries) for entry in whole])
     if isinstance(whole, set | frozenset | complex):
@@ -71,6 +72,21 @@ def _is_dataclass_of_numbers(whole: Any) -> bool:
     numbers: list[Any] = []
     flatten_parts(whole, numbers)
     return not all(isinstance(number, int | np.integer) for number in numbers)
+
+
+def flatten_arrays(whole: Any, pieces: list[Any]) -> Hashable | None:
+    """`flatten` of arrays, floats and dicts of them, whose numbers stay in one piece each; None for anything else."""
+    kind = type(whole)
+    if kind is np.ndarray and whole.dtype.kind in "fiu":
+        pieces.append(whole.ravel())
+        return _array_key(whole)
+    if kind is float:
+        pieces.append((whole,))
+        return _FLOAT
+    if kind is not dict:
+        return None
+    keys = [flatten_arrays(entry, pieces) for entry in whole.values()]
+    return None if None in keys else (kind, tuple(whole), tuple(keys))
 
 
 class _Same:
@@ -96,7 +112,11 @@ def _flatten_array(array: Any, entries: list[Any]) -> Hashable:
     if kind not in "fiu":
         raise TypeError(f"compile: expected an array of real numbers or Values, got one of dtype {array.dtype}")
     entries.extend(array.ravel().astype(np.float64).tolist())
-    return "array", array.shape, "f" if kind == "f" else "i"
+    return _array_key(array)
+
+
+def _array_key(array: Any) -> Hashable:
+    return "array", array.shape, "f" if array.dtype.kind == "f" else "i"
 
 
 def replaced(whole: Any, number: Callable[[float], Any], integer: Callable[[int], Any]) -> Any:
@@ -128,13 +148,20 @@ def replaced(whole: Any, number: Callable[[float], Any], integer: Callable[[int]
     return whole
 
 
-def like_arguments(whole: Any, numbers: list[float]) -> Any:
-    """`whole` with these numbers in place of its entries; an array of floats stays one."""
-    left = iter(numbers)
+def like_arguments(whole: Any, numbers: Any) -> Any:
+    """`whole` with the numbers of this array in place of its entries; an array stays one, of floats."""
+    used = 0
+
+    def taken(count: int) -> Any:
+        nonlocal used
+        used += count
+        return numbers[used - count : used]
 
     def filled(part: Any) -> Any:
         if isinstance(part, np.ndarray):
-            return np.fromiter(left, np.float64, part.size).reshape(part.shape)
+            return taken(part.size).copy().reshape(part.shape)
+        if type(part) is list and set(map(type, part)) == {float}:
+            return taken(len(part)).tolist()
         if isinstance(part, dict):
             like = part.copy()
             for key, entry in part.items():
@@ -146,7 +173,7 @@ def like_arguments(whole: Any, numbers: list[float]) -> Any:
         if isinstance(part, _KEPT):
             return part
         if isinstance(part, (float, int, np.integer, np.floating, *VALUE_TYPES)):
-            return next(left)
+            return taken(1).item()
         if _is_dataclass_of_numbers(part):
             names = field_names(part)
             return dataclass_like(part, names, [filled(getattr(part, name)) for name in names], as_argument=False)
@@ -165,6 +192,10 @@ def user_line() -> str:
 
 def described(function: Callable[..., Any]) -> str:
     """The user's function with the line it starts on: `loss (model.py:12)`."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    name = getattr(function, "__name__", type(function).__name__)
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    name = getattr(inner, "__name__", type(inner).__name__)
+    called = inspect.unwrap(inner) if hasattr(inner, "__name__") else type(inner).__call__  # an object's own
+    code = getattr(called, "__code__", None)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name

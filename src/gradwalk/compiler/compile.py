@@ -17,13 +17,13 @@ import numpy as np
 
 from gradwalk import engine
 from gradwalk.compiler import batch
-from gradwalk.compiler.arguments import described, flatten_call, like_arguments, replaced
+from gradwalk.compiler.arguments import described, flatten_arrays, flatten_call, like_arguments, replaced
 from gradwalk.compiler.program import Program
 from gradwalk.compiler.replay import Derivatives, Replay, ReplayOfGradient, replay
 from gradwalk.compiler.results import result_of
 from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import Version
-from gradwalk.control import current_modes
+from gradwalk.control import current_modes, is_watched
 from gradwalk.errors import add_note
 from gradwalk.functional import is_nested
 from gradwalk.structure import is_value
@@ -125,7 +125,7 @@ class Compiled:
         finally:
             version.lock.release()
         whole = args if not kwargs else (*args, kwargs)
-        made = like_arguments(whole, gradient.tolist())
+        made = like_arguments(whole, gradient)
         return value, made[0] if len(whole) == 1 else made
 
     def backward(self, *args: Any, **kwargs: Any) -> float:
@@ -164,6 +164,8 @@ class Compiled:
         >>> error.train_step(optimiser, 2.0), round(weight.data, 6), weight.grad
         (25.0, 2.9, 0.0)
         """
+        if not hasattr(optimiser, "zero_grad"):
+            raise TypeError(f"compile: train_step expected an optimiser first, got a {type(optimiser).__name__}")
         version = self._version(args, kwargs, []) if hasattr(optimiser, "step_by") else None
         if version is not None:
             try:
@@ -202,13 +204,13 @@ class Compiled:
 
     def quick_hessian_vector(self, array: Any, vector: Any) -> Any:
         """`hessian_vector` of an array with another of its shape; None for anything else."""
-        return None if tracing.active else self.derivatives.quick_product(array, vector)
+        return None if tracing.active or is_watched() else self.derivatives.quick_product(array, vector)
 
     def replay(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], places: list[int | str], in_tuple: bool, of_gradient: bool
     ) -> Replay | ReplayOfGradient | None:
         """At these arguments, by programs; None where the plain function has to be recorded."""
-        return None if tracing.active else replay(self, args, kwargs, places, in_tuple, of_gradient)
+        return None if tracing.active or is_watched() else replay(self, args, kwargs, places, in_tuple, of_gradient)
 
     # ---------------------------------------------------------------- many inputs
 
@@ -324,14 +326,14 @@ class Compiled:
         if not is_value(out):
             self._refuse_many()
         whole = args if not kwargs else (*args, kwargs)
-        made = like_arguments(whole, engine.gradients_of(out, leaves))
+        made = like_arguments(whole, np.array(engine.gradients_of(out, leaves)))
         return out.data, made[0] if len(whole) == 1 else made
 
     # ---------------------------------------------------------------- which program applies
 
     def _array_version(self, array: Any) -> Version | None:
         """The version that was right last time for an array of this shape."""
-        if type(array) is not np.ndarray or array.dtype is not _FLOAT64 or not array.flags.c_contiguous:
+        if type(array) is not np.ndarray or array.dtype is not _FLOAT64 or not array.flags.c_contiguous or is_watched():
             return None
         return self._arrays.get(array.shape)
 
@@ -345,11 +347,20 @@ class Compiled:
 
     def _version(self, args: tuple[Any, ...], kwargs: dict[str, Any], entries: list[Any]) -> Version | None:
         """The version that applies, locked and run on these arguments; None if only the plain function will do."""
-        key = flatten_call(args, kwargs, entries)
-        versions = self._versions.get(key, [])
-        mixed = not versions or versions[0].values  # with Values among the entries, or nobody knows yet
-        data = [entry.data if is_value(entry) else entry for entry in entries] if mixed else entries
-        numbers = np.array(data, np.float64)
+        if is_watched():
+            return None  # detect_nonfinite() wants to see each operation, and its line
+        pieces: list[Any] = []
+        keys = [flatten_arrays(argument, pieces) for argument in args] if args and not kwargs else [None]
+        if None not in keys:
+            key: Hashable = tuple(keys)
+            versions = self._versions.get(key, [])
+            data: Any = np.concatenate(pieces, dtype=np.float64)
+        else:
+            key = flatten_call(args, kwargs, entries)
+            versions = self._versions.get(key, [])
+            mixed = not versions or versions[0].values  # with Values among the entries, or nobody knows yet
+            data = [entry.data if is_value(entry) else entry for entry in entries] if mixed else entries
+        numbers = np.asarray(data, np.float64)
         for version in versions:
             if not version.fits(data):
                 continue
@@ -361,6 +372,8 @@ class Compiled:
             if version.executor.undecided:
                 return None  # two numbers so close that only the plain function knows how it compares them
         version = self._traced(args, kwargs, another_structure=bool(self._versions) and not versions)
+        if version.caught:
+            return None  # an error it caught is a branch without a comparison: only the plain function knows
         if any(version.digest == other.digest for other in versions):
             return None  # the guards hold, but an operation came out infinite or nan: the plain function says why
         self._add(key, version, versions, numbers)
@@ -401,6 +414,14 @@ class Compiled:
         versions.insert(0, version)
         self._versions[key] = versions
         self._count += 1
+        if self._count > KEPT and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"compile: {described(self.function)} was called with arguments of {len(self._versions)} structures, "
+                f"and keeps the last {KEPT} programs only; give it lists of the same lengths, or leave it uncompiled",
+                RuntimeWarning,
+                stacklevel=4,
+            )
         while self._count > KEPT:
             oldest = next(iter(self._versions))
             dropped = self._versions[oldest].pop()

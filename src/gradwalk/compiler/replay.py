@@ -120,7 +120,7 @@ class Derivatives:
         chosen = np.array(moving, np.bool_)
         products = np.zeros(len(moving))
         products[chosen] = self.tangents(point, True, np.array(numbers, np.float64)[chosen])
-        return like_arguments(args, products.tolist())
+        return like_arguments(args, products)
 
     def quick_product(self, array: Any, direction: Any) -> Array | None:
         """The Hessian times the direction, if both are arrays of one shape: there is no need for lists."""

@@ -20,7 +20,7 @@ from gradwalk.compiler.flat import CALL, CODES, CONSTANT, INPUT, SIGNS, Codes, F
 from gradwalk.compiler.index import Index
 from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.compiler.results import Result, result_of
-from gradwalk.errors import add_note
+from gradwalk.errors import add_note, refusals
 from gradwalk.structure import is_value
 
 _TAKEN = "take"
@@ -40,6 +40,7 @@ class Trace:
     flat: Flat
     leaves: tuple[Any, ...]  # closed over, in the order of the flat graph's later inputs
     result: Result
+    caught: bool  # an operation was refused, and the function went on: no guard can tell when that happens again
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function = function
@@ -162,13 +163,14 @@ class Trace:
         if engine.NAME == "reference":
             hook = self._record_on_reference
         hooks = control.modes(no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._refuse_read)
-        before, tracing.trace = tracing.trace, self
+        before, tracing.trace, refused = tracing.trace, self, refusals()
         try:
             with hooks, control.without_on_construct(), custom.traced_by(self.call):
                 args, kwargs = replaced((self.args, self.kwargs), self._number, self._integer)
                 self.eager = self.function(*args, **kwargs)
         finally:
             tracing.trace = before
+        self.caught = refusals() != refused
         self.result = result_of(self.eager, self.function)
         self._flatten()
         return self
@@ -186,8 +188,9 @@ class Trace:
 
     def _refuse_read(self, _: Any) -> NoReturn:
         raise TypeError(
-            f"compile: {described(self.function)} reads .data at {user_line()}; the number would be fixed in every "
-            "later call; compute with the Value, and use gradwalk.stop_gradient(v) where no gradient should flow"
+            f"compile: {described(self.function)} reads .data (or .grad, or sets one) at {user_line()}; the number "
+            "would be fixed in every later call; compute with the Value, and use gradwalk.stop_gradient(v) where no "
+            "gradient should flow"
         )
 
     def _refuse_read_of_own(self, value: Any) -> None:

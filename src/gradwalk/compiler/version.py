@@ -125,6 +125,7 @@ class Version:
         self._fixed = itemgetter(*self.whole) if self.whole else None
         self._fixed_at = self._fixed(self.whole) if self._fixed else None
         self.lines = trace.lines
+        self.caught = trace.caught
         self.digest = _digest(trace)
         self.lock = threading.RLock()  # a hook may call the function again
         self.values = [i for i, given in enumerate(trace.given) if is_value(given)]

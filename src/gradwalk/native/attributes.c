@@ -23,6 +23,8 @@ PyObject *value_grad(Value *v)
 static int set_data(Value *v, PyObject *given)
 {
     double number = 0.0;
+    if (modes_in_use && modes_read((PyObject *)v) < 0)
+        return -1;
     if (number_from(given, "data", NULL, &number) < 0)
         return -1;
     v->data = number;
@@ -72,6 +74,8 @@ static PyObject *get_data(PyObject *self, void *closure)
 static PyObject *get_grad(PyObject *self, void *closure)
 {
     (void)closure;
+    if (modes_in_use && modes_read(self) < 0)
+        return NULL;
     return value_grad((Value *)self);
 }
 

@@ -106,7 +106,8 @@ class PlainReporter(Reporter):
             self.say(f"step {record.step:>{len(str(self._steps))}}/{self._steps}  {numbers}")
 
     def _programs_shown(self) -> str:
-        return "" if self._trainer.programs is None else f"  {self._trainer.programs} programs"
+        made = self._trainer.programs
+        return "" if made is None else f"  {made} program{'s' * (made != 1)}"
 
     def recent(self) -> float:
         return sum(self._recent) / len(self._recent)
