@@ -180,6 +180,7 @@ class Value:
     def __neg__(self) -> Value: return apply("neg", self)
     def __pos__(self) -> Value: return self
     def __abs__(self) -> Value: return apply("abs", self)
+    def conjugate(self) -> Value: return self  # NumPy asks for it in norms and variances
     def __floor__(self) -> Value: return apply("floor", self)
     def __ceil__(self) -> Value: return apply("ceil", self)
     def __lt__(self, other: Any) -> Any: return compare(self, other, "<", float.__lt__)

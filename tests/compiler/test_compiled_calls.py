@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+import functools
 import math
 import os
 import subprocess
@@ -496,3 +498,85 @@ def test_no_warning_in_ordinary_use() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compile(energy)([1.0, 2.0]).backward()
+
+
+# ---------------------------------------------------------------- what no guard can see
+
+
+def test_an_error_that_the_function_catches_is_a_branch() -> None:
+    def safe(x: Any) -> Any:
+        try:
+            return gradwalk.log(x)
+        except gradwalk.DomainError:
+            return x * 0.0 - 100.0
+
+    compiled = compile(safe)
+    assert close([math.log(2.0), -100.0, math.log(3.0)], [compiled(x).data for x in (2.0, -1.0, 3.0)])
+
+
+@pytest.mark.parametrize("meddle", [lambda x: x.grad, lambda x: setattr(x, "data", 3.0)], ids=["grad", "data"])
+def test_gradients_and_numbers_of_a_trace_are_left_alone(meddle: Any) -> None:
+    def meddling(x: Any) -> Any:
+        meddle(x)
+        return x * 2.0
+
+    with pytest.raises(TypeError, match=r"meddling .*would be fixed in every later call"):
+        compile(meddling)(2.0)
+
+
+def test_inside_detect_nonfinite_the_backward_pass_is_watched_too() -> None:
+    root = compile(lambda x: gradwalk.sqrt(x))
+    for run in (root.value_and_grad, gradwalk.value_and_grad(root)):
+        with pytest.raises(gradwalk.NonFiniteError, match="sqrt"), gradwalk.detect_nonfinite():
+            run(0.0)
+
+
+def test_a_structure_that_keeps_changing_is_warned_of() -> None:
+    compiled = compile(energy)
+    for length in range(1, KEPT + 1):
+        compiled([1.0] * length)
+    with pytest.warns(RuntimeWarning, match="33 structures"):
+        compiled([1.0] * (KEPT + 1))
+
+
+# ---------------------------------------------------------------- unusual arguments
+
+
+def test_several_arrays() -> None:
+    """Of any dtype and layout, beside floats and in dicts."""
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(3, 4)), rng.normal(size=(4, 3)).astype(np.float32).T
+    dot = compile(lambda a, b, scale: sum(x * y for x, y in zip(a["a"].ravel(), b.ravel(), strict=True)) * scale)
+    for _ in range(2):
+        value, (by_left, by_right, by_scale) = dot.value_and_grad({"a": left}, right, 2.0)
+        assert close([2.0 * float((left * right).sum())], [value])
+        assert close((2.0 * right).ravel().tolist(), by_left["a"].ravel().tolist())
+        assert close((2.0 * left).ravel().tolist(), by_right.ravel().tolist())
+        assert close([value / 2.0], [by_scale])
+
+
+def test_numbers_of_other_types() -> None:
+    class Kelvin(float):
+        pass
+
+    class Level(enum.IntEnum):
+        HIGH = 3
+
+    assert compile(lambda t, n: t * n)(Kelvin(2.0), Level.HIGH).data == 6.0
+
+
+def test_checkpoints_are_traced_through() -> None:
+    assert compile(lambda x: gradwalk.checkpoint(lambda y: y * y)(x) * 3.0).value_and_grad(2.0) == (12.0, 12.0)
+
+
+def test_errors_name_the_function_inside_a_partial() -> None:
+    def nothing(x: Any, y: Any) -> None:
+        return None
+
+    with pytest.raises(TypeError, match=r"nothing \(.*test_compiled_calls.py:\d+\)"):
+        compile(functools.partial(nothing, 1.0))(2.0)
+
+
+def test_a_training_step_asks_for_an_optimiser() -> None:
+    with pytest.raises(TypeError, match="train_step expected an optimiser first, got a float"):
+        compile(energy).train_step(3.0, [1.0])

@@ -339,3 +339,10 @@ def test_scipy_takes_compiled_functions() -> None:
     assert (ours.success, ours.nit) == (True, theirs.nit)
     newton: Any = {"jac": True, "hessp": hvp(compiled), "method": "Newton-CG"}
     assert optimize.minimize(value_and_grad(compiled), x, **newton).x == pytest.approx(1.0, rel=1e-4)
+
+
+@pytest.mark.parametrize("derivative", [grad, value_and_grad, hessian])
+def test_a_branch_that_returns_a_constant_has_no_gradient(derivative: Any) -> None:
+    ramp = compile(lambda x: x if x > 0.0 else 0.0)
+    for x in (-1.0, 2.0, -3.0):
+        assert derivative(ramp)(x) == derivative(ramp.function)(x)

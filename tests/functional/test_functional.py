@@ -392,6 +392,8 @@ def test_numpy_functions_on_arrays_of_values() -> None:
         (lambda x: x @ x, 2.0 * x),
         (lambda x: np.sum(a @ x), a.sum(axis=0)),
         (lambda x: np.linalg.norm(x), x / np.linalg.norm(x)),
+        (lambda x: np.linalg.norm(x.reshape(1, -1), axis=1)[0], x / np.linalg.norm(x)),
+        (lambda x: np.var(x), 2.0 * (x - x.mean()) / len(x)),
         (lambda x: np.mean(np.exp(x)), np.exp(x) / 3.0),
         (lambda x: np.sum(np.sqrt(x) * np.log(x)), 0.5 / np.sqrt(x) * np.log(x) + np.sqrt(x) / x),
         (lambda x: np.sum(np.sin(x) ** 2), 2.0 * np.sin(x) * np.cos(x)),

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from gradwalk import engine
 from gradwalk.compiler.arguments import flatten, like_arguments, replaced
 from gradwalk.compiler.derivatives import Function, LargeProgramError, Places, along, everywhere
-from gradwalk.compiler.results import Result, result_of
+from gradwalk.compiler.results import NoValueError, Result, result_of
 from gradwalk.control import modes
 from gradwalk.higher_order import NoGraphError
-from gradwalk.structure import Part, is_value, together
+from gradwalk.structure import Part, is_value, together, values_among
 from gradwalk.structure import flatten as flatten_parts
 
 if TYPE_CHECKING:
@@ -319,17 +319,21 @@ def replay(
             parts = [flatten_parts(args[at] if isinstance(at, int) else kwargs[at], numbers) for at in places]
         except TypeError:
             return None
-        if not numbers or any(map(is_value, numbers)):
+        if not numbers or values_among(numbers):
             return None
         floats = list(map(float, numbers))  # where a derivative is asked, 3 is 3.0
         filled = {at: part.fill(floats, as_argument=True) for at, part in zip(places, parts, strict=True)}
         given = tuple(filled.get(at, argument) for at, argument in enumerate(args))
         point = Point(given, {at: filled.get(at, argument) for at, argument in kwargs.items()}, tuple(places))
     part = together(parts) if in_tuple else parts[0]
-    if of_gradient:
-        return ReplayOfGradient(compiled, point, part)
-    version = compiled._version(point.args, point.kwargs, [])
-    return Replay(compiled, point, part, version) if version is not None else None
+    try:
+        version = compiled._version(point.args, point.kwargs, [])
+    except NoValueError:  # what the plain function says of that, is said
+        return None
+    if version is None or not of_gradient:
+        return Replay(compiled, point, part, version) if version is not None else None
+    version.lock.release()
+    return ReplayOfGradient(compiled, point, part) if version.result.single else None
 
 
 @functools.cache

@@ -13,6 +13,10 @@ from gradwalk.compiler.index import Index
 from gradwalk.structure import dataclass_like, field_names, is_value, sequence_like
 
 
+class NoValueError(TypeError):
+    """The function returned nothing that a program could compute."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Place:
     """In a structure, where the value of that number goes."""
@@ -112,7 +116,7 @@ def _refuse(function: Callable[..., Any], returned: Any) -> Any:
         else "return the text from a function around it" if isinstance(returned, str)
         else "nothing in it depends on a float or a Value (integers are taken as they are)"
     )  # fmt: skip
-    raise TypeError(
+    raise NoValueError(
         f"compile: expected {described(function)} to return a Value, or lists, tuples and dicts with Values in them, "
         f"got {shown}; {advice}"
     )

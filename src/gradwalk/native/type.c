@@ -39,6 +39,12 @@ static PyObject *value_richcompare(PyObject *self, PyObject *other, int comparis
     return PyBool_FromLong(outcome);
 }
 
+static PyObject *value_conjugate(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(self);
+}
+
 static Py_hash_t value_hash(PyObject *self)
 {
     Py_hash_t hash = (Py_hash_t)((uintptr_t)self >> 6); /* nodes lie on 64-byte boundaries */
@@ -49,6 +55,7 @@ static PyMethodDef value_methods[] = {
     {"backward", (PyCFunction)(void (*)(void))backward, METH_FASTCALL | METH_KEYWORDS,
      "backward($self, create_graph=False)\n--\n\n"
      "Add to the grad of every leaf the derivative of this Value with respect to it."},
+    {"conjugate", value_conjugate, METH_NOARGS, "This Value: NumPy asks for it in norms and variances."},
     {"_push", backward_push, METH_NOARGS, "Hand this node's gradient on to its children."},
     {"_gradients", backward_gradients, METH_O,
      "_gradients($self, inputs, /)\n--\n\nThe derivative of this node by each of a list of Values; no grad is changed. "
