@@ -157,10 +157,12 @@ class TerminalReporter(PlainReporter):
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         losses = "loss {task.fields[loss]}  validation {task.fields[validation]}"
-        speed = "{task.fields[rate]} steps/s{task.fields[programs]}"
+        narrow = self.console.width < 100
+        speed = "{task.fields[rate]}" + ("/s" if narrow else " steps/s") + "{task.fields[programs]}"
+        left = () if narrow else (TextColumn("left"),)
         self._progress = Progress(
             TextColumn("step"), MofNCompleteColumn(), BarColumn(bar_width=None), TextColumn(losses), TextColumn(speed),
-            TimeRemainingColumn(compact=True), TextColumn("left"), console=self.console, auto_refresh=False,
+            TimeRemainingColumn(compact=True), *left, console=self.console, auto_refresh=False,
         )  # fmt: skip
         self._task = self._progress.add_task(
             "train",
