@@ -555,6 +555,11 @@ def test_several_arrays() -> None:
         assert close([value / 2.0], [by_scale])
 
 
+def test_integers_that_floats_cannot_tell_apart() -> None:
+    digit = compile(lambda x, n: x * (n % 10))
+    assert [digit(1.0, n).data for n in (2**53, 2**53 + 1)] == [2.0, 3.0]
+
+
 def test_numbers_of_other_types() -> None:
     class Kelvin(float):
         pass

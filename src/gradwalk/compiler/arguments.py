@@ -42,7 +42,7 @@ def flatten(whole: Any, entries: list[Any]) -> Hashable:
         entries.append(whole)
         return _FLOAT if kind is float else _VALUE
     if kind is int:
-        entries.append(float(whole))
+        entries.append(whole)
         return _INT
     if isinstance(whole, np.ndarray):
         return _flatten_array(whole, entries)
