@@ -11,6 +11,7 @@ import sys
 import threading
 import traceback
 import warnings
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -567,7 +568,9 @@ def test_numbers_of_other_types() -> None:
     class Level(enum.IntEnum):
         HIGH = 3
 
-    assert compile(lambda t, n: t * n)(Kelvin(2.0), Level.HIGH).data == 6.0
+    product = compile(lambda t, n: t * n)
+    assert product(Kelvin(2.0), Level.HIGH).data == 6.0
+    assert product.value_and_grad(Fraction(1, 2), np.float32(4.0)) == (2.0, (4.0, 0.5))
 
 
 def test_checkpoints_are_traced_through() -> None:

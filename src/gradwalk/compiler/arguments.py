@@ -11,6 +11,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Hashable
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -50,11 +51,11 @@ def flatten(whole: Any, entries: list[Any]) -> Hashable:
         return kind, tuple(whole), tuple([flatten(entry, entries) for entry in whole.values()])
     if isinstance(whole, (*_KEPT, np.bool_)):
         return "kept", kind, whole
-    if isinstance(whole, (int, float, np.integer, np.floating, *VALUE_TYPES)):
+    if isinstance(whole, (Real, *VALUE_TYPES)):
         is_value = isinstance(whole, VALUE_TYPES)
         number: Any = whole
         entries.append(whole if is_value else float(number))
-        return _VALUE if is_value else _FLOAT if isinstance(whole, float | np.floating) else _INT
+        return _VALUE if is_value else _INT if isinstance(whole, Integral) else _FLOAT
     if isinstance(whole, list | tuple):
         return kind, tuple([flatten(entry, entries) for entry in whole])
     if isinstance(whole, set | frozenset | complex):
@@ -125,7 +126,9 @@ def replaced(whole: Any, number: Callable[[float], Any], integer: Callable[[int]
         return whole
     if isinstance(whole, int | np.integer):
         return integer(int(whole))
-    if isinstance(whole, (float, np.floating, *VALUE_TYPES)):
+    if isinstance(whole, Real):
+        return number(float(whole))
+    if isinstance(whole, VALUE_TYPES):
         return number(whole)  # type: ignore[arg-type]
     if isinstance(whole, np.ndarray):
         filled = np.empty(whole.shape, object)
@@ -172,7 +175,7 @@ def like_arguments(whole: Any, numbers: Any) -> Any:
             return sequence_like(part, made)
         if isinstance(part, _KEPT):
             return part
-        if isinstance(part, (float, int, np.integer, np.floating, *VALUE_TYPES)):
+        if isinstance(part, (Real, *VALUE_TYPES)):
             return taken(1).item()
         if _is_dataclass_of_numbers(part):
             names = field_names(part)
