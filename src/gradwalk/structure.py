@@ -34,12 +34,20 @@ def all_plain(numbers: list[Any] | tuple[Any, ...]) -> bool:
     return set(map(type, numbers)) <= _PLAIN
 
 
-def _write(numbers: list[Any], array: Any) -> None:
+def only_type(items: list[Any] | tuple[Any, ...]) -> type | None:
+    """The type that all of them have; None if they differ, or there are none."""
+    types = set(map(type, items))
+    return types.pop() if len(types) == 1 else None
+
+
+def write(numbers: list[Any], array: Any) -> None:
+    """Floats and ints into an array of as many float64."""
     array[:] = numbers
 
 
 with suppress(ImportError):
-    all_plain, _write = engine.load("native").all_plain, engine.load("native").write
+    _native: Any = engine.load("native")
+    all_plain, only_type, write = _native.all_plain, _native.only_type, _native.write
 
 
 def is_value(given: Any) -> bool:
@@ -152,7 +160,7 @@ def array_of(numbers: list[Any], shape: tuple[int, ...]) -> Any:
     numpy: Any = sys.modules["numpy"]
     if all_plain(numbers):
         array = numpy.empty(shape)
-        _write(numbers, array.reshape(-1))
+        write(numbers, array.reshape(-1))
         return array
     return numpy.fromiter(numbers, dtype=object, count=len(numbers)).reshape(shape)
 

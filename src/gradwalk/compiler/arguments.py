@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from gradwalk.structure import VALUE_TYPES, dataclass_like, field_names, sequence_like
+from gradwalk.structure import VALUE_TYPES, dataclass_like, field_names, only_type, sequence_like
 from gradwalk.structure import flatten as flatten_parts
 
 _FLOAT, _INT, _VALUE = "float", "int", "value"
-_ROWS = {float: "floats", int: "ints", **dict.fromkeys(VALUE_TYPES, "values")}
+_ROWS: dict[type | None, str] = {float: "floats", int: "ints", **dict.fromkeys(VALUE_TYPES, "values")}
 _KEPT = (bool, str, bytes, type(None))
 
 
@@ -34,8 +34,7 @@ def flatten(whole: Any, entries: list[Any]) -> Hashable:
     """The structure of `whole`, as a key; its numbers and Values go to the end of `entries`."""
     kind = type(whole)
     if kind is list or kind is tuple:
-        kinds = set(map(type, whole))
-        if len(kinds) == 1 and (row := _ROWS.get(kinds.pop())):
+        if row := _ROWS.get(only_type(whole)):
             entries.extend(whole)
             return kind, row, len(whole)
         return kind, tuple([flatten(entry, entries) for entry in whole])

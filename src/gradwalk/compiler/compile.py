@@ -26,7 +26,7 @@ from gradwalk.compiler.version import Version
 from gradwalk.control import current_modes, is_watched
 from gradwalk.errors import add_note
 from gradwalk.functional import is_nested
-from gradwalk.structure import is_value
+from gradwalk.structure import is_value, write
 
 KEPT = 32  # programs for one function; the one that was not used for longest goes
 _FLOAT64 = np.dtype(np.float64)
@@ -350,17 +350,20 @@ class Compiled:
         if is_watched():
             return None  # detect_nonfinite() wants to see each operation, and its line
         pieces: list[Any] = []
-        keys = [flatten_arrays(argument, pieces) for argument in args] if args and not kwargs else [None]
+        arrays = args and not kwargs and type(args[0]) is not list
+        keys = [flatten_arrays(argument, pieces) for argument in args] if arrays else [None]
         if None not in keys:
             key: Hashable = tuple(keys)
             versions = self._versions.get(key, [])
             data: Any = np.concatenate(pieces, dtype=np.float64)
+            numbers = data
         else:
             key = flatten_call(args, kwargs, entries)
             versions = self._versions.get(key, [])
             mixed = not versions or versions[0].values  # with Values among the entries, or nobody knows yet
             data = [entry.data if is_value(entry) else entry for entry in entries] if mixed else entries
-        numbers = np.asarray(data, np.float64)
+            numbers = np.empty(len(data))
+            write(data, numbers)
         for version in versions:
             if not version.fits(data):
                 continue

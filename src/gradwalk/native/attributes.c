@@ -28,6 +28,7 @@ static int set_data(Value *v, PyObject *given)
     if (number_from(given, "data", NULL, &number) < 0)
         return -1;
     v->data = number;
+    data_writes++;
     return 0;
 }
 
@@ -35,6 +36,7 @@ int attributes_set_grad(Value *v, PyObject *given)
 {
     if (value_show_constant(v) < 0) /* a hidden constant's gradient follows from this node's: settle it first */
         return -1;
+    grad_writes++;
     if (is_value(given)) {
         if (grad_value_set(v, given) < 0)
             return -1;

@@ -302,6 +302,7 @@ static int push_carefully(Value *node)
 PyObject *backward_push(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    grad_writes++;
     if (value_show_constant((Value *)self) < 0 || push_carefully((Value *)self) < 0)
         return NULL;
     Py_RETURN_NONE;
@@ -427,9 +428,10 @@ PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
     if (create_graph)
         return PyObject_CallMethod(self, "_backward_with_graph", NULL);
     Value *root = (Value *)self;
-    if ((careful_nodes != 0 ? backward_careful(root) : backward_plain(root)) < 0)
-        return NULL;
-    Py_RETURN_NONE;
+    grad_writes++;
+    int failed = (careful_nodes != 0 ? backward_careful(root) : backward_plain(root)) < 0;
+    grad_writes++; /* hand-written code may have looked in the middle of it */
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 /* ---------------------------------------------------------------- a pass that leaves no trace */

@@ -86,6 +86,7 @@ static Value *value_fill(Value *v, PyObject *data, PyObject *children, PyObject 
     Details *before = kind_of(v) == MANY ? details_of(v) : NULL; /* __init__ called once more */
     v->data = number;
     v->grad = 0.0;
+    data_writes += !made;
     v->link = make_link(NULL, NO_OP, LEAF) | (v->link & COLLECTED);
     if (details != NULL)
         details_attach(v, details, NO_OP);
@@ -225,6 +226,21 @@ PyObject *construct_all_plain(PyObject *module, PyObject *numbers)
     while (i < count && is_plain(items[i]))
         i++;
     return PyBool_FromLong(i == count);
+}
+
+/* The type that all items of a list or tuple have; None if they differ, or there are none. New. */
+PyObject *construct_only_type(PyObject *module, PyObject *items)
+{
+    (void)module;
+    if (!PyList_Check(items) && !PyTuple_Check(items)) {
+        PyErr_SetString(PyExc_TypeError, "only_type: expected a list or tuple");
+        return NULL;
+    }
+    PyObject **each = PySequence_Fast_ITEMS(items);
+    Py_ssize_t i = 0, count = PySequence_Fast_GET_SIZE(items);
+    while (i < count && Py_TYPE(each[i]) == Py_TYPE(each[0]))
+        i++;
+    return Py_NewRef(i == count && count > 0 ? (PyObject *)Py_TYPE(each[0]) : Py_None);
 }
 
 /* The doubles of an array that lies in memory as C has it; -1 with an exception set if it is no such array. */

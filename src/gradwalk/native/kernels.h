@@ -93,6 +93,7 @@ typedef struct {
     int (*finite)(Count n, const double *x);
     double (*most)(Count n, const double *x); /* the largest absolute value */
     void (*product)(const Product *product);
+    void (*transpose)(Count rows, Count columns, const double *from, Count from_row, double *into); /* side by side */
     void (*batch_product)(const BatchProduct *product);
     void (*batch_pairs_forward)(const Pairs *pairs, const double *values, double *out);
     void (*batch_pairs_reverse)(const Pairs *pairs, const double *values, const double *out_grad, double *grads);

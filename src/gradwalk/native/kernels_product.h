@@ -74,6 +74,50 @@ static void NAME(product)(const Product *p)
         NAME(column_of_tiles)(1, p, j, rest);
 }
 
+/* ---------------------------------------------------------------- transposing */
+
+/* SIDE rows of as many entries, to as many columns. */
+#if LANES >= 4
+#define SIDE 4
+INLINE void NAME(transpose_square)(const double *from, Count from_row, double *into, Count into_row)
+{
+    __m256d a = _mm256_loadu_pd(from), b = _mm256_loadu_pd(from + from_row);
+    __m256d c = _mm256_loadu_pd(from + 2 * from_row), d = _mm256_loadu_pd(from + 3 * from_row);
+    __m256d ab_even = _mm256_unpacklo_pd(a, b), ab_odd = _mm256_unpackhi_pd(a, b);
+    __m256d cd_even = _mm256_unpacklo_pd(c, d), cd_odd = _mm256_unpackhi_pd(c, d);
+    _mm256_storeu_pd(into, _mm256_permute2f128_pd(ab_even, cd_even, 0x20));
+    _mm256_storeu_pd(into + into_row, _mm256_permute2f128_pd(ab_odd, cd_odd, 0x20));
+    _mm256_storeu_pd(into + 2 * into_row, _mm256_permute2f128_pd(ab_even, cd_even, 0x31));
+    _mm256_storeu_pd(into + 3 * into_row, _mm256_permute2f128_pd(ab_odd, cd_odd, 0x31));
+}
+#else
+#define SIDE 1
+INLINE void NAME(transpose_square)(const double *from, Count from_row, double *into, Count into_row)
+{
+    (void)from_row, (void)into_row;
+    *into = *from;
+}
+#endif
+
+static void NAME(transpose)(Count rows, Count columns, const double *from, Count from_row, double *into)
+{
+    Count i = 0;
+    for (; i + SIDE <= rows; i += SIDE) {
+        Count j = 0;
+        for (; j + SIDE <= columns; j += SIDE)
+            NAME(transpose_square)(from + i * from_row + j, from_row, into + j * rows + i, rows);
+        for (; j < columns; j++) {
+            for (Count r = i; r < i + SIDE; r++)
+                into[j * rows + r] = from[r * from_row + j];
+        }
+    }
+    for (; i < rows; i++) {
+        for (Count j = 0; j < columns; j++)
+            into[j * rows + i] = from[i * from_row + j];
+    }
+}
+#undef SIDE
+
 /* ---------------------------------------------------------------- over a batch: every entry is BATCH numbers */
 
 INLINE void NAME(batch_tile)(const int rows, const int columns, const BatchProduct *p, Count i, Count j, int part)

@@ -35,7 +35,7 @@ static const Kernels NAME(kernels) = {
 #undef ROWS
     .sum = NAME(sum), .dot = NAME(dot), .add = NAME(add), .add_scaled = NAME(add_scaled),
     .add_product = NAME(add_product), .finite = NAME(finite), .most = NAME(most), .product = NAME(product),
-    .batch_product = NAME(batch_product), .batch_pairs_forward = NAME(batch_pairs_forward),
+    .transpose = NAME(transpose), .batch_product = NAME(batch_product), .batch_pairs_forward = NAME(batch_pairs_forward),
     .batch_pairs_reverse = NAME(batch_pairs_reverse), .adam = NAME(adam),
 };
 

@@ -38,6 +38,8 @@ static PyMethodDef module_methods[] = {
      "A function to be told of every node made by hand from now on in this thread, or None; returns the one before."},
     {"all_plain", construct_all_plain, METH_O,
      "all_plain(numbers, /)\n--\n\nWhether a list or tuple holds nothing but floats and ints."},
+    {"only_type", construct_only_type, METH_O,
+     "only_type(items, /)\n--\n\nThe type that all items of a list or tuple have; None if they differ."},
     {"write", construct_write, METH_VARARGS,
      "write(numbers, array, /)\n--\n\nWrite a list of floats and ints into an array of as many doubles."},
     {NULL, NULL, 0, NULL},

@@ -54,17 +54,56 @@ static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
 #define PARAMETER(parameters, i) ((Value *)PyTuple_GET_ITEM(parameters, i))
 #define AT_A_TIME 32 /* parameters whose numbers are brought side by side: few, so that their loads overlap the divisions */
 
+/* What a step of Adam takes besides the gradients. */
+typedef struct {
+    const Kernels *kernels;
+    PyObject *parameters; /* a tuple */
+    Py_buffer mean_buffer, square_buffer;
+    double *means, *squares, settings[ADAM_SETTINGS];
+} Adam;
+
+#define ADAM_FORMAT "dddddd"
+#define ADAM_SETTINGS_OF(adam) \
+    &(adam)->settings[ADAM_BETA], &(adam)->settings[ADAM_BETA_SQUARE], &(adam)->settings[ADAM_STEP], \
+        &(adam)->settings[ADAM_SCALE], &(adam)->settings[ADAM_EPSILON], &(adam)->settings[ADAM_SHRINK]
+
+static void adam_release(Adam *adam)
+{
+    if (adam->squares != NULL)
+        PyBuffer_Release(&adam->square_buffer);
+    if (adam->means != NULL)
+        PyBuffer_Release(&adam->mean_buffer);
+    Py_CLEAR(adam->parameters);
+}
+
+/* Until adam_release. */
+static int adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObject *squares)
+{
+    if ((adam->parameters = PySequence_Tuple(parameters)) == NULL)
+        return -1;
+    Py_ssize_t count = PyTuple_GET_SIZE(adam->parameters);
+    if (moments_from(means, count, &adam->mean_buffer) == 0) {
+        adam->means = adam->mean_buffer.buf;
+        if (moments_from(squares, count, &adam->square_buffer) == 0) {
+            adam->squares = adam->square_buffer.buf;
+            return 0;
+        }
+    }
+    adam_release(adam);
+    return -1;
+}
+
 /* ---------------------------------------------------------------- steps; each returns None */
 
-/* Moves the parameters; -1, with an exception set, where one is no Value. With `slots`, along the gradients found[slot]
- * besides their own, which are 0 afterwards: what backward(), step() and zero_grad() do, in one walk over the Values. */
-static int adam_move(const Kernels *kernels, PyObject *parameters, const int32_t *slots, const double *found,
-                     double *means, double *squares, const double *settings)
+/* Moves the parameters from `first` to before `end`; -1, with an exception set, where one is no Value. With `slots`,
+ * along the gradients found[slot] besides their own, which are 0 afterwards: what backward(), step() and zero_grad()
+ * do, in one walk over the Values. */
+static int adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const int32_t *slots, const double *found)
 {
     double data[AT_A_TIME], grads[AT_A_TIME];
-    Py_ssize_t count = PyTuple_GET_SIZE(parameters);
-    for (Py_ssize_t first = 0; first < count; first += AT_A_TIME) {
-        Py_ssize_t here = count - first < AT_A_TIME ? count - first : AT_A_TIME;
+    PyObject *parameters = adam->parameters;
+    for (; first < end; first += AT_A_TIME) {
+        Py_ssize_t here = end - first < AT_A_TIME ? end - first : AT_A_TIME;
         int have_gradients = 0;
         for (Py_ssize_t i = 0; i < here; i++) {
             const Value *parameter = parameter_at(parameters, first + i);
@@ -77,7 +116,8 @@ static int adam_move(const Kernels *kernels, PyObject *parameters, const int32_t
                 grads[i] += found[slots[first + i]];
             }
         }
-        kernels->adam(here, data, grads, means + first, squares + first, settings);
+        adam->kernels->adam(here, data, grads, adam->means + first, adam->squares + first, adam->settings);
+        data_writes++;
         for (Py_ssize_t i = 0; i < here; i++)
             PARAMETER(parameters, first + i)->data = data[i];
         for (Py_ssize_t i = 0; slots != NULL && (have_gradients || careful_nodes != 0) && i < here; i++)
@@ -86,33 +126,28 @@ static int adam_move(const Kernels *kernels, PyObject *parameters, const int32_t
     return 0;
 }
 
+/* The same where data and gradients are at hand: Values are written only, which takes half the time. */
+static void adam_move_known(const Adam *adam, Py_ssize_t first, Py_ssize_t end, double *data, const double *grads)
+{
+    for (Py_ssize_t here; first < end; first += here, data += here, grads += here) {
+        here = end - first < AT_A_TIME ? end - first : AT_A_TIME;
+        adam->kernels->adam(here, data, grads, adam->means + first, adam->squares + first, adam->settings);
+        for (Py_ssize_t i = 0; i < here; i++)
+            PARAMETER(adam->parameters, first + i)->data = data[i];
+    }
+    data_writes++;
+}
+
 static PyObject *optim_adam(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *given, *given_means, *given_squares;
-    double settings[ADAM_SETTINGS];
-    if (!PyArg_ParseTuple(args, "OOOdddddd:adam", &given, &given_means, &given_squares, &settings[ADAM_BETA],
-                          &settings[ADAM_BETA_SQUARE], &settings[ADAM_STEP], &settings[ADAM_SCALE],
-                          &settings[ADAM_EPSILON], &settings[ADAM_SHRINK]))
+    PyObject *parameters, *means, *squares;
+    Adam adam = {.kernels = kernels_best()};
+    if (!PyArg_ParseTuple(args, "OOO" ADAM_FORMAT ":adam", &parameters, &means, &squares, ADAM_SETTINGS_OF(&adam))
+        || adam_hold(&adam, parameters, means, squares) < 0)
         return NULL;
-    PyObject *parameters = PySequence_Tuple(given);
-    if (parameters == NULL)
-        return NULL;
-    Py_ssize_t count = PyTuple_GET_SIZE(parameters);
-    Py_buffer means, squares;
-    if (moments_from(given_means, count, &means) < 0) {
-        Py_DECREF(parameters);
-        return NULL;
-    }
-    if (moments_from(given_squares, count, &squares) < 0) {
-        PyBuffer_Release(&means);
-        Py_DECREF(parameters);
-        return NULL;
-    }
-    int failed = adam_move(kernels_best(), parameters, NULL, NULL, means.buf, squares.buf, settings) < 0;
-    PyBuffer_Release(&squares);
-    PyBuffer_Release(&means);
-    Py_DECREF(parameters);
+    int failed = adam_move(&adam, 0, PyTuple_GET_SIZE(adam.parameters), NULL, NULL) < 0;
+    adam_release(&adam);
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
@@ -145,6 +180,7 @@ static PyObject *optim_sgd(PyObject *module, PyObject *args)
         }
         parameter->data = parameter->data - rate * direction;
     }
+    data_writes++;
     PyBuffer_Release(&velocities);
     Py_DECREF(parameters);
     Py_RETURN_NONE;
@@ -204,7 +240,7 @@ static PyObject *optim_scale_gradients(PyObject *module, PyObject *args)
     if (parameters == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parameters); i++)
-        gradient_set(PARAMETER(parameters, i), PARAMETER(parameters, i)->grad * factor);
+        gradient_set(PARAMETER(parameters, i), PARAMETER(parameters, i)->grad * factor); /* what is 0 stays 0 */
     Py_DECREF(parameters);
     Py_RETURN_NONE;
 }

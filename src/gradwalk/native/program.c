@@ -14,6 +14,13 @@ typedef struct {
     int rounded; /* a side may differ in the last bits from what the eager engine compares */
 } Guard;
 
+/* The parameters of the last training step. */
+typedef struct {
+    PyObject *parameters, *slots_given; /* a tuple of Values; an array with the slot of each, which nobody may change */
+    int32_t *slots, *stretches; /* of each, with how many of those after it its slot lies side by side */
+    uint64_t clear_at; /* grad_writes when their gradients were last seen to be 0; 0: never */
+} Trained;
+
 typedef struct {
     PyObject_HEAD
     const Kernels *kernels;
@@ -31,8 +38,9 @@ typedef struct {
     Jump *jumps;
     Count jump_count;
     Count moving_from; /* the first input of a direction, as the steps are marked for; 0: they are not */
-    PyObject *known_slots; /* the last array that was found to be one of slots; nobody may change it */
     PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */
+    uint64_t read_at; /* data_writes when their numbers were last seen to be in their slots; 0: never */
+    Trained trained;
     Memory single, batch[2]; /* for one example; for a batch, by this thread and by a second: made when first needed */
 } Executor;
 
@@ -352,8 +360,10 @@ static int leaves_check(Executor *self, PyObject *leaves, Count arguments)
 {
     if (values_check(self, leaves, self->input_count - arguments) < 0)
         return -1;
-    if (leaves != self->known_leaves)
+    if (leaves != self->known_leaves) {
         Py_XSETREF(self->known_leaves, Py_NewRef(leaves));
+        self->read_at = 0;
+    }
     return 0;
 }
 
@@ -377,11 +387,12 @@ static int expect_arguments(const char *name, Py_ssize_t count, Py_ssize_t expec
 
 /* ---------------------------------------------------------------- one example */
 
-static void fill_inputs(Executor *self, const Memory *memory, const double *arguments, Count count, PyObject *leaves)
+/* The numbers of the leaves, behind `first` other inputs; mostly nobody has changed any since they were read. */
+static void fill_leaves(Executor *self, Count first)
 {
-    write_inputs(self, memory->values, 0, count, arguments);
-    for (Count i = count; i < self->input_count; i++)
-        memory->values[self->inputs[i]] = LEAF_AT(leaves, i - count)->data;
+    for (Count i = first; self->read_at != data_writes && i < self->input_count; i++)
+        self->single.values[self->inputs[i]] = LEAF_AT(self->known_leaves, i - first)->data;
+    self->read_at = data_writes;
 }
 
 /* Whether the program applies to these arguments. */
@@ -392,7 +403,8 @@ static PyObject *executor_run(Executor *self, PyObject *given)
         return NULL;
     PyObject *result = NULL;
     if (executor_begin(self) == 0) {
-        fill_inputs(self, &self->single, arguments.buf, self->input_count, NULL);
+        write_inputs(self, self->single.values, 0, self->input_count, arguments.buf);
+        self->read_at = 0;
         result = applied(run_forward(self, &self->single));
         executor_unlock(self);
     }
@@ -409,7 +421,8 @@ static PyObject *executor_run_values(Executor *self, PyObject *const *args, Py_s
     PyObject *result = NULL;
     if (arguments_count_check(self, given) == 0 && leaves_check(self, args[1], given) == 0
         && executor_begin(self) == 0) {
-        fill_inputs(self, &self->single, arguments.buf, given, args[1]);
+        write_inputs(self, self->single.values, 0, given, arguments.buf);
+        fill_leaves(self, given);
         result = applied(run_forward(self, &self->single));
         executor_unlock(self);
     }
@@ -469,6 +482,7 @@ static PyObject *executor_gradients_into(Executor *self, PyObject *const *args, 
             Value *leaf = LEAF_AT(leaves, i - given);
             gradient_set(leaf, leaf->grad + self->single.grads[self->inputs[i]]);
         }
+        grad_writes++;
         executor_unlock(self);
         result = Py_NewRef(Py_None);
     }
@@ -496,7 +510,8 @@ static PyObject *executor_value_and_gradients(Executor *self, PyObject *const *a
     Count arguments = held == BUFFERS ? buffers[ARGUMENTS].len / (Count)sizeof(double) : 0;
     if (held == BUFFERS && arguments_count_check(self, arguments) == 0 && leaves_check(self, args[1], arguments) == 0
         && executor_begin(self) == 0) {
-        fill_inputs(self, &self->single, buffers[ARGUMENTS].buf, arguments, args[1]);
+        write_inputs(self, self->single.values, 0, arguments, buffers[ARGUMENTS].buf);
+        fill_leaves(self, arguments);
         unsigned failed = run_forward(self, &self->single);
         if (!failed) {
             read_outputs(self, buffers[OUTPUTS].buf);
@@ -538,6 +553,7 @@ static PyObject *executor_add_gradients(Executor *self, PyObject *const *args, P
         Value *leaf = LEAF_AT(args[0], i);
         gradient_set(leaf, leaf->grad + ((const double *)gradients.buf)[i]);
     }
+    grad_writes++;
     PyBuffer_Release(&gradients);
     return failed ? NULL : Py_NewRef(Py_None);
 }
@@ -586,6 +602,7 @@ static int executor_traverse(PyObject *object, visitproc visit, void *arg)
     Executor *self = (Executor *)object;
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->known_leaves);
+    Py_VISIT(self->trained.parameters);
     for (Count i = 0; self->calls && i < self->step_count; i++)
         Py_VISIT(self->steps[i].function);
     return 0;
@@ -595,6 +612,7 @@ static int executor_clear(PyObject *object)
 {
     Executor *self = (Executor *)object;
     Py_CLEAR(self->known_leaves);
+    Py_CLEAR(self->trained.parameters);
     for (Count i = 0; self->calls && i < self->step_count; i++)
         Py_CLEAR(self->steps[i].function);
     return 0;
@@ -617,7 +635,7 @@ static void executor_dealloc(PyObject *object)
     memory_release(&self->batch[0]);
     memory_release(&self->batch[1]);
     Py_XDECREF(self->known_leaves);
-    Py_XDECREF(self->known_slots);
+    trained_release(&self->trained);
     if (self->lock != NULL)
         PyThread_free_lock(self->lock);
     PyTypeObject *type = Py_TYPE(object);

@@ -376,7 +376,7 @@ static void matmul_forward(const Kernels *kernels, const Step *step, const Memor
         return;
     }
     Matrix left = matrix_of(a, 1, memory->values, &scratch);
-    Matrix right = matrix_with_unit_stride(b, memory->values, 1, &scratch);
+    Matrix right = matrix_with_unit_stride(kernels, b, memory->values, 1, &scratch);
     kernels->product(&(Product){rows, columns, depth, left.entries, left.row, left.column, right.entries,
                                 right.column, out, columns, 0});
 }
@@ -405,7 +405,7 @@ static void matmul_reverse_to(const Kernels *kernels, const Memory *memory, cons
                                     memory->grads + to->start, to->column_stride, 1});
         return;
     }
-    Matrix right = matrix_with_unit_stride(other, memory->values, 0, &scratch);
+    Matrix right = matrix_with_unit_stride(kernels, other, memory->values, 0, &scratch);
     int direct = has_rows(to);
     kernels->product(&(Product){rows, columns, depth, grad, grad_row, grad_column, right.entries, right.row,
                                 direct ? memory->grads + to->start : scratch, direct ? to->row_stride : columns,

@@ -2,62 +2,88 @@
 
 #include "program_steps.h"
 
-/* The parameters' slots, one past the last for a parameter that the program does not read: no gradient ever comes there.
- * Mostly the same array at every call. */
-static int slots_check(Executor *self, PyObject *given, Count count, Py_buffer *buffer)
+static void trained_release(Trained *trained)
 {
-    if (PyObject_GetBuffer(given, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
-        return -1;
-    const int32_t *slots = buffer->buf;
-    int right = buffer->itemsize == sizeof *slots && buffer->len == count * (Count)sizeof *slots;
-    for (Count i = 0; right && given != self->known_slots && i < count; i++)
-        right = slots[i] >= 0 && slots[i] <= self->size;
-    if (!right) {
-        PyErr_Format(PyExc_ValueError, "Executor: expected the slots of %zd parameters as int32", count);
-        PyBuffer_Release(buffer);
-        return -1;
+    Py_CLEAR(trained->parameters);
+    Py_CLEAR(trained->slots_given);
+    PyMem_Free(trained->slots);
+    PyMem_Free(trained->stretches);
+    *trained = (Trained){NULL, NULL, NULL, NULL, 0};
+}
+
+/* Looks at parameters and slots other than the last ones; those of a parameter that the program does not read is the
+ * one past its last. -1 with an exception set. */
+static int trained_take(Executor *self, PyObject *parameters, PyObject *slots_given)
+{
+    Trained *trained = &self->trained;
+    if (parameters == trained->parameters && slots_given == trained->slots_given)
+        return 0;
+    Count count = PyTuple_GET_SIZE(parameters), size = self->size;
+    for (Count i = 0; i < count; i++) {
+        if (parameter_at(parameters, i) == NULL)
+            return -1;
     }
-    if (given != self->known_slots)
-        Py_XSETREF(self->known_slots, Py_NewRef(given));
+    int32_t *slots = slots_from(slots_given, "the parameters", size + 1, count, &count);
+    int32_t *stretches = slots ? PyMem_Malloc((size_t)(count + 1) * sizeof *stretches) : NULL;
+    if (stretches == NULL) {
+        PyMem_Free(slots);
+        return PyErr_Occurred() ? -1 : (PyErr_NoMemory(), -1);
+    }
+    for (Count i = count; i-- > 0;) {
+        int read = slots[i] < size;
+        int goes_on = i + 1 < count && (slots[i + 1] < size) == read && slots[i + 1] == slots[i] + read;
+        stretches[i] = goes_on ? stretches[i + 1] + 1 : 1;
+    }
+    trained_release(trained);
+    *trained = (Trained){Py_NewRef(parameters), Py_NewRef(slots_given), slots, stretches, 0};
     return 0;
+}
+
+/* Moves the parameters along the gradients that the last pass has found. */
+static void train_move(Executor *self, const Adam *adam)
+{
+    Trained *trained = &self->trained;
+    const Memory *memory = &self->single;
+    Count count = PyTuple_GET_SIZE(adam->parameters);
+    if (self->read_at == data_writes && trained->clear_at == grad_writes) {
+        for (Count i = 0, end; i < count; i = end) {
+            end = i + trained->stretches[i];
+            int32_t slot = trained->slots[i];
+            if (slot < self->size)
+                adam_move_known(adam, i, end, memory->values + slot, memory->grads + slot);
+            else
+                adam_move(adam, i, end, NULL, NULL);
+        }
+        self->read_at = data_writes;
+    }
+    else {
+        adam_move(adam, 0, count, trained->slots, memory->grads);
+        trained->clear_at = grad_writes;
+    }
 }
 
 /* Reverse over the last run of a program with one result, and a step of Adam. */
 static PyObject *executor_train(Executor *self, PyObject *args)
 {
-    PyObject *given, *given_slots, *given_means, *given_squares;
-    double settings[ADAM_SETTINGS];
-    if (!PyArg_ParseTuple(args, "OOOOdddddd:train", &given, &given_slots, &given_means, &given_squares,
-                          &settings[ADAM_BETA], &settings[ADAM_BETA_SQUARE], &settings[ADAM_STEP],
-                          &settings[ADAM_SCALE], &settings[ADAM_EPSILON], &settings[ADAM_SHRINK]))
+    PyObject *parameters, *slots, *means, *squares, *result = NULL;
+    Adam adam = {.kernels = self->kernels};
+    if (!PyArg_ParseTuple(args, "OOOO" ADAM_FORMAT ":train", &parameters, &slots, &means, &squares,
+                          ADAM_SETTINGS_OF(&adam)))
         return NULL;
     if (self->output_count != 1) {
         PyErr_Format(PyExc_ValueError, "Executor: expected a program with one result, got %zd", self->output_count);
         return NULL;
     }
-    PyObject *parameters = PySequence_Tuple(given), *result = NULL;
-    if (parameters == NULL)
+    if (adam_hold(&adam, parameters, means, squares) < 0)
         return NULL;
-    Count count = PyTuple_GET_SIZE(parameters);
-    Py_buffer slots, means, squares;
-    if (slots_check(self, given_slots, count, &slots) < 0)
-        goto no_slots;
-    if (moments_from(given_means, count, &means) < 0)
-        goto no_means;
-    if (moments_from(given_squares, count, &squares) < 0)
-        goto no_squares;
     static const double one = 1.0;
     executor_lock(self);
-    run_reverse(self, &self->single, &one);
-    if (adam_move(self->kernels, parameters, slots.buf, self->single.grads, means.buf, squares.buf, settings) == 0)
+    if (trained_take(self, adam.parameters, slots) == 0) {
+        run_reverse(self, &self->single, &one);
+        train_move(self, &adam);
         result = Py_NewRef(Py_None);
+    }
     executor_unlock(self);
-    PyBuffer_Release(&squares);
-no_squares:
-    PyBuffer_Release(&means);
-no_means:
-    PyBuffer_Release(&slots);
-no_slots:
-    Py_DECREF(parameters);
+    adam_release(&adam);
     return result;
 }

@@ -165,7 +165,8 @@ static Matrix matrix_of(const Operand *operand, Count width, const double *from,
 }
 
 /* The same with unit stride along the rows (transposed: along the columns). One example wide. */
-static Matrix matrix_with_unit_stride(const Operand *operand, const double *from, int transposed, double **scratch)
+static Matrix matrix_with_unit_stride(const Kernels *kernels, const Operand *operand, const double *from, int transposed,
+                                      double **scratch)
 {
     Matrix matrix = matrix_of(operand, 1, from, scratch);
     if (transposed ? matrix.row == 1 || operand->rows == 1 : matrix.column == 1)
@@ -174,18 +175,14 @@ static Matrix matrix_with_unit_stride(const Operand *operand, const double *from
     Count inner = transposed ? operand->rows : operand->columns, outer = transposed ? operand->columns : operand->rows;
     Count inner_stride = transposed ? matrix.row : matrix.column;
     Count outer_stride = transposed ? matrix.column : matrix.row;
-    Count i = 0;
-    for (; i + 4 <= outer; i += 4) { /* four at a time: entries of one line are used while it is at hand */
-        const double *source = matrix.entries + i * outer_stride;
-        double *target = into + i * inner;
-        for (Count j = 0; j < inner; j++, source += inner_stride, target++) {
-            double a = source[0], b = source[outer_stride], c = source[2 * outer_stride], d = source[3 * outer_stride];
-            target[0] = a, target[inner] = b, target[2 * inner] = c, target[3 * inner] = d;
-        }
+    if (outer_stride == 1) {
+        kernels->transpose(inner, outer, matrix.entries, inner_stride, into);
     }
-    for (; i < outer; i++) {
-        for (Count j = 0; j < inner; j++)
-            into[i * inner + j] = matrix.entries[i * outer_stride + j * inner_stride];
+    else {
+        for (Count i = 0; i < outer; i++) {
+            for (Count j = 0; j < inner; j++)
+                into[i * inner + j] = matrix.entries[i * outer_stride + j * inner_stride];
+        }
     }
     *scratch += inner * outer;
     return transposed ? (Matrix){into, 1, inner} : (Matrix){into, inner, 1};

@@ -5,6 +5,7 @@
 PyTypeObject *value_type;
 PyObject value_header;
 Py_ssize_t careful_nodes;
+uint64_t data_writes = 1, grad_writes = 1;
 
 /* ---------------------------------------------------------------- making nodes */
 

@@ -106,6 +106,10 @@ extern PyTypeObject *value_type;
 extern PyObject value_header;    /* what a fresh node's PyObject header holds */
 extern Py_ssize_t careful_nodes; /* live nodes with a hand-written _backward or a Value as gradient */
 
+/* How often nodes that were there before got other data, and gradients that may not be 0: whoever has looked at some
+ * need not look again while the count is the same. Never 0. */
+extern uint64_t data_writes, grad_writes;
+
 static inline int is_value(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -154,6 +158,7 @@ int value_init(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *value_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *names); /* new */
 PyObject *construct_set_hook(PyObject *module, PyObject *hook);     /* new: the one before */
 PyObject *construct_all_plain(PyObject *module, PyObject *numbers); /* new: a bool */
+PyObject *construct_only_type(PyObject *module, PyObject *items);   /* new: a type, or None */
 PyObject *construct_leaves(PyObject *unused, PyObject *numbers);    /* new: a list of Values */
 PyObject *construct_write(PyObject *module, PyObject *args);        /* None */
 
