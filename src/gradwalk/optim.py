@@ -255,9 +255,9 @@ class Adam(Optimiser):
     def _move(self, rate: float) -> None:
         self._loops.adam(self.parameters, *self._moments_and_settings(rate))
 
-    def step_by(self, loop: Callable[..., None], lr: float | None = None) -> None:
-        """`step`, carried out by another loop than the optimiser's own: a compiled function has one."""
-        loop(self.parameters, *self._moments_and_settings(self._counted(lr)))
+    def step_by(self, loop: Callable[..., None], slots: Any, lr: float | None = None) -> None:
+        """`step`, carried out by the loop of a compiled function, which has the gradients in these slots."""
+        loop(self.parameters, slots, *self._moments_and_settings(self._counted(lr)))
 
     def _moments_and_settings(self, rate: float) -> tuple[Any, ...]:
         """What the loop over the parameters needs for the step that was counted already."""

@@ -205,7 +205,7 @@ def test_row_ops(kernels, op):
     """One output a row, or one an entry, over each kind of View."""
     generator = random.Random(op)
     parameters = (1e-5,) if op.endswith("norm") and op != "norm" else ()
-    for rows, k in [(1, 1), (3, 2), (5, 8), (4, 11), (2, 30)]:
+    for rows, k in [(1, 1), (3, 2), (5, 8), (4, 11), (2, 30), (8, 3), (19, 5)]:
         columns = k if op in ("softmax", "log_softmax", "rmsnorm", "layernorm") else 1
         for view in views_of(generator, 64, rows, k):
             if op == "layernorm" and view.index is None and (view.column_stride == 0 or k == 1):
@@ -221,14 +221,14 @@ def test_row_ops(kernels, op):
 def test_whole_numbers_choose(kernels, op):
     """The target of a cross entropy and the row to take are inputs, without a gradient."""
     generator = random.Random(op)
-    for view in views_of(generator, 60, 6, 5):
+    for rows, view in [(n, view) for n in (6, 11) for view in views_of(generator, 60, n, 5)]:
         columns = 1 if op == "cross_entropy" else 5
 
-        def build(add, view=view, columns=columns):
-            add(op, 6, columns, view, View(6, 1, 60, 1, 0))
+        def build(add, rows=rows, view=view, columns=columns):
+            add(op, rows, columns, view, View(rows, 1, 60, 1, 0))
 
-        inputs = [*numbers_for(generator, 60, -2.0, 2.0), *(float(generator.randrange(5)) for _ in range(6))]
-        check(program_of(66, build), kernels, inputs, generator)
+        inputs = [*numbers_for(generator, 60, -2.0, 2.0), *(float(generator.randrange(5)) for _ in range(rows))]
+        check(program_of(60 + rows, build), kernels, inputs, generator)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 5, 3), (8, 1, 16), (3, 4, 2), (5, 17, 9), (8, 27, 16), (9, 8, 12)])
@@ -259,6 +259,25 @@ def test_dots(kernels, shape):
         for b in views_of(generator, 64, rows, depth):
             program = program_of(64, lambda add, a=a, b=b: add("dot", rows, 1, a, b))
             check(program, kernels, numbers_for(generator, 64, -1.0, 1.0), generator)
+
+
+@pytest.mark.parametrize("fours", ["along", "across", "across the right"])
+def test_dots_of_neighbours(kernels, fours):
+    """Gathered pairs of which four lie side by side: along a row, or over four rows; in two rows one does not."""
+    generator = random.Random(fours)
+    for depth in (4, 12):
+        rows = []
+        for _ in range(6):
+            starts = [(generator.randrange(60), generator.randrange(60)) for _ in range(depth)]
+            if fours == "along":
+                rows += [[(a + k, b + k) for a, b in starts[r : r + depth // 4] for k in range(4)] for r in range(4)]
+            else:
+                rows += [[(a, b + r) for a, b in starts] for r in range(4)]
+        rows[5][1] = rows[17][3] = (7, 9)
+        index = np.array(rows[:-1], np.int32)[:, :, :: -1 if fours == "across the right" else 1]
+        views = [View(23, depth, index=index[:, :, side].copy()) for side in (0, 1)]
+        program = program_of(64, lambda add, views=views: add("dot", 23, 1, *views))
+        check(program, kernels, numbers_for(generator, 64, -1.0, 1.0), generator)
 
 
 def test_long_operands(kernels):

@@ -1,7 +1,8 @@
 """Pass 9: every node gets its slot, so that groups are contiguous and what they read is strided where possible.
 
 The numbers of the arguments come first, in their order; then the leaves and constants in the order in which matrix
-products, dots, tables and the rest first read them, row by row; then the results, group by group.
+products, dots, tables and the rest first read them, row by row; then the results, group by group. What is wide begins
+on a cache line, so some slots are left free.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gradwalk.compiler.matrices import Group
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 from gradwalk.ops import OPS
 
+_LINE = 8  # slots in a cache line: a vector that begins on one is read and written in one go
 _FEW = 32  # slots that are looked at faster by plain Python than by NumPy
 _FIRST_CHOICE = ("matmul", "dot", "take", "cross_entropy")
 
@@ -26,11 +28,14 @@ def laid_out(flat: Flat, groups: Sequence[Group], arguments: int) -> Program:
     slot = np.full(flat.size, NOBODY)
     slot[flat.inputs[:arguments]] = np.arange(arguments)
     size = _place_leaves(flat, groups, slot, arguments)
+    sizes = [group.nodes.size for group in groups]
+    outs, size = _aligned(sizes, size)
     made = np.concatenate([np.empty(0, np.int64), *(group.nodes.ravel() for group in groups)])
-    slot[made[made != NOBODY]] = size + np.flatnonzero(made != NOBODY)
-    outs = [size, *(size + np.cumsum([group.nodes.size for group in groups], dtype=np.int64)).tolist()]
-    memory = _Memory(flat, slot, outs[-1])
-    instructions = tuple([memory.instruction(group, out) for group, out in zip(groups, outs, strict=False)])
+    moved = np.array(outs, np.int64) - np.cumsum([0, *sizes])[:-1]  # from where they would be without gaps
+    places = np.arange(len(made)) + np.repeat(moved, sizes)
+    slot[made[made != NOBODY]] = places[made != NOBODY]
+    memory = _Memory(flat, slot, size)
+    instructions = tuple([memory.instruction(group, out) for group, out in zip(groups, outs, strict=True)])
     return Program(
         size=memory.size,
         initial=memory.initial(),
@@ -47,8 +52,19 @@ def laid_out(flat: Flat, groups: Sequence[Group], arguments: int) -> Program:
     )
 
 
-def _place_leaves(flat: Flat, groups: Sequence[Group], slot: Ints, size: int) -> int:
-    """Slots for the inputs and constants that have none yet."""
+def _aligned(sizes: Sequence[int], start: int) -> tuple[list[int], int]:
+    """Where each of these groups begins, the wide ones on a cache line, and where the last one ends."""
+    starts = []
+    for size in sizes:
+        if size >= _LINE:
+            start += -start % _LINE
+        starts.append(start)
+        start += size
+    return starts, start
+
+
+def _place_leaves(flat: Flat, groups: Sequence[Group], slot: Ints, start: int) -> int:
+    """Slots for the inputs and constants that have none yet; returns the one after the last."""
     leaf = (flat.op == INPUT) | (flat.op == CONSTANT)
     first = [group for name in _FIRST_CHOICE for group in groups if group.op == name]
     read = [operand.ravel() for group in chain(first, groups) for operand in _longest_first(group)]
@@ -58,8 +74,9 @@ def _place_leaves(flat: Flat, groups: Sequence[Group], slot: Ints, size: int) ->
     _, where = np.unique(wanted, return_index=True)
     ordered = wanted[np.sort(where)]
     ordered = np.concatenate([ordered[flat.op[ordered] == INPUT], ordered[flat.op[ordered] == CONSTANT]])
-    slot[ordered] = size + np.arange(len(ordered))
-    return size + len(ordered)
+    (first_slot,), end = _aligned([len(ordered)], start)
+    slot[ordered] = np.arange(first_slot, end)
+    return end
 
 
 def _longest_first(group: Group) -> Sequence[Ints]:

@@ -215,7 +215,7 @@ class Version:
         self.executor.outputs(self._out)
         value: float = self._out.item(0)
         if math.isfinite(value):
-            optimiser.step_by(lambda parameters, *rest: self.executor.train(parameters, slots, *rest), lr)
+            optimiser.step_by(self.executor.train, slots, lr)
         else:
             optimiser.zero_grad()
         return value

@@ -69,11 +69,19 @@ typedef struct {
     int add;
 } BatchProduct;
 
+/* What four rows of pairs have in common. */
+enum pairs_kind {
+    PAIRS_ANY,
+    PAIRS_ALONG, /* each consists of fours whose left slots are neighbours, and whose right slots are */
+    PAIRS_ACROSS /* at each place they have the same left slot, and neighbours on the right */
+};
+
 /* Dots over short rows that lie anywhere: row r multiplies the slots pairs[2 i] and pairs[2 i + 1] for i from starts[r]
  * to starts[r + 1]. */
 typedef struct {
     Count rows;
     int32_t *starts, *slots; /* starts is NULL where there are none */
+    unsigned char *kinds; /* of each four rows */
     int left_needed, right_needed; /* somebody asks for gradients of that side */
 } Pairs;
 
@@ -95,6 +103,8 @@ typedef struct {
     void (*product)(const Product *product);
     void (*transpose)(Count rows, Count columns, const double *from, Count from_row, double *into); /* side by side */
     void (*batch_product)(const BatchProduct *product);
+    void (*pairs_forward)(const Pairs *pairs, const double *values, double *out);
+    void (*pairs_reverse)(const Pairs *pairs, const double *values, const double *out_grad, double *grads);
     void (*batch_pairs_forward)(const Pairs *pairs, const double *values, double *out);
     void (*batch_pairs_reverse)(const Pairs *pairs, const double *values, const double *out_grad, double *grads);
     void (*adam)(Count n, double *data, const double *grad, double *mean, double *square, const double *settings);

@@ -171,36 +171,3 @@ static void NAME(batch_product)(const BatchProduct *p)
         }
     }
 }
-
-/* ---------------------------------------------------------------- dots of pairs, over a batch */
-
-static void NAME(batch_pairs_forward)(const Pairs *pairs, const double *values, double *out)
-{
-    const int32_t *slots = pairs->slots;
-    for (Count r = 0; r < pairs->rows; r++) {
-        for (int part = 0; part < BATCH; part += LANES) {
-            vec sum = ZEROS;
-            for (Count i = pairs->starts[r]; i < pairs->starts[r + 1]; i++)
-                sum = FMA(LOAD(values + (Count)slots[2 * i] * BATCH + part),
-                          LOAD(values + (Count)slots[2 * i + 1] * BATCH + part), sum);
-            STORE(out + r * BATCH + part, sum);
-        }
-    }
-}
-
-static void NAME(batch_pairs_reverse)(const Pairs *pairs, const double *values, const double *out_grad, double *grads)
-{
-    const int32_t *slots = pairs->slots;
-    for (Count r = 0; r < pairs->rows; r++) {
-        for (int part = 0; part < BATCH; part += LANES) {
-            vec grad = LOAD(out_grad + r * BATCH + part);
-            for (Count i = pairs->starts[r]; i < pairs->starts[r + 1]; i++) {
-                Count left = (Count)slots[2 * i] * BATCH + part, right = (Count)slots[2 * i + 1] * BATCH + part;
-                if (pairs->left_needed)
-                    STORE(grads + left, FMA(grad, LOAD(values + right), LOAD(grads + left)));
-                if (pairs->right_needed)
-                    STORE(grads + right, FMA(grad, LOAD(values + left), LOAD(grads + right)));
-            }
-        }
-    }
-}

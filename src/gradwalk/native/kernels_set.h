@@ -5,6 +5,7 @@
 #include "kernels_rows.h"
 #include "kernels_batch_rows.h"
 #include "kernels_product.h"
+#include "kernels_pairs.h"
 
 static const Kernels NAME(kernels) = {
     .name = QUOTED(ISA),
@@ -35,7 +36,8 @@ static const Kernels NAME(kernels) = {
 #undef ROWS
     .sum = NAME(sum), .dot = NAME(dot), .add = NAME(add), .add_scaled = NAME(add_scaled),
     .add_product = NAME(add_product), .finite = NAME(finite), .most = NAME(most), .product = NAME(product),
-    .transpose = NAME(transpose), .batch_product = NAME(batch_product), .batch_pairs_forward = NAME(batch_pairs_forward),
+    .transpose = NAME(transpose), .batch_product = NAME(batch_product), .pairs_forward = NAME(pairs_forward),
+    .pairs_reverse = NAME(pairs_reverse), .batch_pairs_forward = NAME(batch_pairs_forward),
     .batch_pairs_reverse = NAME(batch_pairs_reverse), .adam = NAME(adam),
 };
 

@@ -391,6 +391,7 @@ static void step_release(Step *step)
     }
     PyMem_Free(step->pairs.starts);
     PyMem_Free(step->pairs.slots);
+    PyMem_Free(step->pairs.kinds);
     PyMem_Free(step->tape);
     Py_XDECREF(step->function);
 }
@@ -402,7 +403,7 @@ static Count step_scratch(const Step *step)
     Count b = step->operands[1].rows * step->operands[1].columns;
     switch (step->kind) {
     case STEP_CALL:
-    case STEP_ROWS: return 5 * step->operands[0].columns + 2 * step->columns + 8;
+    case STEP_ROWS: return BATCH * step->operands[0].columns + 2 * step->columns + 8;
     case STEP_DOT:
     case STEP_MATMUL: return 3 * (a + b) + 8;
     default: return 0;
@@ -465,6 +466,58 @@ static int scatter_of(Operand *operand, const unsigned char *depends)
 
 #define SHORT_ROW 24 /* up to here, packing gathered rows costs more than it saves */
 
+static int pairs_are_along(const Pairs *pairs, Count r)
+{
+    const int32_t *slots = pairs->slots;
+    for (Count row = r; row < r + 4; row++) {
+        if ((pairs->starts[row + 1] - pairs->starts[row]) % 4 != 0)
+            return 0;
+        for (Count i = pairs->starts[row]; i < pairs->starts[row + 1]; i++) {
+            Count first = i - (i - pairs->starts[row]) % 4, step = i - first;
+            if (slots[2 * i] != slots[2 * first] + step || slots[2 * i + 1] != slots[2 * first + 1] + step)
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether they are, with `left` the side that is to be the same: 0 or 1. */
+static int pairs_are_across(const Pairs *pairs, Count r, int left)
+{
+    const int32_t *slots = pairs->slots, *starts = pairs->starts;
+    Count count = starts[r + 1] - starts[r];
+    for (Count row = r + 1; row < r + 4; row++) {
+        if (starts[row + 1] - starts[row] != count)
+            return 0;
+        for (Count i = 0; i < count; i++) {
+            const int32_t *pair = slots + 2 * (starts[row] + i), *first = slots + 2 * (starts[r] + i);
+            if (pair[left] != first[left] || pair[1 - left] != first[1 - left] + (row - r))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* What the kernels ask of every four rows; sides are exchanged where that makes a difference to nobody else. */
+static int pairs_sort(Pairs *pairs)
+{
+    if ((pairs->kinds = PyMem_Calloc((size_t)(pairs->rows / 4 + 1), 1)) == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Count r = 0; r + 4 <= pairs->rows; r += 4) {
+        int left = pairs->left_needed == pairs->right_needed && pairs_are_across(pairs, r, 1);
+        for (Count i = pairs->starts[r]; left && i < pairs->starts[r + 4]; i++) {
+            int32_t other = pairs->slots[2 * i];
+            pairs->slots[2 * i] = pairs->slots[2 * i + 1];
+            pairs->slots[2 * i + 1] = other;
+        }
+        pairs->kinds[r / 4] = pairs_are_across(pairs, r, 0) ? PAIRS_ACROSS
+                            : pairs_are_along(pairs, r) ? PAIRS_ALONG : PAIRS_ANY;
+    }
+    return 0;
+}
+
 /* Lists the pairs of a dot over short gathered rows, without those that pad a row: 0 · 0. */
 static int pairs_of(Step *step, const unsigned char *written, const double *initial)
 {
@@ -523,6 +576,8 @@ static int step_follow(Step *step, unsigned char *depends, unsigned char *writte
     }
     step->pairs.left_needed = step->operands[0].needed;
     step->pairs.right_needed = step->operands[1].needed;
+    if (step->pairs.starts != NULL && pairs_sort(&step->pairs) < 0)
+        return -1;
     if (step->op == OP_stop_gradient && step->kind == STEP_ENTRIES)
         step->needed = 0;
     if (step->kind == STEP_ENTRIES)

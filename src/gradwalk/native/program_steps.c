@@ -93,6 +93,32 @@ static inline int sums_columns(const Step *step)
     return step->op == COMPOSITE_sum && x->index == NULL && x->row_stride == 1 && x->column_stride != 1;
 }
 
+#define SHORT_ENOUGH 64 /* rows to be turned round */
+
+/* Short rows of one example, BATCH at a time as if they were a batch: side by side they fill vectors that each would
+ * leave half empty. Returns how many of them. */
+static Count rows_forward_together(const Kernels *kernels, const Step *step, const Memory *memory)
+{
+    const Operand *x = &step->operands[0];
+    Count n = x->columns, r = 0;
+    if (step->batch_forward == NULL || step->columns != 1 || n > SHORT_ENOUGH)
+        return 0;
+    double targets[BATCH], facts[ROW_FACTS * BATCH] = {0.0}, *entries = memory->scratch;
+    for (; r + BATCH <= step->rows; r += BATCH) {
+        if (has_rows(x))
+            kernels->transpose(BATCH, n, memory->values + x->start + r * x->row_stride, x->row_stride, entries);
+        for (Count lane = 0; lane < BATCH; lane++) {
+            targets[lane] = target_of(step, memory, r + lane, 0);
+            for (Count k = 0; !has_rows(x) && k < n; k++)
+                entries[k * BATCH + lane] = memory->values[slot_of(x, r + lane, k)];
+        }
+        step->batch_forward(n, entries, targets, step->parameters, facts, memory->values + step->out + r);
+        for (Count i = 0; i < ROW_FACTS * BATCH; i++)
+            memory->facts[step->facts + r * ROW_FACTS + i] = facts[i % ROW_FACTS * BATCH + i / ROW_FACTS];
+    }
+    return r;
+}
+
 static void rows_forward(const Kernels *kernels, const Step *step, const Memory *memory)
 {
     const Operand *x = &step->operands[0];
@@ -115,7 +141,7 @@ static void rows_forward(const Kernels *kernels, const Step *step, const Memory 
         }
         return;
     }
-    for (Count r = 0; r < step->rows; r++) {
+    for (Count r = width == 1 ? rows_forward_together(kernels, step, memory) : 0; r < step->rows; r++) {
         if (width == 1) {
             step->row_forward(n, row_of(x, width, memory->values, r, memory->scratch), target_of(step, memory, r, 0),
                               step->parameters, facts + r * ROW_FACTS, out + r * columns);
@@ -153,8 +179,13 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
         return;
     }
     if (width == 1 && step->op == COMPOSITE_sum && x->index != NULL && n < 16) {
-        const int32_t *index = x->index;
-        for (Count r = 0; r < step->rows; r++, index += n) {
+        const int32_t *index = x->index, *scatter = x->scatter;
+        for (Count k = 0, r = 0; scatter != NULL && k < x->scatter_count; k++) {
+            while (scatter[2 * k] >= (r + 1) * n)
+                r++;
+            memory->grads[scatter[2 * k + 1]] += out_grad[r];
+        }
+        for (Count r = 0; scatter == NULL && r < step->rows; r++, index += n) {
             for (Count k = 0; k < n; k++)
                 memory->grads[index[k]] += out_grad[r];
         }
@@ -232,33 +263,6 @@ static inline int columns_side_by_side(const Operand *operand)
     return operand->index == NULL && operand->row_stride == 1 && operand->column_stride != 1;
 }
 
-static void pairs_forward(const Pairs *pairs, const double *values, double *out)
-{
-    const int32_t *slots = pairs->slots, *starts = pairs->starts;
-    for (Count r = 0; r < pairs->rows; r++) {
-        double sum = 0.0;
-        for (Count i = starts[r]; i < starts[r + 1]; i++)
-            sum += values[slots[2 * i]] * values[slots[2 * i + 1]];
-        out[r] = sum;
-    }
-}
-
-static void pairs_reverse(const Pairs *pairs, const double *values, const double *out_grad, double *grads)
-{
-    const int32_t *slots = pairs->slots, *starts = pairs->starts;
-    int left_needed = pairs->left_needed, right_needed = pairs->right_needed;
-    for (Count r = 0; r < pairs->rows; r++) {
-        double grad = out_grad[r];
-        for (Count i = starts[r]; i < starts[r + 1]; i++) {
-            Count left = slots[2 * i], right = slots[2 * i + 1];
-            if (left_needed)
-                grads[left] += grad * values[right];
-            if (right_needed)
-                grads[right] += grad * values[left];
-        }
-    }
-}
-
 static void dot_forward(const Kernels *kernels, const Step *step, const Memory *memory)
 {
     const Operand *a = &step->operands[0], *b = &step->operands[1];
@@ -266,7 +270,7 @@ static void dot_forward(const Kernels *kernels, const Step *step, const Memory *
     const double *values = memory->values;
     double *out = memory->values + step->out * width, *scratch = memory->scratch;
     if (step->pairs.starts != NULL) {
-        (width == 1 ? pairs_forward : kernels->batch_pairs_forward)(&step->pairs, values, out);
+        (width == 1 ? kernels->pairs_forward : kernels->batch_pairs_forward)(&step->pairs, values, out);
     }
     else if (columns_side_by_side(a) && columns_side_by_side(b)) {
         memset(out, 0, (size_t)(step->rows * width) * sizeof *out);
@@ -334,7 +338,7 @@ static void dot_reverse_to(const Kernels *kernels, const Step *step, const Memor
 static void dot_reverse(const Kernels *kernels, const Step *step, const Memory *memory)
 {
     if (step->pairs.starts != NULL) {
-        (memory->width == 1 ? pairs_reverse : kernels->batch_pairs_reverse)(
+        (memory->width == 1 ? kernels->pairs_reverse : kernels->batch_pairs_reverse)(
             &step->pairs, memory->values, memory->grads + step->out * memory->width, memory->grads);
         return;
     }
