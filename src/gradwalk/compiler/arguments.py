@@ -26,7 +26,8 @@ _KEPT = (bool, str, bytes, type(None))
 
 def flatten_call(args: tuple[Any, ...], kwargs: dict[str, Any], entries: list[Any]) -> Hashable:
     """`flatten` of what a function is called with."""
-    positional = tuple([flatten(argument, entries) for argument in args])
+    one = len(args) == 1
+    positional = (flatten(args[0], entries),) if one else tuple([flatten(argument, entries) for argument in args])
     return (positional, flatten(kwargs, entries)) if kwargs else positional
 
 

@@ -26,7 +26,7 @@ from gradwalk.compiler.version import Version
 from gradwalk.control import current_modes, is_watched
 from gradwalk.errors import add_note
 from gradwalk.functional import is_nested
-from gradwalk.structure import is_value, write
+from gradwalk.structure import is_value, values_among, write
 
 KEPT = 32  # programs for one function; the one that was not used for longest goes
 _FLOAT64 = np.dtype(np.float64)
@@ -275,21 +275,25 @@ class Compiled:
         for place, args in enumerate(calls):
             entries: list[Any] = []
             waiting.setdefault(flatten_call(args, {}, entries), []).append((place, entries))
-        for rows in waiting.values():
-            if any(map(is_value, rows[0][1])):  # then there are in all of them
+        for key, rows in waiting.items():
+            if values_among(rows[0][1]):  # then there are in all of them
                 for place, _ in rows:
                     results[place] = alone(calls[place])
                 continue
+            version = self._last_for(key, calls[rows[0][0]], rows[0][1])  # which mostly applies to all of them
             while rows:  # one pass for each program that is needed; what the first of the rest needs is traced
-                version = self._version(calls[rows[0][0]], {}, [])
-                if version is not None:
-                    version.lock.release()
+                if version is None:
+                    version = self._version(calls[rows[0][0]], {}, [])
+                    if version is not None:
+                        version.lock.release()
                 if version is None or not version.result.single:
                     place, _ = rows.pop(0)
                     results[place] = alone(calls[place])
                     continue
                 fitting = [row for row in rows if version.fits(row[1])]
-                made, failed = together(version, np.array([entries for _, entries in fitting], np.float64))
+                numbers = np.empty((len(fitting), len(rows[0][1])))
+                write([number for _, entries in fitting for number in entries], numbers.reshape(-1))
+                made, failed = together(version, numbers)
                 for (place, _), result in zip(fitting, made, strict=True):
                     results[place] = result
                 done = {place for place, _ in fitting} - {fitting[row][0] for row in failed}
@@ -297,6 +301,7 @@ class Compiled:
                     results[rows[0][0]] = alone(calls[rows[0][0]])
                     done.add(rows[0][0])
                 rows = [row for row in rows if row[0] not in done]
+                version = None
         return results
 
     def _plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -381,6 +386,13 @@ class Compiled:
             return None  # the guards hold, but an operation came out infinite or nan: the plain function says why
         self._add(key, version, versions, numbers)
         return self._remembered(version, key, args, kwargs) if version.locked_run(numbers) else None
+
+    def _last_for(self, key: Hashable, args: tuple[Any, ...], entries: list[Any]) -> Version | None:
+        """The version used last for this structure, not run: whether it applies is not known."""
+        versions = self._versions.get(key)
+        if not versions or is_watched() or not versions[0].fits(entries):
+            return None
+        return self._remembered(versions[0], key, args, {})
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any], another_structure: bool) -> Version:
         tracing.active = True
