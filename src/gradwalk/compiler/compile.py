@@ -7,6 +7,7 @@ closes over are bound by reference: their numbers may change, which Values they 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import types
 import warnings
@@ -26,7 +27,7 @@ from gradwalk.compiler.version import Version
 from gradwalk.control import current_modes, is_watched
 from gradwalk.errors import add_note
 from gradwalk.functional import is_nested
-from gradwalk.structure import is_value, values_among, write
+from gradwalk.structure import is_value, only_type, values_among, write
 
 KEPT = 32  # programs for one function; the one that was not used for longest goes
 _FLOAT64 = np.dtype(np.float64)
@@ -271,11 +272,7 @@ class Compiled:
         """What `together` makes of the inputs to which one program applies, and `alone` of those no program fits."""
         calls = [given if isinstance(given, tuple) else (given,) for given in inputs]
         results: list[Any] = [None] * len(calls)
-        waiting: dict[Hashable, list[tuple[int, list[Any]]]] = {}
-        for place, args in enumerate(calls):
-            entries: list[Any] = []
-            waiting.setdefault(flatten_call(args, {}, entries), []).append((place, entries))
-        for key, rows in waiting.items():
+        for key, rows in _by_structure(calls).items():
             if values_among(rows[0][1]):  # then there are in all of them
                 for place, _ in rows:
                     results[place] = alone(calls[place])
@@ -289,15 +286,18 @@ class Compiled:
                 if version is None or not version.result.single:
                     place, _ = rows.pop(0)
                     results[place] = alone(calls[place])
+                    version = None
                     continue
                 fitting = [row for row in rows if version.fits(row[1])]
                 numbers = np.empty((len(fitting), len(rows[0][1])))
-                write([number for _, entries in fitting for number in entries], numbers.reshape(-1))
+                write(list(itertools.chain.from_iterable(entries for _, entries in fitting)), numbers.reshape(-1))
                 made, failed = together(version, numbers)
                 for (place, _), result in zip(fitting, made, strict=True):
                     results[place] = result
+                if not failed and len(fitting) == len(rows):
+                    break
                 done = {place for place, _ in fitting} - {fitting[row][0] for row in failed}
-                if 0 in failed:  # rounded otherwise beside others than by itself
+                if 0 in failed:  # another program's, or rounded otherwise beside others than by itself
                     results[rows[0][0]] = alone(calls[rows[0][0]])
                     done.add(rows[0][0])
                 rows = [row for row in rows if row[0] not in done]
@@ -444,3 +444,20 @@ class Compiled:
             if not self._versions[oldest]:
                 del self._versions[oldest]
             self._count -= 1
+
+
+def _by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[tuple[int, list[Any]]]]:
+    """The place and the entries of each call, sorted by the structure of its arguments."""
+    sorted_by: dict[Hashable, list[tuple[int, list[Any]]]] = {}
+    row: Any = None  # type and length of the last call's only argument, where it is a list of plain numbers
+    alike: list[tuple[int, list[Any]]] = []  # the calls like it
+    for place, args in enumerate(calls):
+        is_row = len(args) == 1 and type(args[0]) is list
+        if is_row and row == (only_type(args[0]), len(args[0])):
+            alike.append((place, args[0]))
+            continue
+        entries: list[Any] = []
+        alike = sorted_by.setdefault(flatten_call(args, {}, entries), [])
+        alike.append((place, entries))
+        row = (only_type(args[0]), len(args[0])) if is_row and only_type(args[0]) in (float, int) else None
+    return sorted_by

@@ -57,7 +57,8 @@ typedef struct {
     int add;
 } Product;
 
-/* The same where each entry is BATCH numbers side by side; strides count entries. */
+/* The same where each entry is BATCH numbers side by side, one for each example; strides count entries. One side may
+ * have a single number an entry, which all examples share; so has `out` where their total is asked for. */
 typedef struct {
     Count rows, columns, depth;
     const double *left;
@@ -66,7 +67,8 @@ typedef struct {
     Count right_depth, right_column;
     double *out;
     Count out_row, out_column;
-    int add;
+    int add; /* always, where the total is asked for */
+    int left_shared, right_shared, total;
 } BatchProduct;
 
 /* What four rows of pairs have in common. */
@@ -107,6 +109,9 @@ typedef struct {
     void (*pairs_reverse)(const Pairs *pairs, const double *values, const double *out_grad, double *grads);
     void (*batch_pairs_forward)(const Pairs *pairs, const double *values, double *out);
     void (*batch_pairs_reverse)(const Pairs *pairs, const double *values, const double *out_grad, double *grads);
+    void (*batch_add_scaled)(Count n, const double *scale, const double *x, double *into);
+    void (*batch_scatter)(Count count, const int32_t *slots, const int32_t *entries, Count step, Count first,
+                          const double *from, double *to);
     void (*adam)(Count n, double *data, const double *grad, double *mean, double *square, const double *settings);
 } Kernels;
 

@@ -155,3 +155,33 @@ static void NAME(batch_pairs_reverse)(const Pairs *pairs, const double *values, 
         }
     }
 }
+
+/* ---------------------------------------------------------------- sums over a batch */
+
+/* into[k] += scale · x[k], each of them BATCH numbers. */
+static void NAME(batch_add_scaled)(Count n, const double *scale, const double *x, double *into)
+{
+    for (int part = 0; part < BATCH; part += LANES) {
+        vec factor = LOAD(scale + part);
+        for (Count i = part; i < n * BATCH; i += BATCH)
+            STORE(into + i, FMA(factor, LOAD(x + i), LOAD(into + i)));
+    }
+}
+
+/* Adds entry k of `from` to slot slots[k * step]; with `entries`, it is entry entries[k * step] - first. */
+static void NAME(batch_scatter)(Count count, const int32_t *slots, const int32_t *entries, Count step, Count first,
+                                const double *from, double *to)
+{
+#define ENTRY(k) (from + (entries ? entries[(k) * step] - first : (k)) * BATCH + part)
+    for (int part = 0; part < BATCH; part += LANES) {
+        for (Count k = 0; k < count;) {
+            int32_t slot = slots[k * step];
+            vec sum = LOAD(ENTRY(k));
+            for (k++; k < count && slots[k * step] == slot; k++) /* what comes to one slot goes there at once */
+                sum += LOAD(ENTRY(k));
+            double *into = to + (Count)slot * BATCH + part;
+            STORE(into, LOAD(into) + sum);
+        }
+    }
+#undef ENTRY
+}

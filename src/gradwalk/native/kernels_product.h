@@ -120,7 +120,29 @@ static void NAME(transpose)(Count rows, Count columns, const double *from, Count
 
 /* ---------------------------------------------------------------- over a batch: every entry is BATCH numbers */
 
-INLINE void NAME(batch_tile)(const int rows, const int columns, const BatchProduct *p, Count i, Count j, int part)
+/* out[k] += the total of sums[k], for k from 0 to 3. */
+INLINE void NAME(add_totals)(const vec *sums, double *out)
+{
+#if LANES >= 4
+#if LANES == 8
+#define HALVES(v) _mm256_add_pd(_mm512_castpd512_pd256((__m512d)(v)), _mm512_extractf64x4_pd((__m512d)(v), 1))
+#else
+#define HALVES(v) ((__m256d)(v))
+#endif
+    __m256d first = _mm256_hadd_pd(HALVES(sums[0]), HALVES(sums[1]));
+    __m256d last = _mm256_hadd_pd(HALVES(sums[2]), HALVES(sums[3]));
+    __m256d totals = _mm256_add_pd(_mm256_permute2f128_pd(first, last, 0x20), _mm256_permute2f128_pd(first, last, 0x31));
+    _mm256_storeu_pd(out, _mm256_add_pd(_mm256_loadu_pd(out), totals));
+#undef HALVES
+#else
+    for (int k = 0; k < 4; k++)
+        out[k] += NAME(total)(sums[k]);
+#endif
+}
+
+/* Which side is shared and whether the total is asked for are known where it is inlined, too. */
+INLINE void NAME(batch_tile)(const int rows, const int columns, const int left_shared, const int right_shared,
+                             const int total, const BatchProduct *p, Count i, Count j, int part)
 {
     vec sums[TILE_ROWS][TILE_ROWS];
     UNROLLED
@@ -129,16 +151,20 @@ INLINE void NAME(batch_tile)(const int rows, const int columns, const BatchProdu
         for (int c = 0; c < columns; c++)
             sums[r][c] = SPLAT(0.0);
     }
-    const double *left = p->left + BATCH * i * p->left_row + part;
-    const double *right = p->right + BATCH * j * p->right_column + part;
-    for (Count k = 0; k < p->depth; k++, left += BATCH * p->left_depth, right += BATCH * p->right_depth) {
+    const Count left_width = left_shared ? 1 : BATCH, right_width = right_shared ? 1 : BATCH;
+    const double *left = p->left + left_width * i * p->left_row + (left_shared ? 0 : part);
+    const double *right = p->right + right_width * j * p->right_column + (right_shared ? 0 : part);
+    for (Count k = 0; k < p->depth; k++, left += left_width * p->left_depth, right += right_width * p->right_depth) {
         vec across[TILE_ROWS];
         UNROLLED
-        for (int c = 0; c < columns; c++)
-            across[c] = LOAD(right + BATCH * c * p->right_column);
+        for (int c = 0; c < columns; c++) {
+            const double *entry = right + right_width * c * p->right_column;
+            across[c] = right_shared ? SPLAT(*entry) : LOAD(entry);
+        }
         UNROLLED
         for (int r = 0; r < rows; r++) {
-            vec down = LOAD(left + BATCH * r * p->left_row);
+            const double *entry = left + left_width * r * p->left_row;
+            vec down = left_shared ? SPLAT(*entry) : LOAD(entry);
             UNROLLED
             for (int c = 0; c < columns; c++)
                 sums[r][c] = FMA(down, across[c], sums[r][c]);
@@ -146,28 +172,50 @@ INLINE void NAME(batch_tile)(const int rows, const int columns, const BatchProdu
     }
     UNROLLED
     for (int r = 0; r < rows; r++) {
+        if (total && columns == 4 && p->out_column == 1) {
+            NAME(add_totals)(sums[r], p->out + (i + r) * p->out_row + j);
+            continue;
+        }
         UNROLLED
         for (int c = 0; c < columns; c++) {
-            double *out = p->out + BATCH * ((i + r) * p->out_row + (j + c) * p->out_column) + part;
-            STORE(out, p->add ? LOAD(out) + sums[r][c] : sums[r][c]);
+            Count entry = (i + r) * p->out_row + (j + c) * p->out_column;
+            double *out = p->out + BATCH * entry + part;
+            if (total)
+                p->out[entry] += NAME(total)(sums[r][c]);
+            else
+                STORE(out, p->add ? LOAD(out) + sums[r][c] : sums[r][c]);
         }
     }
 }
 
-static void NAME(batch_product)(const BatchProduct *p)
+INLINE void NAME(batch_tiles)(const int left_shared, const int right_shared, const int total, const BatchProduct *p)
 {
+#define TILE(rows, columns) NAME(batch_tile)(rows, columns, left_shared, right_shared, total, p, i, j, part)
     for (Count j = 0; j < p->columns; j += j + 4 <= p->columns ? 4 : 1) {
         for (Count i = 0; i < p->rows; i += i + 4 <= p->rows ? 4 : 1) {
             for (int part = 0; part < BATCH; part += LANES) {
                 if (j + 4 <= p->columns && i + 4 <= p->rows)
-                    NAME(batch_tile)(4, 4, p, i, j, part);
+                    TILE(4, 4);
                 else if (j + 4 <= p->columns)
-                    NAME(batch_tile)(1, 4, p, i, j, part);
+                    TILE(1, 4);
                 else if (i + 4 <= p->rows)
-                    NAME(batch_tile)(4, 1, p, i, j, part);
+                    TILE(4, 1);
                 else
-                    NAME(batch_tile)(1, 1, p, i, j, part);
+                    TILE(1, 1);
             }
         }
     }
+#undef TILE
+}
+
+static void NAME(batch_product)(const BatchProduct *p)
+{
+    if (p->total)
+        NAME(batch_tiles)(0, 0, 1, p);
+    else if (p->left_shared)
+        NAME(batch_tiles)(1, 0, 0, p);
+    else if (p->right_shared)
+        NAME(batch_tiles)(0, 1, 0, p);
+    else
+        NAME(batch_tiles)(0, 0, 0, p);
 }

@@ -52,7 +52,8 @@ static void memory_release(Memory *memory)
     doubles_free(memory->grads);
     doubles_free(memory->scratch);
     doubles_free(memory->facts);
-    *memory = (Memory){0, NULL, NULL, NULL, NULL};
+    doubles_free(memory->shared_grads);
+    *memory = (Memory){.width = 0};
 }
 
 static int memory_make(Executor *self, Memory *memory, Count width)
@@ -61,7 +62,8 @@ static int memory_make(Executor *self, Memory *memory, Count width)
     memory->grads = doubles_new(self->size * width);
     memory->scratch = doubles_new(self->scratch_count * width + 2 * MOST_INPUTS * CHUNK);
     memory->facts = doubles_new(self->fact_count * width);
-    if (!memory->values || !memory->grads || !memory->scratch || !memory->facts) {
+    memory->shared_grads = doubles_new(width > 1 ? self->size : 0);
+    if (!memory->values || !memory->grads || !memory->scratch || !memory->facts || !memory->shared_grads) {
         memory_release(memory);
         PyErr_NoMemory();
         return -1;
@@ -102,7 +104,7 @@ static unsigned guards_judged(const Executor *self, const Memory *memory, Count 
         return verdict;
     for (Count slot = 0; slot < self->size; slot++)
         values[slot] = memory->values[slot * memory->width + lane];
-    Memory one = {1, values, NULL, memory->scratch, memory->facts};
+    Memory one = {.width = 1, .values = values, .scratch = memory->scratch, .facts = memory->facts};
     for (Count i = 0; i < self->step_count && self->steps[i].out < end; i++)
         step_doubt(&self->steps[i], &one, doubt);
     for (Count i = 0; i < count && verdict != FAILED(lane); i++) {

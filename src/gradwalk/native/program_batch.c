@@ -16,7 +16,7 @@ typedef struct {
 /* A stretch of the batch, run by one thread in a memory of its own, without the GIL. */
 typedef struct {
     const Executor *self;
-    const Memory *memory;
+    Memory memory;
     Batch batch;
     Count first, end;
     unsigned char *failed; /* of all examples: the program does not apply */
@@ -47,9 +47,11 @@ static void batch_leaf_gradients(const Executor *self, const Memory *memory, con
 static void batch_run(const Stretch *stretch, Count first)
 {
     const Executor *self = stretch->self;
-    const Memory *memory = stretch->memory;
+    Memory here = stretch->memory, *memory = &here;
     const Batch *batch = &stretch->batch;
     Count width = memory->width, present = stretch->end - first < width ? stretch->end - first : width;
+    if (present < width)
+        memory->shared_grads = NULL; /* those of the places left over would be among them */
     for (Count i = 0; i < batch->arguments; i++) {
         for (Count lane = 0; lane < width; lane++) {
             Count example = first + (lane < present ? lane : 0); /* places left over repeat the first */
@@ -79,10 +81,16 @@ static void batch_run(const Stretch *stretch, Count first)
 static void stretch_run(void *given)
 {
     const Stretch *stretch = given;
-    int calls = stretch->self->calls;
-    for (Count first = stretch->first; first < stretch->end && !(calls && PyErr_Occurred());
-         first += stretch->memory->width)
+    const Executor *self = stretch->self;
+    const Memory *memory = &stretch->memory;
+    int summed = memory->shared_grads != NULL;
+    if (summed)
+        memset(memory->shared_grads, 0, (size_t)self->size * sizeof(double));
+    for (Count first = stretch->first; first < stretch->end && !(self->calls && PyErr_Occurred());
+         first += memory->width)
         batch_run(stretch, first);
+    for (Count i = 0; summed && i < stretch->batch.leaves; i++)
+        stretch->batch.leaf_gradients[i] += memory->shared_grads[self->inputs[stretch->batch.arguments + i]];
     if (stretch->done != NULL)
         PyThread_release_lock(stretch->done);
 }
@@ -114,38 +122,51 @@ static void stretches_run(Stretch *stretches, int count)
 }
 
 /* The memories for a batch, with the leaves in place; how many of them, or 0 with an exception set. */
-static int batch_memories(Executor *self, const Batch *batch, PyObject *leaves, int threads, Memory **memories)
+static int batch_memories(Executor *self, const Batch *batch, int threads, Memory **memories)
 {
     /* an exact program sums in one order only, Python is called for one example after the other, and a single example
      * is not worth the width */
     int wide = !self->exact && !self->calls && batch->count > 1;
     int count = wide && threads > 1 && batch->count >= 4 * BATCH && self->work * batch->count > 500000 ? 2 : 1;
+    fill_leaves(self, batch->arguments);
     for (int i = 0; i < count; i++) {
         Memory *memory = memories[i] = wide ? &self->batch[i] : &self->single;
         if (memory->values == NULL && memory_make(self, memory, BATCH) < 0)
             return 0;
-        for (Count leaf = 0; leaf < batch->leaves; leaf++) {
-            double *slot = memory->values + self->inputs[batch->arguments + leaf] * memory->width;
-            for (Count lane = 0; lane < memory->width; lane++)
-                slot[lane] = LEAF_AT(leaves, leaf)->data;
+        for (Count leaf = 0; wide && leaf < batch->leaves; leaf++) {
+            Count slot = self->inputs[batch->arguments + leaf];
+            for (Count lane = 0; lane < BATCH; lane++)
+                memory->values[slot * BATCH + lane] = self->single.values[slot];
         }
     }
     return count;
 }
 
-/* Where the leaves' slots lie side by side, in whatever order, their gradients are summed over the examples at the end
- * of a stretch only: going through them takes as long as some of the instructions. */
-static void batch_keep_leaves(const Executor *self, Batch *batch)
+/* Whether the leaves' slots lie side by side, in whatever order. */
+static int leaves_lie_together(const Executor *self, Count arguments, Count *from, Count *to)
 {
-    Count least = self->size, most = -1;
-    for (Count i = batch->arguments; i < self->input_count; i++) {
-        least = self->inputs[i] < least ? self->inputs[i] : least;
-        most = self->inputs[i] > most ? self->inputs[i] : most;
+    *from = self->size, *to = 0;
+    for (Count i = arguments; i < self->input_count; i++) {
+        *from = self->inputs[i] < *from ? self->inputs[i] : *from;
+        *to = self->inputs[i] >= *to ? self->inputs[i] + 1 : *to;
     }
-    if (most - least + 1 == batch->leaves) {
-        batch->kept_from = least;
-        batch->kept_to = most + 1;
+    return *to - *from == self->input_count - arguments;
+}
+
+/* What is the same for all examples is read once, and gradients of it are summed over the examples at the end of the
+ * stretch only: going through the leaves takes as long as some of the instructions. */
+static void stretch_share(Stretch *stretch, int summed)
+{
+    Memory *memory = &stretch->memory;
+    Count from, to;
+    if (memory->width == BATCH && leaves_lie_together(stretch->self, stretch->batch.arguments, &from, &to)) {
+        memory->shared = stretch->self->single.values;
+        memory->shared_from = from, memory->shared_to = to;
+        if (summed)
+            stretch->batch.kept_from = from, stretch->batch.kept_to = to;
     }
+    if (memory->shared == NULL || !summed)
+        memory->shared_grads = NULL;
 }
 
 /* The numbers of the examples that are marked. New. */
@@ -164,7 +185,7 @@ static PyObject *numbers_of(const unsigned char *marked, Count count)
 }
 
 /* A list of examples to which the program does not apply. New. */
-static PyObject *batch_run_all(Executor *self, Batch *batch, PyObject *leaves, int threads)
+static PyObject *batch_run_all(Executor *self, const Batch *batch, int threads)
 {
     Memory *memories[2];
     unsigned char *failed = PyMem_Calloc((size_t)batch->count + 1, 1);
@@ -179,15 +200,15 @@ static PyObject *batch_run_all(Executor *self, Batch *batch, PyObject *leaves, i
         memset(batch->leaf_gradients, 0, (size_t)batch->leaves * sizeof(double));
     if (executor_begin(self) < 0)
         goto done;
-    int count = batch_memories(self, batch, leaves, threads, memories);
+    int count = batch_memories(self, batch, threads, memories);
     if (count > 0) {
-        if (summed && memories[0]->width == BATCH)
-            batch_keep_leaves(self, batch);
         Count half = count == 2 ? batch->count / (2 * BATCH) * BATCH : batch->count;
         Stretch stretches[2] = {
-            {self, memories[0], *batch, 0, half, failed, NULL},
-            {self, memories[count - 1], *batch, half, batch->count, failed, NULL},
+            {self, *memories[0], *batch, 0, half, failed, NULL},
+            {self, *memories[count - 1], *batch, half, batch->count, failed, NULL},
         };
+        for (int i = 0; i < 2; i++)
+            stretch_share(&stretches[i], summed);
         if (summed)
             stretches[1].batch.leaf_gradients = sums;
         stretches_run(stretches, count);
@@ -263,7 +284,7 @@ static PyObject *executor_run_batch(Executor *self, PyObject *args, PyObject *ke
         return NULL;
     Py_buffer buffers[BATCH_BUFFERS];
     int held = batch_hold(self, given, &batch, buffers) == 0;
-    PyObject *result = held ? batch_run_all(self, &batch, leaves, threads) : NULL;
+    PyObject *result = held ? batch_run_all(self, &batch, threads) : NULL;
     for (int i = 0; i < BATCH_BUFFERS; i++) {
         if (buffers[i].obj != NULL)
             PyBuffer_Release(&buffers[i]);

@@ -406,6 +406,7 @@ static Count step_scratch(const Step *step)
     case STEP_ROWS: return BATCH * step->operands[0].columns + 2 * step->columns + 8;
     case STEP_DOT:
     case STEP_MATMUL: return 3 * (a + b) + 8;
+    case STEP_TAKE: return step->columns;
     default: return 0;
     }
 }

@@ -178,16 +178,17 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
             kernels->add(step->rows * width, out_grad, first + k * x->column_stride * width);
         return;
     }
-    if (width == 1 && step->op == COMPOSITE_sum && x->index != NULL && n < 16) {
-        const int32_t *index = x->index, *scatter = x->scatter;
-        for (Count k = 0, r = 0; scatter != NULL && k < x->scatter_count; k++) {
-            while (scatter[2 * k] >= (r + 1) * n)
+    if (step->op == COMPOSITE_sum && x->index != NULL && n < 16) {
+        const int32_t *scatter = x->scatter;
+        Count count = scatter != NULL ? x->scatter_count : step->rows * n;
+        for (Count k = 0, r = 0; k < count; k++) {
+            while ((scatter != NULL ? scatter[2 * k] : k) >= (r + 1) * n)
                 r++;
-            memory->grads[scatter[2 * k + 1]] += out_grad[r];
-        }
-        for (Count r = 0; scatter == NULL && r < step->rows; r++, index += n) {
-            for (Count k = 0; k < n; k++)
-                memory->grads[index[k]] += out_grad[r];
+            Count slot = scatter != NULL ? scatter[2 * k + 1] : x->index[k];
+            if (width == 1)
+                memory->grads[slot] += out_grad[r];
+            else
+                kernels->add(BATCH, out_grad + r * BATCH, memory->grads + slot * BATCH);
         }
         return;
     }
@@ -228,30 +229,49 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
 
 /* ---------------------------------------------------------------- rows taken by number */
 
-static void take_forward(const Step *step, const Memory *memory)
+static inline Count taken_row(const Step *step, const Memory *memory, Count r, Count lane)
 {
-    const Operand *rows = &step->operands[0], *numbers = &step->operands[1];
-    Count width = memory->width;
+    Count slot = slot_of(&step->operands[1], r, 0);
+    return whole_from(memory->values[slot * memory->width + lane], step->operands[0].rows);
+}
+
+static void take_forward(const Kernels *kernels, const Step *step, const Memory *memory)
+{
+    const Operand *rows = &step->operands[0];
+    Count width = memory->width, columns = step->columns;
+    Matrix table;
+    int shared = width != 1 && has_rows(rows) && is_shared(rows, memory, &table);
     for (Count r = 0; r < step->rows; r++) {
+        double *out = memory->values + (step->out + r * columns) * width;
         for (Count lane = 0; lane < width; lane++) {
-            Count i = whole_from(memory->values[slot_of(numbers, r, 0) * width + lane], rows->rows);
-            double *out = memory->values + (step->out + r * step->columns) * width + lane;
-            for (Count c = 0; c < step->columns; c++)
-                out[c * width] = memory->values[slot_of(rows, i, c) * width + lane];
+            Count i = taken_row(step, memory, r, lane);
+            if (shared)
+                memcpy(memory->scratch + lane * columns, table.entries + i * table.row, (size_t)columns * sizeof *out);
+            for (Count c = 0; !shared && c < columns; c++)
+                out[c * width + lane] = memory->values[slot_of(rows, i, c) * width + lane];
         }
+        if (shared)
+            kernels->transpose(BATCH, columns, memory->scratch, columns, out);
     }
 }
 
-static void take_reverse(const Step *step, const Memory *memory)
+static void take_reverse(const Kernels *kernels, const Step *step, const Memory *memory)
 {
-    const Operand *rows = &step->operands[0], *numbers = &step->operands[1];
-    Count width = memory->width;
+    const Operand *rows = &step->operands[0];
+    Count width = memory->width, columns = step->columns;
+    Matrix table;
+    int total = memory->shared_grads != NULL && has_rows(rows) && is_shared(rows, memory, &table);
     for (Count r = 0; r < step->rows; r++) {
+        const double *out_grad = memory->grads + (step->out + r * columns) * width;
+        if (total)
+            kernels->transpose(columns, BATCH, out_grad, BATCH, memory->scratch);
         for (Count lane = 0; lane < width; lane++) {
-            Count i = whole_from(memory->values[slot_of(numbers, r, 0) * width + lane], rows->rows);
-            const double *out_grad = memory->grads + (step->out + r * step->columns) * width + lane;
-            for (Count c = 0; c < step->columns; c++)
-                memory->grads[slot_of(rows, i, c) * width + lane] += out_grad[c * width];
+            Count i = taken_row(step, memory, r, lane);
+            if (total)
+                kernels->add(columns, memory->scratch + lane * columns,
+                             memory->shared_grads + rows->start + i * rows->row_stride);
+            for (Count c = 0; !total && c < columns; c++)
+                memory->grads[slot_of(rows, i, c) * width + lane] += out_grad[c * width + lane];
         }
     }
 }
@@ -293,9 +313,10 @@ static void dot_forward(const Kernels *kernels, const Step *step, const Memory *
     else {
         Matrix left = matrix_of(a, width, values, &scratch), right = matrix_of(b, width, values, &scratch);
         for (Count r = 0; r < step->rows; r++)
-            kernels->batch_product(&(BatchProduct){1, 1, n, left.entries + r * left.row * width, 0, left.column,
-                                                   right.entries + r * right.row * width, right.column, 0,
-                                                   out + r * width, 0, 0, 0});
+            kernels->batch_product(&(BatchProduct){
+                .rows = 1, .columns = 1, .depth = n, .left = left.entries + r * left.row * width,
+                .left_depth = left.column, .right = right.entries + r * right.row * width,
+                .right_depth = right.column, .out = out + r * width});
     }
 }
 
@@ -327,6 +348,10 @@ static void dot_reverse_to(const Kernels *kernels, const Step *step, const Memor
             for (Count k = 0; k < n; k++)
                 grads[slot_of(to, r, k)] += out_grad[r] * memory->values[slot_of(other, r, k)];
         }
+        else if (has_rows(to) && has_rows(other)) {
+            kernels->batch_add_scaled(n, out_grad + r * BATCH, row_of(other, BATCH, memory->values, r, NULL),
+                                      grads + (to->start + r * to->row_stride) * BATCH);
+        }
         else {
             for (Count k = 0; k < n; k++)
                 kernels->add_product(width, out_grad + r * width, memory->values + slot_of(other, r, k) * width,
@@ -355,20 +380,17 @@ static void matmul_forward(const Kernels *kernels, const Step *step, const Memor
     const Operand *a = &step->operands[0], *b = &step->operands[1];
     Count rows = step->rows, columns = step->columns, depth = a->columns;
     double *scratch = memory->scratch, *out = memory->values + step->out * memory->width;
-    if (memory->width != 1 && rows < 4 && b->constants != NULL) {
-        /* few vectors by a matrix that is the same for all examples: theirs side by side are a matrix, too */
-        Matrix left = matrix_of(a, BATCH, memory->values, &scratch);
-        for (Count r = 0; r < rows; r++)
-            kernels->product(&(Product){columns, BATCH, depth, b->constants, depth, 1,
-                                        left.entries + r * left.row * BATCH, left.column * BATCH,
-                                        out + r * columns * BATCH, BATCH, 0});
-        return;
-    }
     if (memory->width != 1) {
-        Matrix left = matrix_of(a, memory->width, memory->values, &scratch);
-        Matrix right = matrix_of(b, memory->width, memory->values, &scratch);
-        kernels->batch_product(&(BatchProduct){rows, columns, depth, left.entries, left.row, left.column,
-                                               right.entries, right.column, right.row, out, columns, 1, 0});
+        Matrix left, right;
+        int left_shared = is_shared(a, memory, &left), right_shared = !left_shared && is_shared(b, memory, &right);
+        if (!left_shared)
+            left = matrix_of(a, BATCH, memory->values, &scratch);
+        if (!right_shared)
+            right = matrix_of(b, BATCH, memory->values, &scratch);
+        kernels->batch_product(&(BatchProduct){
+            .rows = rows, .columns = columns, .depth = depth, .left = left.entries, .left_row = left.row,
+            .left_depth = left.column, .right = right.entries, .right_depth = right.column, .right_column = right.row,
+            .out = out, .out_row = columns, .out_column = 1, .left_shared = left_shared, .right_shared = right_shared});
         return;
     }
     if ((rows <= 2 || columns <= 2) && has_rows(a) && has_rows(b)) { /* too little to transpose anything for */
@@ -392,14 +414,19 @@ static void matmul_reverse_to(const Kernels *kernels, const Memory *memory, cons
     Count rows = to->rows, depth = other->rows, columns = to->columns, width = memory->width;
     double *scratch = memory->scratch;
     if (width != 1) {
-        Matrix right = matrix_of(other, width, memory->values, &scratch);
-        int direct = to->index == NULL;
-        double *out = direct ? memory->grads + to->start * width : scratch;
-        kernels->batch_product(&(BatchProduct){rows, columns, depth, grad, grad_row, grad_column, right.entries,
-                                               right.row, right.column, out, direct ? to->row_stride : columns,
-                                               direct ? to->column_stride : 1, direct});
+        Matrix right, of_all;
+        int total = memory->shared_grads != NULL && is_shared(to, memory, &of_all), direct = to->index == NULL;
+        int right_shared = !total && is_shared(other, memory, &right);
+        if (!right_shared)
+            right = matrix_of(other, BATCH, memory->values, &scratch);
+        double *out = total ? memory->shared_grads + to->start : direct ? memory->grads + to->start * BATCH : scratch;
+        kernels->batch_product(&(BatchProduct){
+            .rows = rows, .columns = columns, .depth = depth, .left = grad, .left_row = grad_row,
+            .left_depth = grad_column, .right = right.entries, .right_depth = right.row, .right_column = right.column,
+            .out = out, .out_row = direct ? to->row_stride : columns, .out_column = direct ? to->column_stride : 1,
+            .add = direct, .right_shared = right_shared, .total = total});
         if (!direct)
-            unpack_add(kernels, to, width, scratch, 0, rows * columns, memory->grads);
+            unpack_add(kernels, to, BATCH, scratch, 0, rows * columns, memory->grads);
         return;
     }
     if (to->index == NULL && to->row_stride == 1 && to->column_stride != 1 && grad_row == 1) {
@@ -480,7 +507,7 @@ static void step_forward(const Kernels *kernels, const Step *step, const Memory 
 {
     switch (step->kind) {
     case STEP_ENTRIES: entries_forward(step, memory); break;
-    case STEP_TAKE: take_forward(step, memory); break;
+    case STEP_TAKE: take_forward(kernels, step, memory); break;
     case STEP_ROWS: exact ? exact_rows_forward(step, memory) : rows_forward(kernels, step, memory); break;
     case STEP_DOT: exact ? exact_products_forward(step, memory) : dot_forward(kernels, step, memory); break;
     case STEP_MATMUL: exact ? exact_products_forward(step, memory) : matmul_forward(kernels, step, memory); break;
@@ -494,7 +521,7 @@ static void step_reverse(const Kernels *kernels, const Step *step, const Memory 
     case STEP_ENTRIES:
         exact ? exact_entries_reverse(step, memory) : entries_reverse(kernels, step, memory, partial);
         break;
-    case STEP_TAKE: take_reverse(step, memory); break;
+    case STEP_TAKE: take_reverse(kernels, step, memory); break;
     case STEP_ROWS: exact ? exact_rows_reverse(step, memory) : rows_reverse(kernels, step, memory); break;
     case STEP_DOT: exact ? exact_products_reverse(step, memory) : dot_reverse(kernels, step, memory); break;
     case STEP_MATMUL: exact ? exact_products_reverse(step, memory) : matmul_reverse(kernels, step, memory); break;

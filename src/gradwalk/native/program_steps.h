@@ -48,10 +48,15 @@ typedef struct {
     BatchReverse batch_reverse;
 } Step;
 
-/* What one run works in. Slot s is the `width` doubles from s * width on: one example each. */
+/* What one run works in. Slot s is the `width` doubles from s * width on: one example each. Of some slots, the leaves',
+ * all examples of a batch have the same number: these are at shared[slot], too, and may be read there. Matrix products
+ * then leave the totals of their gradients in shared_grads, if it is there. */
 typedef struct {
     Count width;
     double *values, *grads, *scratch, *facts;
+    Count shared_from, shared_to;
+    const double *shared;
+    double *shared_grads;
 } Memory;
 
 #define CHUNK 512 /* doubles of an operand that are packed at a time: they stay in the first-level cache */

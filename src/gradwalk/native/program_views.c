@@ -87,9 +87,13 @@ static void unpack_add(const Kernels *kernels, const Operand *operand, Count wid
                        Count count, double *to)
 {
     const int32_t *index = operand->index, *scatter = operand->scatter;
-    if (scatter != NULL && width == 1) {
-        for (Count k = scatter_begin(operand, first); k < operand->scatter_count && scatter[2 * k] < first + count; k++)
-            to[scatter[2 * k + 1]] += from[scatter[2 * k] - first];
+    if (scatter != NULL) {
+        Count k = scatter_begin(operand, first), end = scatter_begin(operand, first + count);
+        scatter += 2 * k;
+        if (width != 1)
+            kernels->batch_scatter(end - k, scatter + 1, scatter, 2, first, from, to);
+        for (; width == 1 && k < end; k++, scatter += 2)
+            to[scatter[1]] += from[scatter[0] - first];
         return;
     }
     if (index != NULL && width == 1) {
@@ -98,11 +102,7 @@ static void unpack_add(const Kernels *kernels, const Operand *operand, Count wid
         return;
     }
     if (index != NULL) {
-        for (Count i = 0; i < count; i++) {
-            double *slot = to + (Count)index[first + i] * BATCH;
-            for (int lane = 0; lane < BATCH; lane++)
-                slot[lane] += from[i * BATCH + lane];
-        }
+        kernels->batch_scatter(count, index + first, NULL, 1, 0, from, to);
         return;
     }
     Count row = first / operand->columns, column = first % operand->columns, stride = operand->column_stride;
@@ -112,8 +112,13 @@ static void unpack_add(const Kernels *kernels, const Operand *operand, Count wid
         if (stride == 1) {
             kernels->add(here * width, from, target);
         }
-        else if (width == 1 && stride == 0) {
+        else if (stride == 0 && width == 1) {
             *target += kernels->sum(here, from);
+        }
+        else if (stride == 0) {
+            double total[BATCH];
+            kernels->batch_forward[ROW_SUM](here, from, NULL, NULL, NULL, total);
+            kernels->add(BATCH, total, target);
         }
         else {
             for (Count i = 0; i < here; i++) {
@@ -162,6 +167,21 @@ static Matrix matrix_of(const Operand *operand, Count width, const double *from,
     Matrix matrix = {*scratch, operand->columns, 1};
     *scratch += count * width;
     return matrix;
+}
+
+/* Whether all examples of a batch have the same numbers there, once each: *matrix is where. */
+static int is_shared(const Operand *operand, const Memory *memory, Matrix *matrix)
+{
+    Count down = (operand->rows - 1) * operand->row_stride, across = (operand->columns - 1) * operand->column_stride;
+    Count least = operand->start + (down < 0 ? down : 0) + (across < 0 ? across : 0);
+    Count most = operand->start + (down > 0 ? down : 0) + (across > 0 ? across : 0);
+    if (operand->constants != NULL)
+        *matrix = (Matrix){operand->constants, operand->columns, 1};
+    else if (memory->shared != NULL && operand->index == NULL && least >= memory->shared_from && most < memory->shared_to)
+        *matrix = matrix_of(operand, 1, memory->shared, NULL);
+    else
+        return 0;
+    return 1;
 }
 
 /* The same with unit stride along the rows (transposed: along the columns). One example wide. */
