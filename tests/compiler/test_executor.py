@@ -244,6 +244,47 @@ def test_matrix_products(kernels, shape):
         check_product(kernels, generator, shape, a, b)
 
 
+def moved(view, by):
+    """The same View over slots further on."""
+    if view.index is not None:
+        return View(view.rows, view.columns, index=view.index + np.int32(by))
+    return View(view.rows, view.columns, view.start + by, view.row_stride, view.column_stride)
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 3), (3, 4, 2), (8, 11, 16)])
+def test_products_with_numbers_that_a_batch_shares(kernels, shape):
+    """The second half of the inputs are leaves in check(): on the right, on the left, on both sides."""
+    rows, columns, depth = shape
+    generator = random.Random(str(shape))
+    for a_by, b_by in [(0, 240), (240, 0), (240, 240)]:
+        for a in views_of(generator, 240, rows, depth):
+            b = generator.choice(views_of(generator, 240, columns, depth))
+            check_product(kernels, generator, shape, moved(a, a_by), moved(b, b_by))
+        for b in views_of(generator, 240, columns, depth):
+            a = generator.choice(views_of(generator, 240, rows, depth))
+            check_product(kernels, generator, shape, moved(a, a_by), moved(b, b_by))
+
+
+def test_rows_of_a_table_that_a_batch_shares(kernels):
+    """Other rows in each example; the table are the last of its inputs."""
+    generator = random.Random(6)
+    for table in views_of(generator, 70, 9, 7):
+
+        def build(add, table=table):
+            add("take", 11, 7, moved(table, 70), View(11, 1, 0, 1, 0))
+
+        program = program_of(140, build)
+        for examples in (8, 13, 16):
+            given = np.array([[generator.randrange(9) for _ in range(70)] for _ in range(examples)], np.float64)
+            numbers = numbers_for(generator, 70)
+            leaves, seeds = tuple(map(native.Value, numbers)), np.array(numbers_for(generator, 77))
+            outputs, summed = np.empty((examples, 77)), np.empty(70)
+            assert make(program, kernels=kernels).run_batch(given, leaves, outputs, seeds, None, summed) == []
+            each = [eager(program, [*example, *numbers], seeds) for example in given.tolist()]
+            close([out for out, _ in each], outputs)
+            close(np.sum([gradient[70:] for _, gradient in each], axis=0), summed)
+
+
 def check_product(kernels, generator, shape, a, b):
     rows, columns, _ = shape
     program = program_of(480, lambda add: add("matmul", rows, columns, a, b))
