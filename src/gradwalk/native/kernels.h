@@ -34,7 +34,7 @@ enum row_op {
     ROW_SUM, ROW_MEAN, ROW_NORM, ROW_LOGSUMEXP, ROW_LARGEST, ROW_SMALLEST, ROW_SOFTMAX, ROW_LOG_SOFTMAX,
     ROW_RMSNORM, ROW_LAYERNORM, ROW_CROSS_ENTROPY, ROW_OPS
 };
-#define ROW_FACTS 2
+#define ROW_FACTS 2 /* behind them, a logsumexp, log_softmax and cross entropy keep the n exponentials */
 
 /* Powers by a number that need no call of pow(). */
 enum power { POWER_2, POWER_3, POWER_HALF, POWER_3_HALVES, POWER_MINUS_1, POWER_MINUS_2, POWER_MINUS_HALF,

@@ -117,26 +117,25 @@ INLINE void NAME(batch_softmax_facts)(Count n, const double *x, double *facts, d
     FOR_EACH_ENTRY(i) {
         vec e = NAME(vexp)(LOAD(x + i) - shift);
         total += e;
-        if (exponentials != NULL)
-            STORE(exponentials + i, e);
+        STORE(exponentials + i, e);
     }
     STORE(FACT(0), shift);
     STORE(FACT(1), total);
 }
 
-INLINE void NAME(batch_add_probabilities)(Count n, const double *x, const double *facts, vec factor, double *grad,
-                                          int part)
+INLINE void NAME(batch_add_probabilities)(Count n, const double *facts, vec factor, double *grad, int part)
 {
-    vec shift = LOAD(FACT(0)), share = factor / LOAD(FACT(1));
+    const double *exponentials = facts + ROW_FACTS * BATCH;
+    vec share = factor / LOAD(FACT(1));
     FOR_EACH_ENTRY(i)
-        STORE(grad + i, FMA(NAME(vexp)(LOAD(x + i) - shift), share, LOAD(grad + i)));
+        STORE(grad + i, FMA(LOAD(exponentials + i), share, LOAD(grad + i)));
 }
 
 BATCH_FORWARD(logsumexp)
 {
     BATCH_UNUSED();
     FOR_EACH_PART {
-        NAME(batch_softmax_facts)(n, x, facts, NULL, part);
+        NAME(batch_softmax_facts)(n, x, facts, facts + ROW_FACTS * BATCH, part);
         STORE(out + part, NAME(vlog)(LOAD(FACT(1))) + LOAD(FACT(0)));
     }
 }
@@ -145,7 +144,7 @@ BATCH_REVERSE(logsumexp)
 {
     BATCH_UNUSED(), (void)out;
     FOR_EACH_PART
-        NAME(batch_add_probabilities)(n, x, facts, LOAD(out_grad + part), grad, part);
+        NAME(batch_add_probabilities)(n, facts, LOAD(out_grad + part), grad, part);
 }
 
 BATCH_FORWARD(cross_entropy)
@@ -155,7 +154,7 @@ BATCH_FORWARD(cross_entropy)
     for (int lane = 0; lane < BATCH; lane++)
         chosen[lane] = x[(Count)targets[lane] * BATCH + lane];
     FOR_EACH_PART {
-        NAME(batch_softmax_facts)(n, x, facts, NULL, part);
+        NAME(batch_softmax_facts)(n, x, facts, facts + ROW_FACTS * BATCH, part);
         STORE(out + part, NAME(vlog)(LOAD(FACT(1))) - (LOAD(chosen + part) - LOAD(FACT(0))));
     }
 }
@@ -192,7 +191,7 @@ BATCH_FORWARD(log_softmax)
 {
     BATCH_UNUSED();
     FOR_EACH_PART {
-        NAME(batch_softmax_facts)(n, x, facts, NULL, part);
+        NAME(batch_softmax_facts)(n, x, facts, facts + ROW_FACTS * BATCH, part);
         vec shift = LOAD(FACT(0)), log_total = NAME(vlog)(LOAD(FACT(1)));
         FOR_EACH_ENTRY(i)
             STORE(out + i, (LOAD(x + i) - shift) - log_total);
@@ -205,7 +204,7 @@ BATCH_REVERSE(log_softmax)
     FOR_EACH_PART {
         FOR_EACH_ENTRY(i)
             STORE(grad + i, LOAD(grad + i) + LOAD(out_grad + i));
-        NAME(batch_add_probabilities)(n, x, facts, -NAME(row_total)(n, out_grad, part), grad, part);
+        NAME(batch_add_probabilities)(n, facts, -NAME(row_total)(n, out_grad, part), grad, part);
     }
 }
 

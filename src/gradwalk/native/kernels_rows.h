@@ -122,7 +122,7 @@ static double NAME(shift)(Count n, const double *x)
     return largest > -INFINITY && largest < INFINITY ? largest : 0.0; /* a nan: 0, and the total becomes nan */
 }
 
-/* The sum of exp(x - shift), which go to `out` unless it is NULL. */
+/* The sum of exp(x - shift), which go to `out`. */
 INLINE double NAME(exponentials)(Count n, const double *x, double shift, double *out)
 {
     vec s = SPLAT(shift), sum = ZEROS;
@@ -130,14 +130,12 @@ INLINE double NAME(exponentials)(Count n, const double *x, double shift, double 
     for (; i + LANES <= n; i += LANES) {
         vec e = NAME(vexp)(LOAD(x + i) - s);
         sum += e;
-        if (out != NULL)
-            STORE(out + i, e);
+        STORE(out + i, e);
     }
     double total = NAME(total)(sum);
     if (LANES > 1 && i < n) {
         vec e = NAME(vexp)(NAME(load_part)(x + i, n - i) - s);
-        if (out != NULL)
-            NAME(store_part)(out + i, e, n - i);
+        NAME(store_part)(out + i, e, n - i);
         for (Count lane = 0; lane < n - i; lane++)
             total += LANE(e, lane);
     }
@@ -145,12 +143,9 @@ INLINE double NAME(exponentials)(Count n, const double *x, double shift, double 
 }
 
 /* grad += factor exp(x - shift) / total */
-static void NAME(add_probabilities)(Count n, const double *x, const double *facts, double factor, double *grad)
+static void NAME(add_probabilities)(Count n, const double *facts, double factor, double *grad)
 {
-    vec shift = SPLAT(facts[0]), share = SPLAT(factor / facts[1]);
-#define STEP(load, put) put(grad + i, FMA(NAME(vexp)(load(x + i) - shift), share, load(grad + i)));
-    FOR_EACH_VECTOR(STEP)
-#undef STEP
+    NAME(add_scaled)(n, factor / facts[1], facts + ROW_FACTS, grad);
 }
 
 INLINE void NAME(softmax_facts)(Count n, const double *x, double *facts, double *exponentials)
@@ -162,27 +157,27 @@ INLINE void NAME(softmax_facts)(Count n, const double *x, double *facts, double 
 ROW_FORWARD(logsumexp)
 {
     FORWARD_UNUSED();
-    NAME(softmax_facts)(n, x, facts, NULL);
+    NAME(softmax_facts)(n, x, facts, facts + ROW_FACTS);
     *out = log(facts[1]) + facts[0];
 }
 
 ROW_REVERSE(logsumexp)
 {
     REVERSE_UNUSED();
-    NAME(add_probabilities)(n, x, facts, *out_grad, grad);
+    NAME(add_probabilities)(n, facts, *out_grad, grad);
 }
 
 ROW_FORWARD(cross_entropy)
 {
     FORWARD_UNUSED();
-    NAME(softmax_facts)(n, x, facts, NULL);
+    NAME(softmax_facts)(n, x, facts, facts + ROW_FACTS);
     *out = log(facts[1]) - (x[(Count)target] - facts[0]);
 }
 
 ROW_REVERSE(cross_entropy)
 {
     REVERSE_UNUSED();
-    NAME(add_probabilities)(n, x, facts, *out_grad, grad);
+    NAME(add_probabilities)(n, facts, *out_grad, grad);
     grad[(Count)target] -= *out_grad;
 }
 
@@ -208,7 +203,7 @@ ROW_REVERSE(softmax)
 ROW_FORWARD(log_softmax)
 {
     FORWARD_UNUSED();
-    NAME(softmax_facts)(n, x, facts, NULL);
+    NAME(softmax_facts)(n, x, facts, facts + ROW_FACTS);
     vec shift = SPLAT(facts[0]), log_total = SPLAT(log(facts[1]));
 #define STEP(load, put) put(out + i, (load(x + i) - shift) - log_total);
     FOR_EACH_VECTOR(STEP)
@@ -219,7 +214,7 @@ ROW_REVERSE(log_softmax)
 {
     REVERSE_UNUSED();
     NAME(add)(n, out_grad, grad);
-    NAME(add_probabilities)(n, x, facts, -NAME(sum)(n, out_grad), grad);
+    NAME(add_probabilities)(n, facts, -NAME(sum)(n, out_grad), grad);
 }
 
 /* ---------------------------------------------------------------- the norms; facts: scale, mean */

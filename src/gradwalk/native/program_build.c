@@ -403,7 +403,7 @@ static Count step_scratch(const Step *step)
     Count b = step->operands[1].rows * step->operands[1].columns;
     switch (step->kind) {
     case STEP_CALL:
-    case STEP_ROWS: return BATCH * step->operands[0].columns + 2 * step->columns + 8;
+    case STEP_ROWS: return BATCH * (step->operands[0].columns + facts_of_row(step)) + 2 * step->columns + 8;
     case STEP_DOT:
     case STEP_MATMUL: return 3 * (a + b) + 8;
     case STEP_TAKE: return step->columns;
@@ -415,7 +415,7 @@ static Count step_scratch(const Step *step)
 static Count step_facts(const Step *step, int exact)
 {
     switch (step->kind) {
-    case STEP_ROWS: return step->knows ? 0 : step->rows * (exact ? exact_facts_count(step) : ROW_FACTS);
+    case STEP_ROWS: return step->knows ? 0 : step->rows * (exact ? exact_facts_count(step) : facts_of_row(step));
     case STEP_CALL: return step->rows * step->operands[0].columns;
     default: return 0;
     }

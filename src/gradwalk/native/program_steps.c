@@ -86,6 +86,14 @@ static inline double target_of(const Step *step, const Memory *memory, Count row
     return (double)whole_from(given, step->operands[0].columns);
 }
 
+/* Doubles that a row keeps from forward to reverse, for one example. */
+static inline Count facts_of_row(const Step *step)
+{
+    int keeps_exponentials = step->op == COMPOSITE_logsumexp || step->op == COMPOSITE_log_softmax
+                          || step->op == COMPOSITE_cross_entropy;
+    return ROW_FACTS + (keeps_exponentials ? step->operands[0].columns : 0);
+}
+
 /* A sum over columns that lie side by side is a sum of vectors, whatever the width. */
 static inline int sums_columns(const Step *step)
 {
@@ -103,7 +111,8 @@ static Count rows_forward_together(const Kernels *kernels, const Step *step, con
     Count n = x->columns, r = 0;
     if (step->batch_forward == NULL || step->columns != 1 || n > SHORT_ENOUGH)
         return 0;
-    double targets[BATCH], facts[ROW_FACTS * BATCH] = {0.0}, *entries = memory->scratch;
+    Count row_facts = facts_of_row(step);
+    double targets[BATCH], *entries = memory->scratch, *facts = entries + n * BATCH;
     for (; r + BATCH <= step->rows; r += BATCH) {
         if (has_rows(x))
             kernels->transpose(BATCH, n, memory->values + x->start + r * x->row_stride, x->row_stride, entries);
@@ -113,8 +122,7 @@ static Count rows_forward_together(const Kernels *kernels, const Step *step, con
                 entries[k * BATCH + lane] = memory->values[slot_of(x, r + lane, k)];
         }
         step->batch_forward(n, entries, targets, step->parameters, facts, memory->values + step->out + r);
-        for (Count i = 0; i < ROW_FACTS * BATCH; i++)
-            memory->facts[step->facts + r * ROW_FACTS + i] = facts[i % ROW_FACTS * BATCH + i / ROW_FACTS];
+        kernels->transpose(row_facts, BATCH, facts, BATCH, memory->facts + step->facts + r * row_facts);
     }
     return r;
 }
@@ -122,7 +130,7 @@ static Count rows_forward_together(const Kernels *kernels, const Step *step, con
 static void rows_forward(const Kernels *kernels, const Step *step, const Memory *memory)
 {
     const Operand *x = &step->operands[0];
-    Count width = memory->width, columns = step->columns, n = x->columns;
+    Count width = memory->width, columns = step->columns, n = x->columns, row_facts = facts_of_row(step);
     double *out = memory->values + step->out * width, *facts = memory->facts + step->facts * width;
     if (sums_columns(step)) {
         const double *first = memory->values + x->start * width;
@@ -144,7 +152,7 @@ static void rows_forward(const Kernels *kernels, const Step *step, const Memory 
     for (Count r = width == 1 ? rows_forward_together(kernels, step, memory) : 0; r < step->rows; r++) {
         if (width == 1) {
             step->row_forward(n, row_of(x, width, memory->values, r, memory->scratch), target_of(step, memory, r, 0),
-                              step->parameters, facts + r * ROW_FACTS, out + r * columns);
+                              step->parameters, facts + r * row_facts, out + r * columns);
             continue;
         }
         if (step->batch_forward != NULL) {
@@ -152,13 +160,13 @@ static void rows_forward(const Kernels *kernels, const Step *step, const Memory 
             for (Count lane = 0; lane < BATCH; lane++)
                 targets[lane] = target_of(step, memory, r, lane);
             step->batch_forward(n, row_of(x, width, memory->values, r, memory->scratch), targets, step->parameters,
-                                facts + r * ROW_FACTS * BATCH, out + r * columns * BATCH);
+                                facts + r * row_facts * BATCH, out + r * columns * BATCH);
             continue;
         }
         double *lane_out = memory->scratch + n;
         for (Count lane = 0; lane < width; lane++) {
             step->row_forward(n, lane_of_row(x, memory, r, lane, memory->scratch), target_of(step, memory, r, lane),
-                              step->parameters, facts + (r * width + lane) * ROW_FACTS, lane_out);
+                              step->parameters, facts + (r * width + lane) * row_facts, lane_out);
             for (Count c = 0; c < columns; c++)
                 out[(r * columns + c) * width + lane] = lane_out[c];
         }
@@ -168,7 +176,7 @@ static void rows_forward(const Kernels *kernels, const Step *step, const Memory 
 static void rows_reverse(const Kernels *kernels, const Step *step, const Memory *memory)
 {
     const Operand *x = &step->operands[0];
-    Count width = memory->width, columns = step->columns, n = x->columns;
+    Count width = memory->width, columns = step->columns, n = x->columns, row_facts = facts_of_row(step);
     double *scratch = memory->scratch, *grad = scratch + n;
     const double *out = memory->values + step->out * width, *out_grad = memory->grads + step->out * width;
     const double *facts = memory->facts + step->facts * width;
@@ -201,12 +209,12 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
             if (!has_rows(x))
                 memset(added, 0, (size_t)(n * width) * sizeof *added);
             const double *row = row_of(x, width, memory->values, r, scratch);
-            const double *row_facts = facts + r * ROW_FACTS * width;
+            const double *known = facts + r * row_facts * width;
             const double *row_out = out + r * columns * width, *row_grad = out_grad + r * columns * width;
             if (width == 1)
-                step->row_reverse(n, row, targets[0], step->parameters, row_facts, row_out, row_grad, added);
+                step->row_reverse(n, row, targets[0], step->parameters, known, row_out, row_grad, added);
             else
-                step->batch_reverse(n, row, targets, step->parameters, row_facts, row_out, row_grad, added);
+                step->batch_reverse(n, row, targets, step->parameters, known, row_out, row_grad, added);
             if (!has_rows(x))
                 unpack_add(kernels, x, width, added, r * n, n, memory->grads);
             continue;
@@ -219,7 +227,7 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
             }
             memset(grad, 0, (size_t)n * sizeof *grad);
             step->row_reverse(n, lane_of_row(x, memory, r, lane, scratch), target_of(step, memory, r, lane),
-                              step->parameters, facts + (r * width + lane) * ROW_FACTS, lane_out, lane_out_grad,
+                              step->parameters, facts + (r * width + lane) * row_facts, lane_out, lane_out_grad,
                               grad);
             for (Count k = 0; k < n; k++)
                 memory->grads[slot_of(x, r, k) * width + lane] += grad[k];
