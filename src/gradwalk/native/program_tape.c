@@ -20,7 +20,12 @@ enum { IS_NEEDED = 1, IS_CHECKED = 2, TO_OPERAND = 4 /* the first; doubled for e
 
 /* Operations that a tape does in its own way: the shortest, to the bit as the table's rows do; and two of programs that
  * need not be exact to the bit, whose slope follows from `out` where 1 - out does not cancel. */
-enum { SHORT_ADD = NO_OP + 1, SHORT_SUB, SHORT_MUL, SHORT_NEG, NEAR_TANH, NEAR_SIGMOID };
+enum {
+    SHORT_ADD = NO_OP + 1, SHORT_SUB, SHORT_MUL, SHORT_NEG,
+    ONE_ADD, ONE_SUB, ONE_MUL, ONE_NEG, /* of one entry, and of two: to guess how many are left costs more than to add */
+    TWO_ADD, TWO_SUB, TWO_MUL, TWO_NEG,
+    NEAR_TANH, NEAR_SIGMOID
+};
 #define FAR_FROM_1 0.75
 
 /* ---------------------------------------------------------------- the table's rows */
@@ -159,16 +164,20 @@ static inline void record_forward(const int32_t *record, double *values)
     Count n = record[RECORD_ENTRIES], inner = record[RECORD_INNER];
     const int32_t *a = record + RECORD_SLOTS, *b = a + n * inner;
     double *out = values + record[RECORD_OUT];
-#define EACH(value) \
-    for (Count i = 0; i < n; i++) { \
+#define EACH(count, value) \
+    for (Count i = 0; i < count; i++) { \
         out[i] = value; \
     } \
     break;
+#define SHORTEST(OF, count, b) \
+    case OF##_ADD: EACH(count, values[a[i]] + values[(b)[i]]) \
+    case OF##_SUB: EACH(count, values[a[i]] - values[(b)[i]]) \
+    case OF##_MUL: EACH(count, values[a[i]] * values[(b)[i]]) \
+    case OF##_NEG: EACH(count, -values[a[i]])
     switch (record[RECORD_OP]) {
-    case SHORT_ADD: EACH(values[a[i]] + values[b[i]])
-    case SHORT_SUB: EACH(values[a[i]] - values[b[i]])
-    case SHORT_MUL: EACH(values[a[i]] * values[b[i]])
-    case SHORT_NEG: EACH(-values[a[i]])
+        SHORTEST(ONE, 1, a + 1)
+        SHORTEST(TWO, 2, a + 2)
+        SHORTEST(SHORT, n, b)
     case COMPOSITE_sum:
         for (Count i = 0; i < n; i++, a += inner) {
             double sum = values[a[0]];
@@ -187,6 +196,7 @@ static inline void record_forward(const int32_t *record, double *values)
         break;
     default: row_forward(record, values);
     }
+#undef SHORTEST
 #undef EACH
 }
 
@@ -210,35 +220,44 @@ static inline void record_reverse(const int32_t *record, const double *values, d
     const double *out_grad = grads + record[RECORD_OUT];
     int flags = record[RECORD_FLAGS];
     /* the second sum is read after the first is written: the two may be the same slot */
-#define EACH(of_left, of_right) \
-    for (Count i = 0; i < n; i++) { \
+#define EACH(count, b, of_left, of_right) \
+    for (Count i = 0; i < count; i++) { \
         double g = out_grad[i]; \
         if (flags & TO_OPERAND) \
             grads[a[i]] += of_left; \
         if (flags & TO_OPERAND << 1) \
-            grads[b[i]] += of_right; \
+            grads[(b)[i]] += of_right; \
     } \
     break;
+#define SHORTEST(OF, count, b) \
+    case OF##_ADD: EACH(count, b, g, g) \
+    case OF##_SUB: EACH(count, b, g, -g) \
+    case OF##_MUL: EACH(count, b, values[(b)[i]] * g, values[a[i]] * g) \
+    case OF##_NEG: EACH(count, b, -g, 0.0)
     switch (record[RECORD_OP]) {
-    case SHORT_ADD: EACH(g, g)
-    case SHORT_SUB: EACH(g, -g)
-    case SHORT_MUL: EACH(values[b[i]] * g, values[a[i]] * g)
-    case SHORT_NEG: EACH(-g, 0.0)
+        SHORTEST(ONE, 1, a + 1)
+        SHORTEST(TWO, 2, a + 2)
+        SHORTEST(SHORT, n, b)
     case COMPOSITE_sum:
-        for (Count i = 0; i < n * inner; i++)
-            grads[a[i]] += out_grad[i / inner];
+        for (Count i = 0; i < n; i++, a += inner) {
+            for (Count k = 0; k < inner; k++)
+                grads[a[k]] += out_grad[i];
+        }
         break;
     case COMPOSITE_dot:
-        for (Count i = 0; i < n * inner; i++) {
-            double g = out_grad[i / inner];
-            if (flags & TO_OPERAND)
-                grads[a[i]] += values[b[i]] * g;
-            if (flags & TO_OPERAND << 1)
-                grads[b[i]] += values[a[i]] * g;
+        for (Count i = 0; i < n; i++, a += inner, b += inner) {
+            double g = out_grad[i];
+            for (Count k = 0; k < inner; k++) {
+                if (flags & TO_OPERAND)
+                    grads[a[k]] += values[b[k]] * g;
+                if (flags & TO_OPERAND << 1)
+                    grads[b[k]] += values[a[k]] * g;
+            }
         }
         break;
     default: row_reverse(record, values, grads, partial);
     }
+#undef SHORTEST
 #undef EACH
 }
 
@@ -282,13 +301,14 @@ static Count record_length(const Step *step, int exact)
     }
 }
 
-static int op_on_tape(unsigned op, int exact)
+static int op_on_tape(unsigned op, Count entries, int exact)
 {
+    int shortest = entries == 1 ? ONE_ADD : entries == 2 ? TWO_ADD : SHORT_ADD;
     switch (op) {
-    case OP_add: return SHORT_ADD;
-    case OP_sub: return SHORT_SUB;
-    case OP_mul: return SHORT_MUL;
-    case OP_neg: return SHORT_NEG;
+    case OP_add: return shortest;
+    case OP_sub: return shortest + (SHORT_SUB - SHORT_ADD);
+    case OP_mul: return shortest + (SHORT_MUL - SHORT_ADD);
+    case OP_neg: return shortest + (SHORT_NEG - SHORT_ADD);
     case OP_tanh: return exact ? OP_tanh : NEAR_TANH;
     case OP_sigmoid: return exact ? OP_sigmoid : NEAR_SIGMOID;
     default: return (int)op;
@@ -299,7 +319,7 @@ static void record_write(const Step *step, Count length, int exact, int32_t *rec
 {
     const Operand *first = &step->operands[0];
     int32_t *slots = record + RECORD_SLOTS;
-    record[RECORD_OP] = op_on_tape(step->op, exact);
+    record[RECORD_OP] = op_on_tape(step->op, step->rows * step->columns, exact);
     record[RECORD_FLAGS] = (step->needed ? IS_NEEDED : 0) | (step->checked ? IS_CHECKED : 0);
     record[RECORD_ENTRIES] = (int32_t)(step->rows * step->columns);
     record[RECORD_INNER] = step->kind == STEP_ENTRIES ? 1 : (int32_t)first->columns;
