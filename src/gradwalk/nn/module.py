@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from gradwalk.engine import Value
 from gradwalk.optim import ACTIVE as LOOPS
 from gradwalk.scopes import scope
+from gradwalk.structure import only_type
 
 _Self = TypeVar("_Self", bound="Module")
 
@@ -139,6 +140,8 @@ def shape_of(nested: Any) -> tuple[int, ...] | None:
         return None if nested._children else ()
     if not isinstance(nested, list | tuple) or not nested:
         return None
+    if only_type(nested) is Value:
+        return None if any(value._children for value in nested) else (len(nested),)
     first, *others = map(shape_of, nested)
     return None if first is None or any(other != first for other in others) else (len(nested), *first)
 
@@ -149,7 +152,9 @@ def _shape(tensor: Any) -> tuple[int, ...]:
 
 def flat(nested: Any) -> list[Any]:
     """What nested lists hold, from left to right."""
-    return [one for item in nested for one in flat(item)] if isinstance(nested, list | tuple) else [nested]
+    if not isinstance(nested, list | tuple):
+        return [nested]
+    return list(nested) if only_type(nested) is Value else [one for item in nested for one in flat(item)]
 
 
 def _items(nested: Any) -> list[tuple[str, Any]]:
