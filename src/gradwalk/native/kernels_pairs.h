@@ -8,13 +8,6 @@
 #define QUAD_OF(x) _mm256_set1_pd(x)
 #define QUAD_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
 
-/* a₀ + a₁, b₀ + b₁, a₂ + a₃, b₂ + b₃ of each two, then across. */
-INLINE quad NAME(totals)(quad a, quad b, quad c, quad d)
-{
-    quad ab = _mm256_hadd_pd(a, b), cd = _mm256_hadd_pd(c, d);
-    return _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31));
-}
-
 INLINE double NAME(quad_total)(quad a)
 {
     __m128d half = _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));

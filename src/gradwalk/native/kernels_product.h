@@ -120,6 +120,15 @@ static void NAME(transpose)(Count rows, Count columns, const double *from, Count
 
 /* ---------------------------------------------------------------- over a batch: every entry is BATCH numbers */
 
+#if LANES >= 4
+/* The total of each. */
+INLINE __m256d NAME(totals)(__m256d a, __m256d b, __m256d c, __m256d d)
+{
+    __m256d ab = _mm256_hadd_pd(a, b), cd = _mm256_hadd_pd(c, d); /* a₀ + a₁, b₀ + b₁, a₂ + a₃, b₂ + b₃ */
+    return _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31));
+}
+#endif
+
 /* out[k] += the total of sums[k], for k from 0 to 3. */
 INLINE void NAME(add_totals)(const vec *sums, double *out)
 {
@@ -129,9 +138,7 @@ INLINE void NAME(add_totals)(const vec *sums, double *out)
 #else
 #define HALVES(v) ((__m256d)(v))
 #endif
-    __m256d first = _mm256_hadd_pd(HALVES(sums[0]), HALVES(sums[1]));
-    __m256d last = _mm256_hadd_pd(HALVES(sums[2]), HALVES(sums[3]));
-    __m256d totals = _mm256_add_pd(_mm256_permute2f128_pd(first, last, 0x20), _mm256_permute2f128_pd(first, last, 0x31));
+    __m256d totals = NAME(totals)(HALVES(sums[0]), HALVES(sums[1]), HALVES(sums[2]), HALVES(sums[3]));
     _mm256_storeu_pd(out, _mm256_add_pd(_mm256_loadu_pd(out), totals));
 #undef HALVES
 #else
