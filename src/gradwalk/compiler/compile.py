@@ -449,15 +449,15 @@ class Compiled:
 def _by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[tuple[int, list[Any]]]]:
     """The place and the entries of each call, sorted by the structure of its arguments."""
     sorted_by: dict[Hashable, list[tuple[int, list[Any]]]] = {}
-    row: Any = None  # type and length of the last call's only argument, where it is a list of plain numbers
+    last: Any = None  # type and length of the last call's only argument, where it is a list of plain numbers
     alike: list[tuple[int, list[Any]]] = []  # the calls like it
     for place, args in enumerate(calls):
-        is_row = len(args) == 1 and type(args[0]) is list
-        if is_row and row == (only_type(args[0]), len(args[0])):
+        row = (only_type(args[0]), len(args[0])) if len(args) == 1 and type(args[0]) is list else (None, 0)
+        if row == last:
             alike.append((place, args[0]))
             continue
         entries: list[Any] = []
         alike = sorted_by.setdefault(flatten_call(args, {}, entries), [])
         alike.append((place, entries))
-        row = (only_type(args[0]), len(args[0])) if is_row and only_type(args[0]) in (float, int) else None
+        last = row if row[0] in (float, int) else None
     return sorted_by

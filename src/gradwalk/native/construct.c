@@ -304,7 +304,7 @@ PyObject *construct_write(PyObject *module, PyObject *args)
     if (count * (Py_ssize_t)sizeof(double) != view.len)
         PyErr_Format(PyExc_ValueError, "write: expected room for %zd numbers, got %zd bytes", count, view.len);
     else
-        while (i < count && number_from(PyList_GET_ITEM(numbers, i), "write", NULL, (double *)view.buf + i) > 0)
+        while (i < count && number_from(PyList_GET_ITEM(numbers, i), "numbers", NULL, (double *)view.buf + i) > 0)
             i++;
     PyBuffer_Release(&view);
     if (PyErr_Occurred())

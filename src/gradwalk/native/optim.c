@@ -240,7 +240,8 @@ static PyObject *optim_scale_gradients(PyObject *module, PyObject *args)
     if (parameters == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parameters); i++)
-        gradient_set(PARAMETER(parameters, i), PARAMETER(parameters, i)->grad * factor); /* what is 0 stays 0 */
+        gradient_set(PARAMETER(parameters, i), PARAMETER(parameters, i)->grad * factor);
+    grad_writes++; /* 0 times infinity is not 0 */
     Py_DECREF(parameters);
     Py_RETURN_NONE;
 }

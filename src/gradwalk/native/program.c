@@ -62,8 +62,9 @@ static int memory_make(Executor *self, Memory *memory, Count width)
     memory->grads = doubles_new(self->size * width);
     memory->scratch = doubles_new(self->scratch_count * width + 2 * MOST_INPUTS * CHUNK);
     memory->facts = doubles_new(self->fact_count * width);
-    memory->shared_grads = doubles_new(width > 1 ? self->size : 0);
-    if (!memory->values || !memory->grads || !memory->scratch || !memory->facts || !memory->shared_grads) {
+    memory->shared_grads = width > 1 ? doubles_new(self->size) : NULL;
+    if (!memory->values || !memory->grads || !memory->scratch || !memory->facts
+        || (width > 1 && !memory->shared_grads)) {
         memory_release(memory);
         PyErr_NoMemory();
         return -1;
@@ -304,14 +305,18 @@ static void executor_unlock(Executor *self) { PyThread_release_lock(self->lock);
 
 /* ---------------------------------------------------------------- numbers in and out */
 
-/* Slots mostly lie side by side, stretch by stretch: of each, with how many of those after it. New, or NULL. */
-static int32_t *stretches_of(const int32_t *slots, Count count)
+/* Slots mostly lie side by side, stretch by stretch: of each, with how many of those after it. New, or NULL. Those that
+ * are not among the program's, which all have its size for a number, make stretches of their own. */
+static int32_t *stretches_of(const int32_t *slots, Count count, Count size)
 {
     int32_t *stretches = PyMem_Malloc((size_t)(count + 1) * sizeof *stretches);
     if (stretches == NULL)
         PyErr_NoMemory();
-    for (Count i = count; stretches != NULL && i-- > 0;)
-        stretches[i] = i + 1 < count && slots[i + 1] == slots[i] + 1 ? stretches[i + 1] + 1 : 1;
+    for (Count i = count; stretches != NULL && i-- > 0;) {
+        int known = slots[i] < size;
+        int goes_on = i + 1 < count && (slots[i + 1] < size) == known && slots[i + 1] == slots[i] + known;
+        stretches[i] = goes_on ? stretches[i + 1] + 1 : 1;
+    }
     return stretches;
 }
 
@@ -357,16 +362,10 @@ static int values_check(const Executor *self, PyObject *leaves, Count expected)
     return 0;
 }
 
-/* The same for what is behind the arguments among the inputs: mostly the same tuple at every call. */
-static int leaves_check(Executor *self, PyObject *leaves, Count arguments)
+/* The same for what is behind the arguments among the inputs. */
+static int leaves_check(const Executor *self, PyObject *leaves, Count arguments)
 {
-    if (values_check(self, leaves, self->input_count - arguments) < 0)
-        return -1;
-    if (leaves != self->known_leaves) {
-        Py_XSETREF(self->known_leaves, Py_NewRef(leaves));
-        self->read_at = 0;
-    }
-    return 0;
+    return values_check(self, leaves, self->input_count - arguments);
 }
 
 #define LEAF_AT(leaves, i) ((Value *)PyTuple_GET_ITEM(leaves, i))
@@ -389,11 +388,16 @@ static int expect_arguments(const char *name, Py_ssize_t count, Py_ssize_t expec
 
 /* ---------------------------------------------------------------- one example */
 
-/* The numbers of the leaves, behind `first` other inputs; mostly nobody has changed any since they were read. */
-static void fill_leaves(Executor *self, Count first)
+/* The numbers of the leaves, behind `first` other inputs. Mostly it is the same tuple at every call, and nobody has
+ * changed any since they were read. The executor is locked. */
+static void fill_leaves(Executor *self, Count first, PyObject *leaves)
 {
+    if (leaves != self->known_leaves) {
+        Py_XSETREF(self->known_leaves, Py_NewRef(leaves));
+        self->read_at = 0;
+    }
     for (Count i = first; self->read_at != data_writes && i < self->input_count; i++)
-        self->single.values[self->inputs[i]] = LEAF_AT(self->known_leaves, i - first)->data;
+        self->single.values[self->inputs[i]] = LEAF_AT(leaves, i - first)->data;
     self->read_at = data_writes;
 }
 
@@ -424,7 +428,7 @@ static PyObject *executor_run_values(Executor *self, PyObject *const *args, Py_s
     if (arguments_count_check(self, given) == 0 && leaves_check(self, args[1], given) == 0
         && executor_begin(self) == 0) {
         write_inputs(self, self->single.values, 0, given, arguments.buf);
-        fill_leaves(self, given);
+        fill_leaves(self, given, args[1]);
         result = applied(run_forward(self, &self->single));
         executor_unlock(self);
     }
@@ -513,7 +517,7 @@ static PyObject *executor_value_and_gradients(Executor *self, PyObject *const *a
     if (held == BUFFERS && arguments_count_check(self, arguments) == 0 && leaves_check(self, args[1], arguments) == 0
         && executor_begin(self) == 0) {
         write_inputs(self, self->single.values, 0, arguments, buffers[ARGUMENTS].buf);
-        fill_leaves(self, arguments);
+        fill_leaves(self, arguments, args[1]);
         unsigned failed = run_forward(self, &self->single);
         if (!failed) {
             read_outputs(self, buffers[OUTPUTS].buf);
@@ -807,7 +811,7 @@ static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *keyw
         PyErr_NoMemory();
     if (PyErr_Occurred() || initial_from(self, initial) < 0
         || (self->inputs = slots_from(inputs, "inputs", size, -1, &self->input_count)) == NULL
-        || (self->stretches = stretches_of(self->inputs, self->input_count)) == NULL
+        || (self->stretches = stretches_of(self->inputs, self->input_count, size)) == NULL
         || (self->outputs = slots_from(outputs, "outputs", size, -1, &self->output_count)) == NULL
         || steps_from(self, instructions, functions) < 0 || guards_from(self, guards) < 0
         || memory_make(self, &self->single, 1) < 0) {

@@ -122,13 +122,13 @@ static void stretches_run(Stretch *stretches, int count)
 }
 
 /* The memories for a batch, with the leaves in place; how many of them, or 0 with an exception set. */
-static int batch_memories(Executor *self, const Batch *batch, int threads, Memory **memories)
+static int batch_memories(Executor *self, const Batch *batch, PyObject *leaves, int threads, Memory **memories)
 {
     /* an exact program sums in one order only, Python is called for one example after the other, and a single example
      * is not worth the width */
     int wide = !self->exact && !self->calls && batch->count > 1;
     int count = wide && threads > 1 && batch->count >= 4 * BATCH && self->work * batch->count > 500000 ? 2 : 1;
-    fill_leaves(self, batch->arguments);
+    fill_leaves(self, batch->arguments, leaves);
     for (int i = 0; i < count; i++) {
         Memory *memory = memories[i] = wide ? &self->batch[i] : &self->single;
         if (memory->values == NULL && memory_make(self, memory, BATCH) < 0)
@@ -185,7 +185,7 @@ static PyObject *numbers_of(const unsigned char *marked, Count count)
 }
 
 /* A list of examples to which the program does not apply. New. */
-static PyObject *batch_run_all(Executor *self, const Batch *batch, int threads)
+static PyObject *batch_run_all(Executor *self, const Batch *batch, PyObject *leaves, int threads)
 {
     Memory *memories[2];
     unsigned char *failed = PyMem_Calloc((size_t)batch->count + 1, 1);
@@ -200,7 +200,7 @@ static PyObject *batch_run_all(Executor *self, const Batch *batch, int threads)
         memset(batch->leaf_gradients, 0, (size_t)batch->leaves * sizeof(double));
     if (executor_begin(self) < 0)
         goto done;
-    int count = batch_memories(self, batch, threads, memories);
+    int count = batch_memories(self, batch, leaves, threads, memories);
     if (count > 0) {
         Count half = count == 2 ? batch->count / (2 * BATCH) * BATCH : batch->count;
         Stretch stretches[2] = {
@@ -284,7 +284,7 @@ static PyObject *executor_run_batch(Executor *self, PyObject *args, PyObject *ke
         return NULL;
     Py_buffer buffers[BATCH_BUFFERS];
     int held = batch_hold(self, given, &batch, buffers) == 0;
-    PyObject *result = held ? batch_run_all(self, &batch, threads) : NULL;
+    PyObject *result = held ? batch_run_all(self, &batch, leaves, threads) : NULL;
     for (int i = 0; i < BATCH_BUFFERS; i++) {
         if (buffers[i].obj != NULL)
             PyBuffer_Release(&buffers[i]);

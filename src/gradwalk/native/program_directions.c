@@ -142,7 +142,7 @@ static PyObject *executor_run_directions(Executor *self, PyObject *const *args, 
     }
     write_inputs(self, self->single.values, first, first + width, buffers[DIRECTIONS].buf);
     write_inputs(self, self->single.values, 0, first, buffers[POINT].buf);
-    fill_leaves(self, end);
+    fill_leaves(self, end, leaves);
     int applies = run_forward(self, &self->single) == 0;
     if (applies) {
         Py_BEGIN_ALLOW_THREADS

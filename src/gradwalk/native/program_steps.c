@@ -89,9 +89,15 @@ static inline double target_of(const Step *step, const Memory *memory, Count row
 /* Doubles that a row keeps from forward to reverse, for one example. */
 static inline Count facts_of_row(const Step *step)
 {
-    int keeps_exponentials = step->op == COMPOSITE_logsumexp || step->op == COMPOSITE_log_softmax
-                          || step->op == COMPOSITE_cross_entropy;
-    return ROW_FACTS + (keeps_exponentials ? step->operands[0].columns : 0);
+    switch (step->op) {
+    case COMPOSITE_sum:
+    case COMPOSITE_mean:
+    case COMPOSITE_norm: return 0;
+    case COMPOSITE_logsumexp:
+    case COMPOSITE_log_softmax:
+    case COMPOSITE_cross_entropy: return ROW_FACTS + step->operands[0].columns; /* with the exponentials */
+    default: return ROW_FACTS;
+    }
 }
 
 /* A sum over columns that lie side by side is a sum of vectors, whatever the width. */

@@ -18,21 +18,16 @@ static int trained_take(Executor *self, PyObject *parameters, PyObject *slots_gi
     Trained *trained = &self->trained;
     if (parameters == trained->parameters && slots_given == trained->slots_given)
         return 0;
-    Count count = PyTuple_GET_SIZE(parameters), size = self->size;
+    Count count = PyTuple_GET_SIZE(parameters);
     for (Count i = 0; i < count; i++) {
         if (parameter_at(parameters, i) == NULL)
             return -1;
     }
-    int32_t *slots = slots_from(slots_given, "the parameters", size + 1, count, &count);
-    int32_t *stretches = slots ? PyMem_Malloc((size_t)(count + 1) * sizeof *stretches) : NULL;
+    int32_t *slots = slots_from(slots_given, "the parameters", self->size + 1, count, &count);
+    int32_t *stretches = slots ? stretches_of(slots, count, self->size) : NULL;
     if (stretches == NULL) {
         PyMem_Free(slots);
-        return PyErr_Occurred() ? -1 : (PyErr_NoMemory(), -1);
-    }
-    for (Count i = count; i-- > 0;) {
-        int read = slots[i] < size;
-        int goes_on = i + 1 < count && (slots[i + 1] < size) == read && slots[i + 1] == slots[i] + read;
-        stretches[i] = goes_on ? stretches[i + 1] + 1 : 1;
+        return -1;
     }
     trained_release(trained);
     *trained = (Trained){Py_NewRef(parameters), Py_NewRef(slots_given), slots, stretches, 0};

@@ -172,16 +172,17 @@ static Matrix matrix_of(const Operand *operand, Count width, const double *from,
 /* Whether all examples of a batch have the same numbers there, once each: *matrix is where. */
 static int is_shared(const Operand *operand, const Memory *memory, Matrix *matrix)
 {
+    if (operand->constants != NULL) {
+        *matrix = (Matrix){operand->constants, operand->columns, 1};
+        return 1;
+    }
+    if (memory->shared == NULL || operand->index != NULL)
+        return 0;
     Count down = (operand->rows - 1) * operand->row_stride, across = (operand->columns - 1) * operand->column_stride;
     Count least = operand->start + (down < 0 ? down : 0) + (across < 0 ? across : 0);
     Count most = operand->start + (down > 0 ? down : 0) + (across > 0 ? across : 0);
-    if (operand->constants != NULL)
-        *matrix = (Matrix){operand->constants, operand->columns, 1};
-    else if (memory->shared != NULL && operand->index == NULL && least >= memory->shared_from && most < memory->shared_to)
-        *matrix = matrix_of(operand, 1, memory->shared, NULL);
-    else
-        return 0;
-    return 1;
+    *matrix = matrix_of(operand, 1, memory->shared, NULL);
+    return least >= memory->shared_from && most < memory->shared_to;
 }
 
 /* The same with unit stride along the rows (transposed: along the columns). One example wide. */
