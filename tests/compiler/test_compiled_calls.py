@@ -11,7 +11,6 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -22,8 +21,7 @@ from comparing import close, with_gradients
 import gradwalk
 from gradwalk.compiler.compile import KEPT, compile
 from gradwalk.control import no_grad
-from gradwalk.engine import gradients_of, topological_order
-from gradwalk.optim import SGD, Adam, AdamW
+from gradwalk.engine import topological_order
 
 
 def energy(xs: Any) -> Any:
@@ -176,191 +174,6 @@ def test_threads_do_not_mix_their_numbers() -> None:
     assert wrong == []
 
 
-# ---------------------------------------------------------------- training
-
-
-@pytest.mark.parametrize("make", [Adam, AdamW, lambda ps: SGD(ps, 0.1)], ids=["Adam", "AdamW", "SGD"])
-def test_a_training_step_is_backward_step_and_zero_grad(make: Any) -> None:
-    """To the bit; also for a parameter that the function does not use, and for gradients that were there before."""
-
-    def trained(one_by_one: bool) -> list[float]:
-        parameters = [gradwalk.Value(0.3 * i - 0.8) for i in range(70)]
-        error = compile(lambda x: sum((p * x - 0.5).tanh() ** 2 for p in parameters[1:]))
-        optimiser = make(parameters)
-        parameters[3].grad = 0.25
-        losses = []
-        for i in range(5):
-            if one_by_one:
-                losses.append(error.backward(0.1 * i))
-                optimiser.step(0.01 * i)
-                optimiser.zero_grad()
-            else:
-                losses.append(error.train_step(optimiser, 0.1 * i, lr=0.01 * i))
-            assert not any(p.grad for p in parameters)
-        return [*losses, *(p.data for p in parameters)]
-
-    assert trained(one_by_one=True) == trained(one_by_one=False)
-
-
-def write_data(weights: list[Any]) -> None:
-    weights[1].data = 0.5
-
-
-class Weight(gradwalk.Value):
-    pass
-
-
-def make_again(weights: list[Any]) -> None:
-    weights[1].__init__(0.5)
-
-
-def write_a_gradient(weights: list[Any]) -> None:
-    weights[1].grad = 0.5
-
-
-def walk_back(weights: list[Any]) -> None:
-    (weights[0] * weights[1]).backward()
-
-
-def walk_back_with_a_graph(weights: list[Any]) -> None:
-    (weights[0] * weights[1]).backward(create_graph=True)
-
-
-def walk_back_compiled(weights: list[Any]) -> None:
-    compile(lambda x: weights[0] * weights[2] * x).backward(3.0)
-
-
-def walk_back_over_a_batch(weights: list[Any]) -> None:
-    compile(lambda x: weights[0] * weights[2] * x).map_backward([0.1 * i for i in range(20)])
-
-
-def move_with_sgd(weights: list[Any]) -> None:
-    walk_back(weights)
-    SGD(weights, lr=0.1).step()
-
-
-def move_with_adam(weights: list[Any]) -> None:
-    walk_back(weights)
-    Adam(weights[:2], lr=0.1).step()
-
-
-def train_something_else(weights: list[Any]) -> None:
-    compile(lambda x: weights[0] * weights[2] * x).train_step(Adam(weights, lr=0.1), 3.0)
-
-
-def train_some_of_them(weights: list[Any]) -> None:
-    compile(lambda x: weights[0] * x).train_step(Adam(weights[:1], lr=0.1), 3.0)
-
-
-@pytest.mark.parametrize(
-    "disturb",
-    [
-        write_data, make_again, write_a_gradient, walk_back, walk_back_with_a_graph, walk_back_compiled,
-        walk_back_over_a_batch, move_with_sgd, move_with_adam, train_something_else, train_some_of_them,
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("others", [0, 2])
-def test_what_happens_between_training_steps_is_seen(disturb: Callable[[list[Any]], None], others: int) -> None:
-    """A step trusts what the one before has left in its slots, unless somebody wrote to a Value meanwhile."""
-
-    def trained(one_by_one: bool) -> list[float]:
-        kind = Weight if disturb is make_again else gradwalk.Value  # which ignores it
-        weights = [kind(0.1 * i - 0.2) for i in range(40)]
-        unread = [gradwalk.Value(1.0) for _ in range(others)]
-        optimiser = AdamW([*weights[:20], *unread, *weights[20:]], lr=0.05, weight_decay=0.1)
-        error = compile(lambda xs: sum((w * x - 0.3) ** 2 for w in weights for x in xs))
-        pushed = weights[0] * weights[1]
-        pushed.grad = 2.0
-        seen = []
-        for i in range(15):
-            if i in (4, 5, 8):
-                disturb(weights)
-            if i == 11:
-                pushed._backward()
-            xs = [0.1 * i, 0.2][: i % 2 + 1]  # two programs
-            if one_by_one:
-                seen.append(error.backward(xs))
-                optimiser.step()
-                optimiser.zero_grad()
-            else:
-                seen.append(error.train_step(optimiser, xs))
-            if i in (6, 10):
-                seen.append(error([0.7]).data)
-        return [*seen, *(p.data for p in optimiser.parameters), *(float(p.grad) for p in optimiser.parameters)]
-
-    assert trained(one_by_one=True) == trained(one_by_one=False)
-
-
-def test_a_training_step_with_other_values_than_the_parameters() -> None:
-    """Those among the arguments and those the optimiser does not know get their gradients."""
-    weight, other, x = gradwalk.Value(2.0), gradwalk.Value(3.0), gradwalk.Value(5.0)
-    optimiser = SGD([weight], lr=0.1)
-    product = compile(lambda x: weight * other * x)
-    assert product.train_step(Adam([weight], lr=0.0), 5.0) == 30.0
-    assert (weight.grad, other.grad) == (0.0, 10.0)
-    assert product.train_step(optimiser, x) == 30.0
-    assert (weight.data, x.grad, other.grad) == (0.5, 6.0, 20.0)
-
-
-def test_a_training_step_without_a_finite_value_moves_nothing() -> None:
-    weight = gradwalk.Value(1e200)
-    weight.grad = 0.25
-    product = compile(lambda x: weight * weight * x)
-    assert product.train_step(Adam([weight]), 1.0) == math.inf
-    assert (weight.data, weight.grad) == (1e200, 0.0)
-
-
-# ---------------------------------------------------------------- batches
-
-
-weight, other = gradwalk.Value(0.7), gradwalk.Value(-0.2)
-BATCH: list[tuple[list[float], int]] = [([0.1 * i, 0.5 - i], i % 3) for i in range(-4, 9)] + [([1.0, 2.0, 3.0], 1)]
-
-
-def branching(xs: Any, n: int) -> Any:
-    return sum(gradwalk.tanh(weight * x) for x in xs) * n if xs[0] > 0.0 else weight * xs[1] + other
-
-
-def one_at_a_time() -> tuple[list[float], list[list[float]]]:
-    """The values and the gradients by both parameters, from the plain function."""
-    alone = [branching([gradwalk.Value(x) for x in xs], n) for xs, n in BATCH]
-    return [out.data for out in alone], [gradients_of(out, [weight, other]) for out in alone]
-
-
-def test_a_batch_equals_one_at_a_time() -> None:
-    values, gradients = one_at_a_time()
-    weight.grad = other.grad = 0.0
-    together = compile(branching).map(BATCH)
-    sum(out * (i + 1.0) for i, out in enumerate(together)).backward()
-    expected = [sum((i + 1.0) * row[column] for i, row in enumerate(gradients)) for column in (0, 1)]
-    assert close(values, [out.data for out in together])
-    assert close(expected, [weight.grad, other.grad])
-
-
-def test_gradients_of_a_batch_are_summed_into_the_leaves() -> None:
-    values, gradients = one_at_a_time()
-    weight.grad, other.grad = 10.0, 0.0
-    assert close(values, compile(branching).map_backward(BATCH))
-    assert close([10.0 + sum(row[0] for row in gradients), sum(row[1] for row in gradients)], [weight.grad, other.grad])
-
-
-def test_gradients_of_a_batch_for_each_example() -> None:
-    """In the order that was asked for, without touching anybody's gradient."""
-    values, gradients = one_at_a_time()
-    weight.grad, stranger = 5.0, gradwalk.Value(1.0)
-    found, rows = compile(branching).map_gradients(BATCH, [other, stranger, weight])
-    assert close(values, found)
-    assert close([x for by_weight, by_other in gradients for x in (by_other, 0.0, by_weight)], rows.ravel().tolist())
-    assert (weight.grad, stranger.grad) == (5.0, 0.0)
-
-
-def test_a_batch_of_a_function_without_arguments() -> None:
-    square = compile(lambda: weight * weight)
-    weight.grad = 0.0
-    assert square.map_backward([(), (), ()]) == [weight.data**2] * 3
-    assert close([6.0 * weight.data], [weight.grad])
-
-
 def test_no_gradient_comes_from_results_that_have_none() -> None:
     """Not even 0 times the infinite slope of a root at 0."""
     x = [gradwalk.Value(4.0), gradwalk.Value(0.0)]
@@ -368,33 +181,6 @@ def test_no_gradient_comes_from_results_that_have_none() -> None:
     assert [value.grad for value in x] == [0.25, 0.0]
     taken = compile(lambda xs, i: gradwalk.take([gradwalk.sqrt(x) for x in xs], i) * 1.0)
     assert taken.value_and_grad([4.0, 0.0, 1.0], 0)[1][0] == [0.25, 0.0, 0.0]
-
-
-def test_a_batch_with_values_among_the_inputs() -> None:
-    x = gradwalk.Value(2.0)
-    weight.grad = 0.0
-    scaled = compile(lambda x: weight * x)
-    assert scaled.map_backward([x, 3.0]) == [1.4, 2.0999999999999996]
-    assert (x.grad, weight.grad) == (0.7, 5.0)
-    assert scaled.map_gradients([x, 3.0], [weight])[1].tolist() == [[2.0], [3.0]]
-
-
-def test_a_batch_remembers_the_leaves_of_its_call() -> None:
-    weight = gradwalk.Value(3.0)
-    first, second = compile(lambda x: weight * weight * x).map([1.0, 2.0])
-    weight.data = 100.0
-    (first + second).backward()
-    assert weight.grad == 18.0
-
-
-def test_a_batch_under_no_grad_is_numbers() -> None:
-    with no_grad():
-        assert compile(energy).map([[1.0, 2.0], [3.0, 4.0]]) == [5.0, 25.0]
-
-
-def test_a_refused_number_in_a_batch_raises() -> None:
-    with pytest.raises(gradwalk.DomainError):
-        compile(lambda x: gradwalk.log(x)).map([1.0, 2.0, -1.0])
 
 
 # ---------------------------------------------------------------- guards

@@ -1,4 +1,4 @@
-"""The native executor against the eager engine: hand-made programs, every kind of instruction and View."""
+"""The native executor against the eager engine: every kind of instruction and View."""
 
 import math
 import random
@@ -7,166 +7,26 @@ import threading
 
 import numpy as np
 import pytest
+from executing import (
+    KERNELS,
+    check,
+    close,
+    eager,
+    functions,
+    make,
+    moved,
+    native,
+    numbers_for,
+    program_of,
+    run,
+    slot_array,
+    views_of,
+)
 
-from gradwalk import composites, engine, ops
+from gradwalk import engine, ops
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 
-native = pytest.importorskip("gradwalk._native", reason="the executor is native")
-functions = composites.for_engine("native")
-
-
-def _machine_kernels():
-    found = []
-    for name in ("baseline", "avx2", "avx512"):
-        try:
-            native.Executor(1, np.zeros(1), _slots([0]), _slots([0]), (), (), kernels=name)
-        except ValueError:
-            continue
-        found.append(name)
-    return found
-
-
-def _slots(numbers):
-    return np.array(numbers, dtype=np.int32)
-
-
-KERNELS = _machine_kernels()
 pytestmark = pytest.mark.parametrize("kernels", KERNELS)
-
-
-def make(program, **options):
-    return native.Executor(
-        program.size, program.initial, program.inputs, program.outputs, program.instructions, program.guards, **options
-    )
-
-
-def entries(view):
-    """The slots of a View as nested lists."""
-    if view.index is not None:
-        return view.index.reshape(view.rows, view.columns).tolist()
-    return [
-        [view.start + r * view.row_stride + c * view.column_stride for c in range(view.columns)]
-        for r in range(view.rows)
-    ]
-
-
-def eager(program, inputs, seeds):
-    """Outputs and input gradients, from the eager engine run entry by entry."""
-    slots = [native.Value(x) for x in program.initial]
-    for slot, x in zip(program.inputs, inputs, strict=True):
-        slots[slot] = native.Value(x)
-    leaves = [slots[slot] for slot in program.inputs]
-    for instruction in program.instructions:
-        op = instruction.op
-        views = [[[slots[s] for s in row] for row in entries(v)] for v in instruction.operands]
-        results = []
-        for r in range(instruction.rows):
-            if op in ops.OPS:
-                for c in range(instruction.columns):
-                    operands = [view[r][c] for view in views]
-                    results.append(operands[0]._apply(op, *operands, *instruction.parameters))
-            elif op == "matmul":
-                results += [functions.dot(views[0][r], row) for row in views[1]]
-            elif op == "dot":
-                results.append(functions.dot(views[0][r], views[1][r]))
-            elif op == "take":
-                results += functions.take(views[0], int(views[1][r][0].data))
-            elif op == "cross_entropy":
-                results.append(functions.cross_entropy(views[0][r], int(views[1][r][0].data)))
-            elif op in ("softmax", "log_softmax"):
-                results += getattr(functions, op)(views[0][r])
-            elif op in ("rmsnorm", "layernorm"):
-                results += getattr(functions, op)(views[0][r], instruction.parameters[0])
-            else:
-                name = {"largest": "maximum", "smallest": "minimum"}.get(op, op)
-                results.append(getattr(functions, name)(views[0][r]))
-        for i, result in enumerate(results):
-            slots[instruction.out + i] = result
-    outputs = [slots[s] for s in program.outputs]
-    total = functions.dot(outputs, [native.Value(s) for s in seeds])
-    total.backward()
-    return [y.data for y in outputs], [leaf.grad for leaf in leaves]
-
-
-def run(executor, program, inputs, seeds):
-    assert executor.run(np.array(inputs, dtype=float))
-    outputs, gradients = np.empty(len(program.outputs)), np.empty(len(program.inputs))
-    executor.outputs(outputs)
-    executor.gradients(np.array(seeds, dtype=float), gradients)
-    return outputs, gradients
-
-
-def close(expected, actual):
-    expected, actual = np.array(expected), np.array(actual)
-    scale = max(1.0, np.abs(expected).max(initial=0.0))
-    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-13 * scale)
-
-
-def numbers_for(generator, count, low=0.2, high=2.0):
-    return [generator.uniform(low, high) for _ in range(count)]
-
-
-def check(program, kernels, inputs, generator):
-    """Outputs and gradients agree; so do those of an exact program, to the bit, and those of a batch."""
-    seeds = numbers_for(generator, len(program.outputs))
-    outputs, gradients = eager(program, inputs, seeds)
-    actual = run(make(program, kernels=kernels), program, inputs, seeds)
-    close(outputs, actual[0])
-    close(gradients, actual[1])
-    exact = run(make(program, kernels=kernels, exact=True), program, inputs, seeds)
-    assert outputs == exact[0].tolist()
-    close(gradients, exact[1])
-    examples, arguments = 11, len(inputs) // 2
-    batch = np.array([[x * (1.0 + 0.01 * e * (x != round(x))) for x in inputs[:arguments]] for e in range(examples)])
-    leaves = tuple(native.Value(x) for x in inputs[arguments:])
-    batch_outputs = np.empty((examples, len(outputs)))
-    batch_gradients, leaf_gradients = np.empty_like(batch), np.empty((examples, len(leaves)))
-    executor = make(program, kernels=kernels)
-    assert executor.run_batch(batch, leaves, batch_outputs, np.array(seeds), batch_gradients, leaf_gradients) == []
-    for e in range(examples):
-        outputs, gradients = eager(program, [*batch[e], *inputs[arguments:]], seeds)
-        close(outputs, batch_outputs[e])
-        close(gradients[:arguments], batch_gradients[e])
-        close(gradients[arguments:], leaf_gradients[e])
-    summed = np.empty(len(leaves))
-    assert executor.run_batch(batch, leaves, batch_outputs, np.array(seeds), None, summed) == []
-    close(leaf_gradients.sum(axis=0), summed)
-
-
-def program_of(slots, build, generator=None, initial=None):
-    """A program with inputs in slots 0 … slots - 1; `build(add)` adds instructions, all results are outputs."""
-    instructions, size = [], slots
-
-    def add(op, rows, columns, *operands, parameters=()):
-        nonlocal size
-        instructions.append(Instruction(op, size, rows, columns, operands, parameters))
-        size += rows * columns
-        return size - rows * columns
-
-    build(add)
-    first = instructions[-1].out if generator is None else slots
-    numbers = np.zeros(size)
-    if initial is not None:
-        numbers[: len(initial)] = initial
-    return Program(size, numbers, _slots(range(slots)), _slots(range(first, size)), tuple(instructions))
-
-
-def views_of(generator, slots, rows, columns):
-    """Views of that shape over the slots, one of each kind."""
-    index = [generator.randrange(slots) for _ in range(rows * columns)]
-    found = [View(rows, columns, index=_slots(index).reshape(rows, columns))]
-    if rows * columns <= slots:
-        found += [View(rows, columns, 0, columns, 1), View(rows, columns, 0, 1, rows)]
-        found.append(View(rows, columns, rows * columns - 1, -columns, -1))
-    if rows + columns - 1 <= slots:
-        found.append(View(rows, columns, 0, 1, 1))  # rows overlap
-    found.append(View(rows, columns, 1, 0, 0))
-    if columns <= slots:
-        found.append(View(rows, columns, 0, 0, 1))
-    if rows <= slots:
-        found.append(View(rows, columns, 0, 1, 0))
-    return found
-
 
 SHAPES = [(1, 1), (1, 3), (4, 1), (3, 5), (2, 8), (7, 9)]
 
@@ -244,13 +104,6 @@ def test_matrix_products(kernels, shape):
         check_product(kernels, generator, shape, a, b)
 
 
-def moved(view, by):
-    """The same View over slots further on."""
-    if view.index is not None:
-        return View(view.rows, view.columns, index=view.index + np.int32(by))
-    return View(view.rows, view.columns, view.start + by, view.row_stride, view.column_stride)
-
-
 @pytest.mark.parametrize("shape", [(1, 5, 3), (3, 4, 2), (8, 11, 16)])
 def test_products_with_numbers_that_a_batch_shares(kernels, shape):
     """The second half of the inputs are leaves in check(): on the right, on the left, on both sides."""
@@ -324,7 +177,7 @@ def test_dots_of_neighbours(kernels, fours):
 def test_long_operands(kernels):
     """Gathered operands longer than what is packed at a time."""
     generator = random.Random(3)
-    index = _slots([generator.randrange(700) for _ in range(1500)]).reshape(1500, 1)
+    index = slot_array([generator.randrange(700) for _ in range(1500)]).reshape(1500, 1)
     program = program_of(
         700, lambda add: add("mul", 1500, 1, View(1500, 1, index=index), View(1500, 1, index=index[::-1].copy()))
     )
@@ -337,21 +190,23 @@ def test_gathered_constants(kernels, op):
     generator = random.Random(op)
     rows, columns = 30, 40
     views = [
-        View(rows, columns, index=_slots([generator.randrange(20) for _ in range(rows * columns)]).reshape(rows, -1))
+        View(
+            rows, columns, index=slot_array([generator.randrange(20) for _ in range(rows * columns)]).reshape(rows, -1)
+        )
         for _ in range(1 if op == "softmax" else 2)
     ]
     out_columns = {"dot": 1, "matmul": rows}.get(op, columns)
     size = 20 + rows * out_columns
     initial = np.array([generator.uniform(-1.0, 1.0) for _ in range(size)])
     instruction = Instruction(op, 20, rows, out_columns, tuple(views))
-    program = Program(size, initial, _slots(range(10)), _slots(range(20, size)), (instruction,))
+    program = Program(size, initial, slot_array(range(10)), slot_array(range(20, size)), (instruction,))
     check(program, kernels, numbers_for(generator, 10, -1.0, 1.0), generator)
 
 
 def test_constants(kernels):
     """A slot that nothing writes keeps its initial number, and gets no gradient."""
     program = Program(
-        4, np.array([0.0, 0.0, 3.0, 0.0]), _slots([0, 1]), _slots([3]),
+        4, np.array([0.0, 0.0, 3.0, 0.0]), slot_array([0, 1]), slot_array([3]),
         (Instruction("dot", 3, 1, 1, (View(1, 2, 0, 0, 1), View(1, 2, 2, 0, 0))),),
     )  # fmt: skip
     outputs, gradients = run(make(program, kernels=kernels), program, [1.0, 2.0], [1.0])
@@ -401,7 +256,7 @@ def test_a_second_thread_takes_half_of_a_batch(kernels):
 @pytest.mark.parametrize("sign", ["<", "<=", "==", "!=", ">", ">="])
 def test_guards(kernels, sign):
     """A comparison with another outcome than when it was traced."""
-    program = Program(2, np.zeros(2), _slots([0, 1]), _slots([0]), (), (Guard(0, sign, 1, True),))
+    program = Program(2, np.zeros(2), slot_array([0, 1]), slot_array([0]), (), (Guard(0, sign, 1, True),))
     executor = make(program, kernels=kernels)
     for pair in [(1.0, 2.0), (2.0, 2.0), (2.0, 1.0), (math.nan, 1.0)]:
         assert eval(f"x {sign} y", {"x": pair[0], "y": pair[1]}) == executor.run(np.array(pair))
@@ -433,114 +288,8 @@ def test_an_unreached_instruction_passes_nothing_on(kernels):
         Instruction("sqrt", 1, 1, 1, (View(1, 1, 0, 1, 1),)),
         Instruction("add", 2, 1, 1, (View(1, 1, 0, 1, 1), View(1, 1, 0, 1, 1))),
     )
-    program = Program(3, np.zeros(3), _slots([0]), _slots([2]), instructions)
+    program = Program(3, np.zeros(3), slot_array([0]), slot_array([2]), instructions)
     assert run(make(program, kernels=kernels), program, [0.0], [1.0])[1].tolist() == [2.0]
-
-
-def ulps(function, oracle, xs):
-    """The largest error of a kernel in units in the last place of the true result."""
-    import mpmath
-
-    worst = 0.0
-    with mpmath.workprec(200):
-        for x, y in zip(xs, function, strict=True):
-            true = oracle(mpmath.mpf(float(x)))
-            if true == 0 or abs(true) < 1e-300:
-                continue
-            worst = max(worst, float(abs(mpmath.mpf(float(y)) - true)) / math.ulp(abs(float(true))))
-    return worst
-
-
-@pytest.mark.parametrize("n", [2.0, 3.0, 0.5, 1.5, -1.0, -2.0, -0.5, -1.5])
-def test_vector_powers_are_accurate(kernels, n):
-    """To 2 ulp."""
-    pytest.importorskip("mpmath")
-    generator = np.random.default_rng(0)
-    xs = np.concatenate([generator.uniform(0.1, 10.0, 3000), np.exp(generator.uniform(-100.0, 100.0, 1000))])
-    count = len(xs)
-    program = program_of(count, lambda add: add("pow_number", 1, count, View(1, count, 0, count, 1), parameters=(n,)))
-    executor, out = make(program, kernels=kernels), np.empty(count)
-    assert executor.run(xs)
-    executor.outputs(out)
-    assert ulps(out, lambda x: x**n, xs) <= 2.0
-
-
-def wide_numbers(name, place):
-    """From tiny to where functions saturate, moved into the domain of the op's input at that place."""
-    generator = np.random.default_rng(place)
-    xs = np.exp(generator.uniform(-30.0, 6.0, 300)) * generator.choice([-1.0, 1.0], 300)
-    xs = np.concatenate([xs, generator.uniform(-40.0, 40.0, 300), [20.0, -20.0, 37.0, -37.0, 300.0, -300.0]])
-    if name in ("log", "log2", "log10", "sqrt", "lgamma") or (name in ("pow", "pow_number") and place == 0):
-        return np.abs(xs)
-    if name == "log1p":
-        return np.maximum(xs, np.expm1(-np.abs(xs)) * 0.999)
-    if name in ("asin", "acos", "atanh"):
-        return np.tanh(xs) * 0.999999
-    if name == "acosh":
-        return 1.0 + np.abs(xs)
-    return np.clip(xs, -9.0, 9.0) if name == "pow" else xs
-
-
-@pytest.mark.parametrize("name", sorted(ops.OPS))
-def test_rows_keep_their_digits_on_wide_and_saturated_inputs(kernels, name):
-    """Values and gradients are the eager engine's to a few ulp each, also where tanh is 1 and sigmoid 0."""
-    op = ops.OPS[name]
-    inputs = [wide_numbers(name, place) for place in range(len(op.inputs))]
-    sample = op.samples[0] if isinstance(op.samples[0], tuple) else (op.samples[0],)
-    parameters, count = tuple(sample[len(op.inputs) :]), len(inputs[0])
-    views = [View(1, count, place * count, count, 1) for place in range(len(inputs))]
-    program = program_of(len(inputs) * count, lambda add: add(name, 1, count, *views, parameters=parameters))
-    given = np.concatenate(inputs).tolist()
-    outputs, gradients = eager(program, given, [1.0] * count)
-    actual = run(make(program, kernels=kernels), program, given, [1.0] * count)
-    np.testing.assert_allclose(actual[0], outputs, rtol=2e-15, atol=1e-300)
-    np.testing.assert_allclose(actual[1], gradients, rtol=2e-15, atol=1e-300)
-
-
-@pytest.mark.parametrize("op", ["exp", "log", "tanh", "sigmoid", "sin", "cos"])
-def test_vector_functions_are_accurate(kernels, op):
-    """To 2 ulp over the whole range, and everything at the edges."""
-    mpmath = pytest.importorskip("mpmath")
-    generator = np.random.default_rng(0)
-    wide = generator.uniform(-700.0, 700.0, 2000)
-    near = generator.uniform(-3.0, 3.0, 4000)
-    small = np.exp(generator.uniform(-40.0, 1.0, 2000)) * generator.choice([-1.0, 1.0], 2000)
-    xs = np.concatenate([wide, near, small])
-    if op in ("sin", "cos"):
-        turns = np.arange(-200, 200) * (math.pi / 2)  # as near to a zero as a double comes
-        xs = np.concatenate([xs, wide * 700.0, wide * 1e6, turns])
-    if op == "log":
-        xs = np.concatenate([np.exp(wide), 1.0 + small[np.abs(small) < 0.9], np.abs(near), [5e-324, 1e-310]])
-    count = len(xs)
-    program = program_of(count, lambda add: add(op, 1, count, View(1, count, 0, count, 1)))
-    executor, out = make(program, kernels=kernels), np.empty(count)
-    executor.run(xs)
-    executor.outputs(out)
-    oracle = {"sigmoid": lambda x: 1 / (1 + mpmath.exp(-x))}.get(op) or getattr(mpmath, op)
-    assert ulps(out, oracle, xs) <= 2.0
-
-
-@pytest.mark.parametrize(
-    ("op", "given"),
-    [
-        ("exp", [-math.inf, math.inf, math.nan, -746.0, -745.0, 709.7, 0.0, -0.0]),
-        ("log", [0.0, math.inf, math.nan, -1.0, 1.0, 5e-324, 2.2250738585072014e-308]),
-        ("tanh", [-math.inf, math.inf, math.nan, 0.0, -0.0, 5e-324, 30.0, -30.0]),
-        ("sin", [0.0, -0.0, 5e-324, math.pi, 1e300, 524287.0, -1.0]),
-        ("cos", [0.0, -0.0, 5e-324, math.pi, 1e300, 524287.0, -1.0]),
-    ],
-)
-def test_vector_functions_at_the_edges(kernels, op, given):
-    """As NumPy has them."""
-    count = len(given)
-    program = program_of(count, lambda add: add(op, 1, count, View(1, count, 0, count, 1)))
-    executor, out = make(program, kernels=kernels), np.empty(count)
-    executor.run(np.array(given))
-    executor.outputs(out)
-    with np.errstate(all="ignore"):
-        expected = getattr(np, op)(np.array(given))
-    np.testing.assert_allclose(out, expected, rtol=4e-16, atol=0.0)
-    assert np.signbit(expected[~np.isnan(expected)]).tolist() == np.signbit(out[~np.isnan(expected)]).tolist()
 
 
 @pytest.mark.parametrize(
@@ -548,7 +297,7 @@ def test_vector_functions_at_the_edges(kernels, op, given):
     [
         Instruction("nonsense", 2, 1, 1, (View(1, 1, 0, 1, 1),)),
         Instruction("exp", 2, 1, 1, (View(1, 1, 3, 1, 1),)),
-        Instruction("exp", 2, 1, 1, (View(1, 1, index=_slots([[-1]])),)),
+        Instruction("exp", 2, 1, 1, (View(1, 1, index=slot_array([[-1]])),)),
         Instruction("exp", 3, 1, 1, (View(1, 1, 0, 1, 1),)),
         Instruction("exp", 2, 1, 1, (View(1, 2, 0, 1, 1),)),
         Instruction("exp", 2, 1, 1, ()),
@@ -559,7 +308,7 @@ def test_vector_functions_at_the_edges(kernels, op, given):
 def test_a_wrong_instruction_is_refused(kernels, wrong):
     """Slots outside the program, shapes that do not fit, unknown ops."""
     with pytest.raises(ValueError, match="expected"):
-        make(Program(3, np.zeros(3), _slots([0, 1]), _slots([2]), (wrong,)), kernels=kernels)
+        make(Program(3, np.zeros(3), slot_array([0, 1]), slot_array([2]), (wrong,)), kernels=kernels)
 
 
 def test_wrong_buffers_are_refused(kernels):
@@ -626,7 +375,7 @@ def test_exact_entries_of_a_row(kernels, op):
     """In an exact program each entry is an instruction of its own, whose last parameter says which one it is."""
     xs, row, eps = [0.3, -1.2, 0.7], View(1, 3, 0, 0, 1), (1e-5,) if op.endswith("norm") else ()
     instructions = tuple(Instruction(op, 3 + i, 1, 1, (row,), (*eps, float(i))) for i in range(3))
-    program = Program(6, np.zeros(6), _slots(range(3)), _slots([3, 4, 5]), instructions)
+    program = Program(6, np.zeros(6), slot_array(range(3)), slot_array([3, 4, 5]), instructions)
     leaves = [native.Value(x) for x in xs]
     expected = getattr(functions, op)(leaves, *eps)
     executor, into = make(program, kernels=kernels, exact=True), np.empty(3)
@@ -646,7 +395,7 @@ def test_exact_entries_of_one_row_with_another_eps(kernels, op):
     """What the entries of a row share depends on eps too."""
     xs, row, epses = [0.3, -1.2, 0.7], View(1, 3, 0, 0, 1), (1e-5, 0.5, 1e-5)
     instructions = tuple(Instruction(op, 3 + i, 1, 1, (row,), (eps, 1.0)) for i, eps in enumerate(epses))
-    program = Program(6, np.zeros(6), _slots(range(3)), _slots([3, 4, 5]), instructions)
+    program = Program(6, np.zeros(6), slot_array(range(3)), slot_array([3, 4, 5]), instructions)
     expected = [getattr(functions, op)([native.Value(x) for x in xs], eps)[1].data for eps in epses]
     outputs, _ = run(make(program, kernels=kernels, exact=True), program, xs, [1.0] * 3)
     assert expected == outputs.tolist()

@@ -19,10 +19,16 @@
 #include "optim.c"
 #include "program_views.c"
 #include "program_steps.c"
+#include "program_pairs.c"
 #include "program_build.c"
 #include "program_tape.c"
 #include "program_doubt.c"
+#include "program_guards.c"
 #include "program.c"
+#include "program_batch.c"
+#include "program_train.c"
+#include "program_directions.c"
+#include "program_type.c"
 #include "type.c"
 
 static PyMethodDef module_methods[] = {

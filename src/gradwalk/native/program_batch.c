@@ -1,6 +1,6 @@
 /* A batch of examples, BATCH of them side by side in one pass. */
 
-#include "program_steps.h"
+#include "program.h"
 
 /* ---------------------------------------------------------------- many examples */
 

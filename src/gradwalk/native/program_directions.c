@@ -1,7 +1,7 @@
 /* One point and many directions: what does not depend on the direction is computed once, the rest for BATCH directions
  * side by side. For derivatives, whose last arguments are a direction. */
 
-#include "program_steps.h"
+#include "program.h"
 
 static int row_moves(const Operand *operand, Count row, const unsigned char *moving)
 {

@@ -1,6 +1,6 @@
 /* A training step: the reverse pass, and Adam along what it found, without a detour through the Values' gradients. */
 
-#include "program_steps.h"
+#include "program.h"
 
 static void trained_release(Trained *trained)
 {

@@ -1,0 +1,228 @@
+/* The type Executor: made from the parts of a Program, and what Python can ask of it. */
+
+#include "program.h"
+
+/* ---------------------------------------------------------------- its end */
+
+static int executor_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Executor *self = (Executor *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->known_leaves);
+    Py_VISIT(self->trained.parameters);
+    for (Count i = 0; self->calls && i < self->step_count; i++)
+        Py_VISIT(self->steps[i].function);
+    return 0;
+}
+
+static int executor_clear(PyObject *object)
+{
+    Executor *self = (Executor *)object;
+    Py_CLEAR(self->known_leaves);
+    Py_CLEAR(self->trained.parameters);
+    for (Count i = 0; self->calls && i < self->step_count; i++)
+        Py_CLEAR(self->steps[i].function);
+    return 0;
+}
+
+static void executor_dealloc(PyObject *object)
+{
+    Executor *self = (Executor *)object;
+    PyObject_GC_UnTrack(object);
+    for (Count i = 0; self->steps != NULL && i < self->step_count; i++)
+        step_release(&self->steps[i]);
+    PyMem_Free(self->steps);
+    PyMem_Free(self->guards);
+    PyMem_Free(self->jumps);
+    PyMem_Free(self->inputs);
+    PyMem_Free(self->stretches);
+    PyMem_Free(self->outputs);
+    PyMem_Free(self->initial);
+    memory_release(&self->single);
+    memory_release(&self->batch[0]);
+    memory_release(&self->batch[1]);
+    Py_XDECREF(self->known_leaves);
+    trained_release(&self->trained);
+    if (self->lock != NULL)
+        PyThread_free_lock(self->lock);
+    PyTypeObject *type = Py_TYPE(object);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/* ---------------------------------------------------------------- making it */
+
+static int steps_from(Executor *self, PyObject *given, PyObject *functions)
+{
+    PyObject *instructions = PySequence_Tuple(given);
+    if (instructions == NULL)
+        return -1;
+    Count count = PyTuple_GET_SIZE(instructions);
+    self->steps = PyMem_Calloc((size_t)count + 1, sizeof *self->steps);
+    unsigned char *depends = PyMem_Calloc((size_t)self->size + 1, 1);
+    unsigned char *written = PyMem_Calloc((size_t)self->size + 1, 1);
+    int failed = !self->steps || !depends || !written;
+    if (failed)
+        PyErr_NoMemory();
+    for (Count i = 0; !failed && i < self->input_count; i++)
+        depends[self->inputs[i]] = written[self->inputs[i]] = 1;
+    for (Count i = 0; !failed && i < count; i++) {
+        Step *step = &self->steps[i];
+        self->step_count = i + 1;
+        failed = step_from(PyTuple_GET_ITEM(instructions, i), self->size, self->kernels, self->exact, functions,
+                           step) < 0
+              || step_follow(step, depends, written, self->initial, self->exact) < 0;
+        if (!failed) {
+            Count scratch = step_scratch(step);
+            self->scratch_count = scratch > self->scratch_count ? scratch : self->scratch_count;
+            self->calls |= step->kind == STEP_CALL;
+            self->partial |= step->kind == STEP_TAKE || self->output_count > 1;
+            step->facts = self->fact_count;
+            if (self->exact)
+                step_find_facts(self->steps, i);
+            self->fact_count += step_facts(step, self->exact);
+            self->work += step->rows * step->columns * (step->kind == STEP_ENTRIES ? 2 : step->operands[0].columns);
+        }
+    }
+    if (!failed) {
+        memset(depends, 0, (size_t)self->size);
+        for (Count i = 0; i < self->output_count; i++)
+            depends[self->outputs[i]] = 1;
+        for (Count i = count; i-- > 0;)
+            step_follow_back(&self->steps[i], depends);
+        failed = steps_join(self->steps, count, self->exact) < 0;
+    }
+    self->long_enough = self->work > 20000 && !self->calls;
+    PyMem_Free(depends);
+    PyMem_Free(written);
+    Py_DECREF(instructions);
+    return failed ? -1 : 0;
+}
+
+static int initial_from(Executor *self, PyObject *given)
+{
+    Py_buffer initial;
+    if (self->size < 0 || self->size > INT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "Executor: expected a size from 0 to %d, got %zd", INT32_MAX, self->size);
+        return -1;
+    }
+    if (doubles_from(given, "initial", self->size, 0, &initial) < 0)
+        return -1;
+    self->initial = PyMem_Malloc((size_t)initial.len + 1);
+    if (self->initial == NULL)
+        PyErr_NoMemory();
+    else
+        memcpy(self->initial, initial.buf, (size_t)initial.len);
+    PyBuffer_Release(&initial);
+    return self->initial == NULL ? -1 : 0;
+}
+
+/* New. */
+static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"size", "initial", "inputs", "outputs", "instructions", "guards", "exact", "kernels",
+                            "functions", NULL};
+    PyObject *initial, *inputs, *outputs, *instructions, *guards, *functions = NULL;
+    Count size;
+    int exact = 0;
+    const char *kernels = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "nOOOOO|pzO!:Executor", names, &size, &initial, &inputs, &outputs,
+                                     &instructions, &guards, &exact, &kernels, &PyTuple_Type, &functions))
+        return NULL;
+    Executor *self = (Executor *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->size = size;
+    self->exact = exact;
+    self->kernels = kernels ? kernels_named(kernels) : kernels_best();
+    if (self->kernels == NULL)
+        PyErr_Format(PyExc_ValueError, "Executor: expected kernels that this machine can run, got '%s'", kernels);
+    else if ((self->lock = PyThread_allocate_lock()) == NULL)
+        PyErr_NoMemory();
+    if (PyErr_Occurred() || initial_from(self, initial) < 0
+        || (self->inputs = slots_from(inputs, "inputs", size, -1, &self->input_count)) == NULL
+        || (self->stretches = stretches_of(self->inputs, self->input_count, size)) == NULL
+        || (self->outputs = slots_from(outputs, "outputs", size, -1, &self->output_count)) == NULL
+        || steps_from(self, instructions, functions) < 0 || guards_from(self, guards) < 0
+        || memory_make(self, &self->single, 1) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+/* ---------------------------------------------------------------- what Python can ask of it */
+
+/* The instruction set in use. New. */
+static PyObject *executor_kernels(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyUnicode_FromString(((Executor *)self)->kernels->name);
+}
+
+/* New. */
+static PyObject *executor_undecided(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(((Executor *)self)->undecided);
+}
+
+#define METHOD(name, flags, doc) {#name, (PyCFunction)(void (*)(void))executor_##name, flags, doc}
+
+static PyMethodDef executor_methods[] = {
+    METHOD(run, METH_O, "run(inputs, /)\n--\n\nForward; False where a guard fails or a number is not finite."),
+    METHOD(run_values, METH_FASTCALL,
+           "run_values(arguments, leaves, /)\n--\n\nrun() with the leaves' current data after the arguments."),
+    METHOD(outputs, METH_O, "outputs(into, /)\n--\n\nWrites the results of the last run."),
+    METHOD(gradients, METH_FASTCALL,
+           "gradients(seeds, into, /)\n--\n\nReverse over the last run; writes the gradient of every input."),
+    METHOD(gradients_into, METH_FASTCALL,
+           "gradients_into(seeds, leaves, argument_gradients, /)\n--\n\n"
+           "Reverse over the last run; adds to the leaves' gradients and writes those of the arguments."),
+    METHOD(value_and_gradients, METH_FASTCALL,
+           "value_and_gradients(arguments, leaves, outputs, seeds, gradients, /)\n--\n\n"
+           "Forward and reverse in one call; False, and nothing written, where run() would say False."),
+    METHOD(leaf_numbers, METH_O, "leaf_numbers(leaves, /)\n--\n\nThe leaves' current data, as bytes of doubles."),
+    METHOD(add_gradients, METH_FASTCALL, "add_gradients(leaves, gradients, /)\n--\n\nAdds to the leaves' gradients."),
+    METHOD(node, METH_FASTCALL,
+           "node(children, places, /)\n--\n\n"
+           "Reverse over the last run; its only result as a node over children that were the inputs at these places."),
+    METHOD(run_directions, METH_FASTCALL,
+           "run_directions(point, leaves, directions, outputs, /)\n--\n\n"
+           "The results along many directions, which are the arguments after the point; False as run() says it."),
+    METHOD(train, METH_VARARGS,
+           "train(parameters, slots, means, squares, beta, beta_square, step, scale, epsilon, shrink, /)\n--\n\n"
+           "Reverse over the last run, and a step of Adam; what the program does not read has the slot after the last."),
+    METHOD(run_batch, METH_VARARGS | METH_KEYWORDS,
+           "run_batch(arguments, leaves, outputs, seeds=None, argument_gradients=None, leaf_gradients=None, "
+           "threads=1)\n--\n\n"
+           "Many examples that share the leaves; returns the numbers of those to which the program does not apply.\n"
+           "With seeds, also gradients; the leaves' are summed, or one row an example, as the buffer has room for.\n"
+           "Where it returns any numbers, the gradients mean nothing. A second thread takes half of a long batch."),
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef executor_getset[] = {
+    {"kernels", executor_kernels, NULL, "The instruction set in use.", NULL},
+    {"undecided", executor_undecided, NULL,
+     "Whether the last run said False only because it compared two numbers that are too close to tell.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static int executor_ready(PyObject *module)
+{
+    PyType_Slot slots[] = {
+        {Py_tp_doc, "Runs a program of vector instructions, forward and in reverse."},
+        {Py_tp_new, executor_new},
+        {Py_tp_dealloc, executor_dealloc},
+        {Py_tp_traverse, executor_traverse},
+        {Py_tp_clear, executor_clear},
+        {Py_tp_methods, executor_methods},
+        {Py_tp_getset, executor_getset},
+        {0, NULL},
+    };
+    PyType_Spec spec = {.name = "gradwalk._native.Executor", .basicsize = sizeof(Executor),
+                        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, .slots = slots};
+    PyObject *type = PyType_FromSpec(&spec);
+    return type == NULL ? -1 : PyModule_AddObject(module, "Executor", type);
+}

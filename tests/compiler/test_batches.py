@@ -1,0 +1,87 @@
+"""Many inputs of one compiled function in one pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from comparing import close
+
+import gradwalk
+from gradwalk.compiler.compile import compile
+from gradwalk.control import no_grad
+from gradwalk.engine import gradients_of
+
+weight, other = gradwalk.Value(0.7), gradwalk.Value(-0.2)
+BATCH: list[tuple[list[float], int]] = [([0.1 * i, 0.5 - i], i % 3) for i in range(-4, 9)] + [([1.0, 2.0, 3.0], 1)]
+
+
+def branching(xs: Any, n: int) -> Any:
+    return sum(gradwalk.tanh(weight * x) for x in xs) * n if xs[0] > 0.0 else weight * xs[1] + other
+
+
+def one_at_a_time() -> tuple[list[float], list[list[float]]]:
+    """The values and the gradients by both parameters, from the plain function."""
+    alone = [branching([gradwalk.Value(x) for x in xs], n) for xs, n in BATCH]
+    return [out.data for out in alone], [gradients_of(out, [weight, other]) for out in alone]
+
+
+def test_a_batch_equals_one_at_a_time() -> None:
+    values, gradients = one_at_a_time()
+    weight.grad = other.grad = 0.0
+    together = compile(branching).map(BATCH)
+    sum(out * (i + 1.0) for i, out in enumerate(together)).backward()
+    expected = [sum((i + 1.0) * row[column] for i, row in enumerate(gradients)) for column in (0, 1)]
+    assert close(values, [out.data for out in together])
+    assert close(expected, [weight.grad, other.grad])
+
+
+def test_gradients_of_a_batch_are_summed_into_the_leaves() -> None:
+    values, gradients = one_at_a_time()
+    weight.grad, other.grad = 10.0, 0.0
+    assert close(values, compile(branching).map_backward(BATCH))
+    assert close([10.0 + sum(row[0] for row in gradients), sum(row[1] for row in gradients)], [weight.grad, other.grad])
+
+
+def test_gradients_of_a_batch_for_each_example() -> None:
+    """In the order that was asked for, without touching anybody's gradient."""
+    values, gradients = one_at_a_time()
+    weight.grad, stranger = 5.0, gradwalk.Value(1.0)
+    found, rows = compile(branching).map_gradients(BATCH, [other, stranger, weight])
+    assert close(values, found)
+    assert close([x for by_weight, by_other in gradients for x in (by_other, 0.0, by_weight)], rows.ravel().tolist())
+    assert (weight.grad, stranger.grad) == (5.0, 0.0)
+
+
+def test_a_batch_of_a_function_without_arguments() -> None:
+    square = compile(lambda: weight * weight)
+    weight.grad = 0.0
+    assert square.map_backward([(), (), ()]) == [weight.data**2] * 3
+    assert close([6.0 * weight.data], [weight.grad])
+
+
+def test_a_batch_with_values_among_the_inputs() -> None:
+    x = gradwalk.Value(2.0)
+    weight.grad = 0.0
+    scaled = compile(lambda x: weight * x)
+    assert scaled.map_backward([x, 3.0]) == [1.4, 2.0999999999999996]
+    assert (x.grad, weight.grad) == (0.7, 5.0)
+    assert scaled.map_gradients([x, 3.0], [weight])[1].tolist() == [[2.0], [3.0]]
+
+
+def test_a_batch_remembers_the_leaves_of_its_call() -> None:
+    weight = gradwalk.Value(3.0)
+    first, second = compile(lambda x: weight * weight * x).map([1.0, 2.0])
+    weight.data = 100.0
+    (first + second).backward()
+    assert weight.grad == 18.0
+
+
+def test_a_batch_under_no_grad_is_numbers() -> None:
+    with no_grad():
+        assert compile(lambda xs: sum(x * x for x in xs)).map([[1.0, 2.0], [3.0, 4.0]]) == [5.0, 25.0]
+
+
+def test_a_refused_number_in_a_batch_raises() -> None:
+    with pytest.raises(gradwalk.DomainError):
+        compile(lambda x: gradwalk.log(x)).map([1.0, 2.0, -1.0])
