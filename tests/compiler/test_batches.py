@@ -9,7 +9,7 @@ from comparing import close
 
 import gradwalk
 from gradwalk.compiler.compile import compile
-from gradwalk.control import no_grad
+from gradwalk.control import modes, no_grad
 from gradwalk.engine import gradients_of
 
 weight, other = gradwalk.Value(0.7), gradwalk.Value(-0.2)
@@ -58,6 +58,26 @@ def test_a_batch_of_a_function_without_arguments() -> None:
     weight.grad = 0.0
     assert square.map_backward([(), (), ()]) == [weight.data**2] * 3
     assert close([6.0 * weight.data], [weight.grad])
+
+
+def test_a_batch_that_begins_with_another_program_than_the_last() -> None:
+    """An integer that picks from a list is fixed: each has a program of its own."""
+    picked = compile(lambda x, n: x * [weight, weight * other][n])
+    expected = {0: weight.data, 1: weight.data * other.data}
+    for first in (0, 1, 1, 0):
+        numbers = [(1.0, first), (2.0, 1 - first), (3.0, first)]
+        assert close([x * expected[n] for x, n in numbers], [out.data for out in picked.map(numbers)])
+        assert close([x * expected[n] for x, n in numbers], picked.map_backward(numbers))
+        assert close([x * expected[n] for x, n in numbers], picked.map_gradients(numbers, [weight])[0])
+
+
+def test_each_operation_of_a_watched_batch_is_seen() -> None:
+    grown = compile(lambda x: gradwalk.exp(x) * weight)
+    assert len(grown.map([1.0, 2.0])) == 2
+    seen: list[str] = []
+    with gradwalk.detect_nonfinite(), modes(on_record=lambda node: seen.append(node._op)):
+        grown.map([1.0, 2.0])
+    assert seen.count("exp") == 2
 
 
 def test_a_batch_with_values_among_the_inputs() -> None:

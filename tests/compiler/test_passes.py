@@ -224,3 +224,12 @@ def test_the_width_follows_a_repeated_operand() -> None:
 def test_matrices_of_a_product_are_strided() -> None:
     program = rolled_up(products(4, 5, 3))
     assert [view.index for view in program.instructions[0].operands] == [None, None]
+
+
+def test_what_is_wide_begins_on_a_cache_line() -> None:
+    """That is, on every eighth slot; three arguments and one sine are not wide."""
+    nodes = [("sin", 0), *(("exp", i) for i in range(11))]
+    program = rolled_up(flat_of(nodes, inputs=11, outputs=list(range(11, 23))), arguments=3)
+    wide = [instruction for instruction in program.instructions if instruction.op == "exp"]
+    assert [(instruction.out % 8, instruction.rows * instruction.columns) for instruction in wide] == [(0, 11)]
+    assert program.inputs.tolist() == [0, 1, 2, *range(8, 16)]

@@ -277,7 +277,7 @@ class Compiled:
                 for place, _ in rows:
                     results[place] = alone(calls[place])
                 continue
-            version = self._last_for(key, calls[rows[0][0]], rows[0][1])  # which mostly applies to all of them
+            version = self._last_for(key, calls[rows[0][0]])  # which mostly applies to all of them
             while rows:  # one pass for each program that is needed; what the first of the rest needs is traced
                 if version is None:
                     version = self._version(calls[rows[0][0]], {}, [])
@@ -387,12 +387,10 @@ class Compiled:
         self._add(key, version, versions, numbers)
         return self._remembered(version, key, args, kwargs) if version.locked_run(numbers) else None
 
-    def _last_for(self, key: Hashable, args: tuple[Any, ...], entries: list[Any]) -> Version | None:
+    def _last_for(self, key: Hashable, args: tuple[Any, ...]) -> Version | None:
         """The version used last for this structure, not run: whether it applies is not known."""
         versions = self._versions.get(key)
-        if not versions or is_watched() or not versions[0].fits(entries):
-            return None
-        return self._remembered(versions[0], key, args, {})
+        return self._remembered(versions[0], key, args, {}) if versions and not is_watched() else None
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any], another_structure: bool) -> Version:
         tracing.active = True
