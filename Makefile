@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN = .venv/bin
-NATIVE = $(wildcard src/gradwalk/native/*.[ch])
+NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
 .PHONY: help train test chromium check sanitize bench generate clean
 

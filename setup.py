@@ -23,7 +23,8 @@ if os.environ.get("GRADWALK_SANITIZE"):
 native = Extension(
     "gradwalk._native",
     sources=["src/gradwalk/native/module.c"],  # it includes the others
-    depends=sorted(str(path) for path in Path("src/gradwalk/native").glob("*.[ch]")),
+    include_dirs=["src/gradwalk/native"],
+    depends=sorted(str(path) for path in Path("src/gradwalk/native").rglob("*.[ch]")),
     extra_compile_args=flags,
     extra_link_args=link_flags,
     # without a C compiler the package installs all the same, on the reference engine, and says so

@@ -1,6 +1,6 @@
 """Optimisers over Values: SGD, Adam, AdamW; gradient clipping; schedules for the learning rate.
 
-The loops below are the definition. For Values of the native engine the same loops run in native/optim.c, to the bit.
+The loops below are the definition. For Values of the native engine they run in native/value/optim.c, to the bit.
 """
 
 from __future__ import annotations

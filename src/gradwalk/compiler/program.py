@@ -1,6 +1,6 @@
 """The program a compiled function replays: vector instructions over numbered slots of one buffer of float64.
 
-It is made by `trace.py` and the passes, printed by `printing.py`, and run by `native/program.c`. What each
+It is made by `trace.py` and the passes, printed by `printing.py`, and run by `native/executor/`. What each
 instruction computes is said beside `Instruction`.
 """
 

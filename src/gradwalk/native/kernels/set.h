@@ -1,11 +1,11 @@
 /* All kernels for the instruction set ISA, and the table of them. Included by kernels.c once per set. */
 
-#include "kernels_vector.h"
-#include "kernels_entries.h"
-#include "kernels_rows.h"
-#include "kernels_batch_rows.h"
-#include "kernels_product.h"
-#include "kernels_pairs.h"
+#include "vector.h"
+#include "entries.h"
+#include "rows.h"
+#include "batch_rows.h"
+#include "product.h"
+#include "pairs.h"
 
 static const Kernels NAME(kernels) = {
     .name = QUOTED(ISA),

@@ -28,7 +28,7 @@
 #else
 #define LANES 1
 #endif
-#include "kernels_set.h"
+#include "set.h"
 
 #if defined(HAS_SETS_TO_CHOOSE_FROM)
 
@@ -40,7 +40,7 @@
 #endif
 #define ISA avx2
 #define LANES 4
-#include "kernels_set.h"
+#include "set.h"
 #if defined(__clang__)
 #pragma clang attribute pop
 #pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma"))), apply_to = function)
@@ -51,7 +51,7 @@
 #endif
 #define ISA avx512
 #define LANES 8
-#include "kernels_set.h"
+#include "set.h"
 #if defined(__clang__)
 #pragma clang attribute pop
 #else

@@ -1,8 +1,8 @@
 /* Loops over a flat graph (compiler/flat.py) that go from node to node, as NumPy cannot; their twins in Python are in
  * compiler/loops.py. The children of node i are children[starts[i]] …, and have smaller numbers. */
 
-#include "kernels.h"
-#include "value.h"
+#include "kernels/kernels.h"
+#include "value/value.h"
 
 /* ---------------------------------------------------------------- arguments */
 

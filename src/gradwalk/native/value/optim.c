@@ -1,7 +1,7 @@
 /* What a training step does to all parameters at once. The loops are those of optim.py, in the same order of
  * operations, so that the engines agree to the bit. Moments live in buffers of doubles, one for each parameter. */
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 #include "value.h"
 
 /* Sets a gradient to a plain number, also where it was a Value. */

@@ -4,8 +4,8 @@
 #ifndef GRADWALK_STEPS_H
 #define GRADWALK_STEPS_H
 
-#include "kernels.h"
-#include "value.h"
+#include "kernels/kernels.h"
+#include "value/value.h"
 
 enum step_kind { STEP_ENTRIES, STEP_ROWS, STEP_DOT, STEP_MATMUL, STEP_TAKE, STEP_CALL };
 

@@ -1,7 +1,7 @@
 /* Entry by entry through the rows of the table, for the operations that have no vector form; and, for exact
  * programs, one entry after the other in the order of the eager engine. */
 
-#include "program_steps.h"
+#include "executor/program_steps.h"
 
 /* ---------------------------------------------------------------- a loop per row, made from the generated functions */
 
