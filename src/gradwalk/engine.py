@@ -61,6 +61,15 @@ def available() -> list[Any]:
     return modules
 
 
+def set_equality_is_identity(wanted: bool) -> None:
+    """Whether ==, != and truth of Values are those of a class that defines neither, in this process.
+
+    A script's own class Value has these unless it says otherwise, and keeps them when `gradwalk run` replaces it.
+    """
+    for module in available():
+        module.set_equality_is_identity(wanted)
+
+
 NAME, REASON = _chosen()
 _module: Any = load(NAME)
 

@@ -9,7 +9,7 @@ import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Real
+from numbers import Number, Real
 from typing import Any, NoReturn
 
 from gradwalk.ops import OPS, Op, everywhere
@@ -121,6 +121,31 @@ def number_from(given: Any, operation: str, beside: Any = None) -> Any:
         + ("; take its .data" if is_value else "; take its .real and .imag" if isinstance(given, complex)
            else "; convert it to a float first")
     )  # fmt: skip
+
+
+def number_to_compare(given: Any, sign: str, beside: Any) -> Any:
+    """The sign and the float that stand for a comparison with `given`, a number of any type, as Python makes it: exact.
+
+    >>> number_to_compare(2**53 + 1, "<", None), number_to_compare(2**53 + 1, "==", None)
+    (('<=', 9007199254740992.0), ('==', nan))
+    """
+    if sign in ("==", "!="):
+        if isinstance(given, complex):
+            given = given.real if given.imag == 0.0 else math.nan
+        if not isinstance(given, Number):
+            return NotImplemented  # whoever it is may know; else Python takes them as different
+    elif not isinstance(given, Real):
+        return number_from(given, "compare", beside)
+    try:
+        number = float(given)
+    except OverflowError:
+        number = math.inf if given > 0 else -math.inf
+    if number == given or number != number:
+        return sign, number
+    if sign in ("==", "!="):
+        return sign, math.nan  # no float is equal to it
+    below = number < given  # between the two there is no other float
+    return ("<=" if below else "<") if sign[0] == "<" else (">" if below else ">="), number
 
 
 def _shown(given: Any) -> str:

@@ -190,7 +190,7 @@ def where(condition: Number, a: Number, b: Number) -> Number:
 
 
 def equal(a: Number, b: Number) -> Number:
-    """`a` and `b` are the same number (`==` on Values would be identity)."""
+    """`a` and `b` are the same number (`==` on symbols is identity)."""
     return (a <= b) & (a >= b)
 
 

@@ -10,7 +10,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from gradwalk.errors import check_domain, check_range, number_from, refuse_backward, refuse_conversion, refuse_label
+from gradwalk.errors import (
+    check_domain,
+    check_range,
+    number_from,
+    number_to_compare,
+    refuse_backward,
+    refuse_conversion,
+    refuse_label,
+)
 from gradwalk.ops import OPS, Op
 
 
@@ -21,6 +29,9 @@ class _Current(threading.local):
 
 
 _current = _Current()
+equality_is_identity = False  # for the scripts of `gradwalk run`
+COMPARISONS = {"<": float.__lt__, "<=": float.__le__, "==": float.__eq__, "!=": float.__ne__,
+               ">": float.__gt__, ">=": float.__ge__}  # fmt: skip
 _one_pass_at_a_time = threading.RLock()  # re-entrant: a hand-written _backward may call backward()
 
 
@@ -164,7 +175,7 @@ class Value:
         label = f", label={self.label!r}" if self.label else ""
         return f"Value(data={self.data!r}, grad={self.grad!r}{label})"
 
-    # ---------------------------------------------------------------- operators; == and hash stay identity
+    # ---------------------------------------------------------------- operators; hash stays identity
     # fmt: off
 
     def __add__(self, other: Any) -> Any: return binary("add", self, other)
@@ -183,10 +194,14 @@ class Value:
     def conjugate(self) -> Value: return self  # NumPy asks for it in norms and variances
     def __floor__(self) -> Value: return apply("floor", self)
     def __ceil__(self) -> Value: return apply("ceil", self)
-    def __lt__(self, other: Any) -> Any: return compare(self, other, "<", float.__lt__)
-    def __le__(self, other: Any) -> Any: return compare(self, other, "<=", float.__le__)
-    def __gt__(self, other: Any) -> Any: return compare(self, other, ">", float.__gt__)
-    def __ge__(self, other: Any) -> Any: return compare(self, other, ">=", float.__ge__)
+    def __lt__(self, other: Any) -> Any: return compare(self, other, "<")
+    def __le__(self, other: Any) -> Any: return compare(self, other, "<=")
+    def __gt__(self, other: Any) -> Any: return compare(self, other, ">")
+    def __ge__(self, other: Any) -> Any: return compare(self, other, ">=")
+    def __eq__(self, other: Any) -> Any: return compare(self, other, "==")
+    def __ne__(self, other: Any) -> Any: return compare(self, other, "!=")
+    def __bool__(self) -> bool: return equality_is_identity or compare(self, 0.0, "!=")
+    __hash__ = object.__hash__
     def __float__(self) -> float: refuse_conversion(self)
     def __int__(self) -> int: refuse_conversion(self)
     def _apply(self, name: str, *arguments: Any) -> Value: return apply(name, *arguments)
@@ -241,13 +256,18 @@ def binary(name: str, left: Any, right: Any) -> Any:
     return apply(name, value, number) if value is left else apply(name, number, value)
 
 
-def compare(left: Value, right: Any, sign: str, comparison: Callable[[float, float], bool]) -> Any:
-    number = right._data if isinstance(right, Value) else number_from(right, "compare", beside=left)
-    if number is NotImplemented:
+def compare(left: Value, right: Any, sign: str) -> Any:
+    if equality_is_identity and sign in ("==", "!="):
         return NotImplemented
-    outcome = comparison(left._data, number)
+    number = right
+    if not isinstance(right, Value):
+        known = number_to_compare(right, sign, left)
+        if known is NotImplemented:
+            return NotImplemented
+        sign, number = known
+    outcome = COMPARISONS[sign](left._data, number._data if isinstance(number, Value) else number)
     if _current.modes[2]:
-        _current.modes[2](left, right, sign, outcome)
+        _current.modes[2](left, number, sign, outcome)
     return outcome
 
 
@@ -275,6 +295,13 @@ def set_on_construct(hook: Any) -> Any:
 def set_scope(number: int) -> int:
     """Nodes made from now on in this thread belong to that scope; returns the one before."""
     before, _current.scope = _current.scope, number
+    return before
+
+
+def set_equality_is_identity(wanted: bool) -> bool:
+    """Whether ==, != and truth are those of a class that defines neither, in this process; returns what was before."""
+    global equality_is_identity
+    before, equality_is_identity = equality_is_identity, wanted
     return before
 
 

@@ -24,7 +24,7 @@ Truths = npt.NDArray[np.bool_]
 NAMES = ("input", "constant", *OPS, *COMPOSITES, "call")
 CODES = {name: code for code, name in enumerate(NAMES)}
 INPUT, CONSTANT, CALL = CODES["input"], CODES["constant"], CODES["call"]
-SIGNS = ("<", "<=", ">", ">=")
+SIGNS = ("<", "<=", ">", ">=", "==", "!=")
 
 # One instruction makes a whole row of these: the nodes that share their children are its entries.
 ROW_OPS = frozenset({"softmax", "log_softmax", "rmsnorm", "layernorm"})

@@ -75,11 +75,11 @@ class Index:
         return self._compared(other, ">=", self.number >= _plain(other))
 
     def __eq__(self, other: object) -> bool:
+        if is_value(other):
+            return bool(other == self.value)
         if not isinstance(other, int | float | Index):
             return NotImplemented
-        if self.number == _plain(other):
-            return self <= other and self >= other
-        return not (self < other if self.number < _plain(other) else self > other)
+        return self._compared(other, "==", self.number == _plain(other))
 
     def __ne__(self, other: object) -> bool:
         equal = self.__eq__(other)

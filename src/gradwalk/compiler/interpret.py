@@ -25,7 +25,7 @@ _SAME = frozenset({"add", "sub", "mul", "div", "neg", "abs", "sqrt", "relu", "le
 _JUMPING = frozenset({"floor", "ceil", "sign", "where", "fmod", "copysign", "atan2"})
 _LOGARITHMS = frozenset({"logsumexp", "log_softmax", "cross_entropy"})
 _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne
 }  # fmt: skip
 
 

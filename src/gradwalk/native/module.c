@@ -42,6 +42,9 @@ static PyMethodDef module_methods[] = {
     {"set_on_construct", construct_set_hook, METH_O,
      "set_on_construct(hook, /)\n--\n\n"
      "A function to be told of every node made by hand from now on in this thread, or None; returns the one before."},
+    {"set_equality_is_identity", type_set_equality_is_identity, METH_O,
+     "set_equality_is_identity(wanted, /)\n--\n\n"
+     "Whether ==, != and truth are those of a class that defines neither, in this process; returns what was before."},
     {"all_plain", construct_all_plain, METH_O,
      "all_plain(numbers, /)\n--\n\nWhether a list or tuple holds nothing but floats and ints."},
     {"only_type", construct_only_type, METH_O,

@@ -58,6 +58,33 @@ int number_from(PyObject *given, const char *operation, Value *beside, double *n
     return number_from_object(given, operation, beside, number);
 }
 
+/* The float to compare with instead of a number of another type, and how: `*comparison` may become another one. New;
+ * NotImplemented where the other side has to know. */
+PyObject *number_to_compare(PyObject *given, int *comparison, PyObject *beside, double *number)
+{
+    static const char *const signs[] = {"<", "<=", "==", "!=", ">", ">="}; /* Py_LT is 0, Py_LE 1, … */
+    if (PyLong_CheckExact(given)) {
+        *number = PyLong_AsDouble(given);
+        if (fabs(*number) < 0x1p53 && !(*number == -1.0 && PyErr_Occurred()))
+            return PyFloat_FromDouble(*number);
+        PyErr_Clear();
+    }
+    PyObject *known = errors_ready() < 0 ? NULL : PyObject_CallMethod(errors, "number_to_compare", "OsO", given,
+                                                                      signs[*comparison], beside);
+    if (known == NULL || known == Py_NotImplemented)
+        return known;
+    PyObject *bound = NULL;
+    const char *sign;
+    if (PyArg_ParseTuple(known, "sO!", &sign, &PyFloat_Type, &bound)) {
+        for (*comparison = 0; strcmp(signs[*comparison], sign) != 0;)
+            ++*comparison;
+        *number = PyFloat_AS_DOUBLE(bound);
+        Py_INCREF(bound);
+    }
+    Py_DECREF(known);
+    return bound;
+}
+
 /* A list of the first `count` numbers. New. */
 static PyObject *list_of(const double *numbers, Py_ssize_t count)
 {

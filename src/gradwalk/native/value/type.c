@@ -20,23 +20,68 @@ static PyObject *value_repr(PyObject *self)
     return text;
 }
 
+static int equality_is_identity;
+
+/* Whether ==, != and truth are those of a class that defines neither; what it was before. New. */
+PyObject *type_set_equality_is_identity(PyObject *module, PyObject *given)
+{
+    (void)module;
+    int wanted = PyObject_IsTrue(given);
+    if (wanted < 0)
+        return NULL;
+    PyObject *before = PyBool_FromLong(equality_is_identity);
+    equality_is_identity = wanted;
+    return before;
+}
+
+static int outcome_of(double left, int comparison, double right)
+{
+    switch (comparison) {
+    case Py_LT: return left < right;
+    case Py_LE: return left <= right;
+    case Py_GT: return left > right;
+    case Py_GE: return left >= right;
+    case Py_EQ: return left == right;
+    default: return left != right;
+    }
+}
+
+/* -1 with an exception set. */
+static int compared(PyObject *left, double number, PyObject *right, int comparison)
+{
+    int outcome = outcome_of(((Value *)left)->data, comparison, number);
+    return modes_in_use && modes_compared(left, right, comparison, outcome) < 0 ? -1 : outcome;
+}
+
+static PyObject *truth(int outcome) { return outcome < 0 ? NULL : PyBool_FromLong(outcome); }
+
 static PyObject *value_richcompare(PyObject *self, PyObject *other, int comparison)
 {
-    if (comparison == Py_EQ || comparison == Py_NE)
+    if (equality_is_identity && (comparison == Py_EQ || comparison == Py_NE))
         Py_RETURN_NOTIMPLEMENTED; /* Python then compares identities */
-    double left = ((Value *)self)->data, right = 0.0;
-    int known = number_from(other, "compare", (Value *)self, &right);
-    if (known < 0)
-        return NULL;
-    if (known == 0)
-        Py_RETURN_NOTIMPLEMENTED;
-    int outcome = comparison == Py_LT ? left < right
-                : comparison == Py_LE ? left <= right
-                : comparison == Py_GT ? left > right
-                                      : left >= right;
-    if (modes_in_use && modes_compared(self, other, comparison, outcome) < 0)
-        return NULL;
-    return PyBool_FromLong(outcome);
+    if (is_value(other))
+        return truth(compared(self, ((Value *)other)->data, other, comparison));
+    if (PyFloat_CheckExact(other))
+        return truth(compared(self, PyFloat_AS_DOUBLE(other), other, comparison));
+    double number;
+    PyObject *bound = number_to_compare(other, &comparison, self, &number);
+    if (bound == NULL || bound == Py_NotImplemented)
+        return bound;
+    int outcome = compared(self, number, bound, comparison);
+    Py_DECREF(bound);
+    return truth(outcome);
+}
+
+static int value_bool(PyObject *self)
+{
+    if (equality_is_identity)
+        return 1;
+    if (!modes_in_use)
+        return ((Value *)self)->data != 0.0;
+    PyObject *zero = PyFloat_FromDouble(0.0);
+    int outcome = zero ? compared(self, 0.0, zero, Py_NE) : -1;
+    Py_XDECREF(zero);
+    return outcome;
 }
 
 static PyObject *value_conjugate(PyObject *self, PyObject *unused)
@@ -93,6 +138,7 @@ int type_ready(PyObject *module)
         {Py_tp_setattro, value_setattro},
         {Py_tp_getset, value_getset},
         {Py_tp_methods, value_methods},
+        {Py_nb_bool, value_bool},
         {Py_nb_float, refuse_float},
         {Py_nb_int, refuse_float},
     };

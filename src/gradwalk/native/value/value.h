@@ -179,11 +179,13 @@ PyObject *attributes_set_scope(PyObject *module, PyObject *number); /* new: the 
 /* ---- type.c ---- */
 
 int type_ready(PyObject *module);
+PyObject *type_set_equality_is_identity(PyObject *module, PyObject *given); /* new: whether it was */
 
 /* ---- numbers.c: from any Python object to a double ---- */
 
 /* 1: *number is set; 0: not ours (NotImplemented); -1: an exception is set. `beside` may be NULL. */
 int number_from(PyObject *given, const char *operation, Value *beside, double *number);
+PyObject *number_to_compare(PyObject *given, int *comparison, PyObject *beside, double *number); /* new */
 int number_check(unsigned op, const double *in, double out, PyObject *const *inputs); /* raises what is out of domain */
 PyObject *errors_call(const char *function, PyObject *argument);              /* new; for functions that only raise */
 
