@@ -19,7 +19,7 @@ PACKAGE = Path(gradwalk.__file__).resolve().parent
 ORDER = (
     ("_version",),
     ("formula",),
-    ("ops",),
+    ("ops", "agreement"),
     ("errors",),
     ("reference", "_native"),
     ("engine",),

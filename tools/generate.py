@@ -5,9 +5,11 @@ Run it with `make generate` after changing a row. A test runs it again and compa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from gradwalk.formula import DEFINITIONS, JAVASCRIPT, C, Target, latex, statements, variable
+from gradwalk.agreement import RULE, STEPS
+from gradwalk.formula import DEFINITIONS, JAVASCRIPT, C, Number, Target, latex, statements, variable
 from gradwalk.ops import OPERATORS, OPS, Op, everywhere
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -193,15 +195,14 @@ def js_list(texts: tuple[str, ...] | list[str]) -> str:
     return "[" + ", ".join(js_string(text) for text in texts) + "]"
 
 
-def js_definition(name: str) -> str:
-    function = DEFINITIONS[name]
+def js_definition(name: str, function: Callable[..., Number]) -> str:
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     lines, (result,) = body([function(*map(variable, names))], JAVASCRIPT, "  ")
     return f"function {name}({', '.join(names)}) {{\n{lines}  return {result};\n}}\n"
 
 
 def javascript() -> str:
-    definitions = "\n".join(js_definition(name) for name in definitions_in_order())
+    definitions = "\n".join(js_definition(name, DEFINITIONS[name]) for name in definitions_in_order())
     rows = "".join(javascript_functions(op) for op in OPS.values())
     return f"""// {NOTICE}
 
@@ -211,6 +212,12 @@ import {{ copysign, erf, erfc, pow }} from "./special.js";
 export const OPS = {{
 {rows}}};
 """
+
+
+def javascript_agreement() -> str:
+    functions = "\n".join(f"export {js_definition(name, function)}" for name, function in RULE.items())
+    notice = NOTICE.replace("ops.py", "agreement.py")
+    return f"// {notice}\n\nexport const STEPS = [{', '.join(map(JAVASCRIPT.number, STEPS))}];\n\n{functions}"
 
 
 # ---------------------------------------------------------------- documentation
@@ -278,6 +285,7 @@ def outputs() -> dict[Path, str]:
     return {
         ROOT / "src/gradwalk/native/ops_generated.h": c_header(),
         ROOT / "src/gradwalk/show/page/ops.js": javascript(),
+        ROOT / "src/gradwalk/show/page/agreement.js": javascript_agreement(),
         ROOT / "src/gradwalk/_native.pyi": stub(),
         ROOT / "src/gradwalk/functions.pyi": functions_stub(),
         ROOT / "docs/ops.md": documentation(),

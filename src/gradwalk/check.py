@@ -1,19 +1,21 @@
 """Finite differences: each leaf of a recorded graph is moved a little, and the rows of the table are run again.
 
-They know nothing of the local gradients, so they check them. A kink, where no slope exists, is recognised as one.
+What they find is independent of the local gradients, so it checks them. A kink, where no slope exists, is recognised
+as one; and where rounding or bending hides the slope, the difference says that it cannot tell.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradwalk import engine
+from gradwalk.agreement import STEPS, inaccuracy, is_at_kink, rounding, verdict
 from gradwalk.composites import COMPOSITES
 from gradwalk.ops import OPS
-
-AGREES = 1e-6  # a relative error up to this is the difference's own inaccuracy
 
 
 class Difference(NamedTuple):
@@ -24,7 +26,8 @@ class Difference(NamedTuple):
     left: float
     right: float
     step: float
-    is_kink: bool
+    is_kink: bool = False
+    inaccuracy: float = 0.0
 
     @property
     def is_known(self) -> bool:
@@ -37,18 +40,9 @@ class Difference(NamedTuple):
             return 0.0
         return abs(gradient - self.slope) / max(abs(gradient), abs(self.slope), 1e-6 * max(1.0, abs(size)))
 
-    def agrees(self, gradient: float, size: float) -> bool:
-        """Whether a gradient fits: the slope itself, or at a kink anything between the slopes on both sides.
-
-        Where the slope is not known, nothing contradicts a gradient.
-        """
-        if not self.is_known:
-            return True
-        if self.is_kink:
-            low, high = sorted((self.left, self.right))
-            slack = AGREES * max(1.0, abs(low), abs(high))
-            return low - slack <= gradient <= high + slack
-        return self.relative_error(gradient, size) <= AGREES
+    def verdict(self, gradient: float, size: float) -> int:
+        """1 where the gradient fits, -1 where it does not, 0 where this difference cannot tell."""
+        return int(verdict(gradient, self.slope, self.left, self.right, self.is_kink, self.inaccuracy, size))
 
 
 class Replay:
@@ -60,6 +54,18 @@ class Replay:
         self.children = [[place[child] for child in node._children] for node in self.order]
         self.place = place
         self.data: list[float] = [node.data for node in self.order]
+
+    @functools.cached_property
+    def noise(self) -> float:
+        """About how far the root is off because every number on the way was rounded."""
+        grads = [0.0] * len(self.order)
+        grads[-1] = 1.0
+        for i in reversed(range(len(self.order))):
+            for child, local_grad in zip(self.children[i], self.order[i]._local_grads, strict=True):
+                if grads[i]:
+                    grads[child] += local_grad * grads[i]
+        parts = (x * grad for x, grad in zip(self.data, grads, strict=True))
+        return 4.0 * sys.float_info.epsilon * math.sqrt(sum(part * part for part in parts if abs(part) < 1e150))
 
     @property
     def is_possible(self) -> bool:
@@ -94,8 +100,8 @@ def finite_differences(root: Any, leaves: Sequence[Any] | None = None) -> list[D
 
     >>> x = engine.Value(3.0)
     >>> [difference] = finite_differences(x * x)
-    >>> round(difference.slope, 6), difference.agrees(6.0, 9.0)
-    (6.0, True)
+    >>> round(difference.slope, 6), difference.verdict(6.0, 9.0)
+    (6.0, 1)
     """
     replay = Replay(root)
     if not replay.is_possible:
@@ -104,24 +110,24 @@ def finite_differences(root: Any, leaves: Sequence[Any] | None = None) -> list[D
 
 
 def _difference(replay: Replay, leaf: Any) -> Difference:
-    # a step fit for x may be far too large or too small for the function, and so may one fit for 1: the one that
-    # changes least when it is doubled is taken
+    # a step fit for x may be far too large or too small for the function, and so may one fit for 1: the one with the
+    # smallest error that can be seen is taken
     x = leaf.data
     scales = {1.0, 2.0 ** math.floor(math.log2(abs(x)))} if 0.0 < abs(x) < math.inf else {1.0}
-    steps = [step for scale in sorted(scales) if x - (step := scale * 2.0**-17) < x < x + step]
-    if not steps:  # x is infinite or nan
-        return Difference(leaf, math.nan, math.nan, math.nan, math.nan, False)
-    candidates = [(_between(replay, leaf, step), _between(replay, leaf, 2.0 * step)) for step in steps]
+    steps = [scale * share for share in STEPS for scale in sorted(scales)]
+    candidates = [_measured(replay, leaf, step) for step in steps if x - step < x < x + step]
+    if not candidates:  # x is infinite or nan
+        return Difference(leaf, math.nan, math.nan, math.nan, math.nan)
+    return min(candidates, key=lambda found: found.inaccuracy if found.inaccuracy == found.inaccuracy else math.inf)
 
-    def unsteadiness(candidate: tuple[Difference, Difference]) -> float:
-        change = abs(candidate[0].slope - candidate[1].slope)
-        return change if change == change else math.inf
 
-    near, far = min(candidates, key=unsteadiness)
-    gap, wider_gap = abs(near.right - near.left), abs(far.right - far.left)
-    # across a smooth bend the gap between the two sides grows with the step; across a kink it stays
-    is_kink = gap > 1e-3 * max(abs(near.right), abs(near.left)) and wider_gap < 1.5 * gap
-    return near._replace(is_kink=is_kink)
+def _measured(replay: Replay, leaf: Any, step: float) -> Difference:
+    near, wide = _between(replay, leaf, step), _between(replay, leaf, 2.0 * step)
+    rounded = rounding(replay.noise, step)
+    return near._replace(
+        is_kink=bool(is_at_kink(near.left, near.right, wide.left, wide.right, rounded)),
+        inaccuracy=float(inaccuracy(near.slope, wide.slope, rounded)),
+    )
 
 
 def _between(replay: Replay, leaf: Any, step: float) -> Difference:
@@ -129,5 +135,5 @@ def _between(replay: Replay, leaf: Any, step: float) -> Difference:
     below, above = x - step, x + step
     low, high = replay.root_with(leaf, below), replay.root_with(leaf, above)
     return Difference(
-        leaf, (high - low) / (above - below), (middle - low) / (x - below), (high - middle) / (above - x), step, False
+        leaf, (high - low) / (above - below), (middle - low) / (x - below), (high - middle) / (above - x), step
     )

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GENERATED = (
     "src/gradwalk/native/ops_generated.h",
     "src/gradwalk/show/page/ops.js",
+    "src/gradwalk/show/page/agreement.js",
     "src/gradwalk/_native.pyi",
     "src/gradwalk/functions.pyi",
     "docs/ops.md",

@@ -1,7 +1,8 @@
 """A recorded graph as the JSON that the page reads: operations by name, data, labels, scopes.
 
 Of a graph that is too large to be looked at, the part nearest the result is handed on: each node in it has all
-that uses it in it too, so its gradient is the whole graph's, to the bit. Nodes below the cut are marked.
+that uses it in it too, so its gradient is the whole graph's, to the bit. Nodes below the cut are marked, and so are
+those that are used below it too: what is seen of their gradient is a part of a sum.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def program_of(root: Any, most: int = MOST_NODES) -> dict[str, Any]:
     whole = set(order) if len(order) <= most else _nearest(order, most)
     kept = _order_within(root, whole)
     places = {node: place for place, node in enumerate(kept)}
-    program: dict[str, Any] = {"nodes": [_node(node, places, node in whole) for node in kept], "root": places[root]}
+    partial = {child for node in order if node not in whole for child in node._children}
+    nodes = [_node(node, places, node in whole, node in partial) for node in kept]
+    program: dict[str, Any] = {"nodes": nodes, "root": places[root]}
     if len(whole) < len(order):
         program["total"] = len(order)
     return program
@@ -77,13 +80,15 @@ def _nearest(order: list[Any], most: int) -> set[Any]:
     return found
 
 
-def _node(node: Any, places: dict[Any, int], is_whole: bool) -> dict[str, Any]:
+def _node(node: Any, places: dict[Any, int], is_whole: bool, is_partial: bool) -> dict[str, Any]:
     written: dict[str, Any] = {"data": number(node.data)}
     if node.label:
         written["label"] = str(node.label)
     scope = "/".join(path_of(node))
     if scope:
         written["scope"] = scope
+    if is_partial and not node._constant:
+        written["partial"] = True
     if node._children and not is_whole:
         written["cut"] = True
     elif node._children:

@@ -147,13 +147,12 @@ def result_table(graph: Graph, walking: Walk, differences: dict[Any, Difference]
         cells = [_name(graph, node), Text(short_number(node.data)), Text(_long(grad), style=GRAD)]
         difference = differences.get(node)
         if difference:
-            agrees = difference.agrees(grad, size)
-            verdict = "✓" if agrees else "✗"
-            verdict += " kink" if difference.is_kink else ""
-            verdict = verdict if difference.is_known else "edge"
+            verdict = difference.verdict(grad, size)
+            said = ("can't tell", "✓", "✗")[verdict] + (" kink" if difference.is_kink else "")
+            said = said if difference.is_known else "edge"
             error = difference.relative_error(grad, size)
             cells += [Text(f"{difference.slope:.9g}"), Text(f"{error:.0e}" if error else "0", style=QUIET)]
-            cells.append(Text(verdict, style=RIGHT if agrees else WRONG))
+            cells.append(Text(said, style=(QUIET, RIGHT, WRONG)[verdict]))
         table.add_row(*cells)
     return Group(table, *_more(len(shown) - most, "nodes"))
 

@@ -7,12 +7,13 @@ import { Drawing } from "./draw.js";
 import { MODES, timeline } from "./engine.js";
 import { EXAMPLES } from "./examples.js";
 import { htmlText, pngBlob, pythonCode, svgText } from "./export.js";
-import { fromExpression, fromProgram, toProgram } from "./graph.js";
+import { fromExpression, fromProgram, toProgram, withNumber } from "./graph.js";
 import { Header } from "./header.js";
 import { shortcut } from "./keyboard.js";
 import { detailContent, modeContent, nudge, stepContent, Table } from "./panel.js";
 import { ExpressionError } from "./parser.js";
 import { KEYS, Player } from "./player.js";
+import { startingValues } from "./starts.js";
 import { fromHash, toHash } from "./state.js";
 import { typeset } from "./typeset.js";
 
@@ -100,8 +101,9 @@ class App {
     this.header.setMode(this.mode);
     this.t = given.t ?? this.start.t ?? Infinity;
     const text = given.text ?? (this.start.program ? null : this.start.text ?? null);
+    const example = EXAMPLES.find((known) => text === null || sameText(known.text, text));
     if (text === null && this.start.program) this.showProgram();
-    else if (text === null) this.example(EXAMPLES[0], this.overrides);
+    else if (example) this.example(example, this.overrides);
     else {
       this.header.setText(text);
       this.type(text);
@@ -127,20 +129,39 @@ class App {
     }
   }
 
-  /** A new expression; while it is not valid, the last valid graph stays. */
+  /** A new expression; while it is not valid, the last valid graph stays. What stands in the text wins. */
   type(text) {
     try {
-      const graph = fromExpression(text);
-      for (const name of graph.given) if (this.given?.get(name) !== undefined && this.given.get(name) !== valueOf(graph, name)) delete this.overrides[name];
-      this.given = new Map([...graph.given].map((name) => [name, valueOf(graph, name)]));
+      let graph = fromExpression(text);
+      const first = this.graph === undefined;
+      for (const name of graph.given) {
+        // a value that came with the page, in its address or its file, is later than the text
+        if (first && Object.hasOwn(this.overrides, name)) graph = fromExpression(withNumber(graph.text, name, this.overrides[name]));
+        delete this.overrides[name];
+      }
+      this.header.setText(graph.text);
       this.header.setError("", text, -1);
       setText(this.note, EXAMPLES.find((example) => example.text === text)?.note ?? "");
+      const known = { ...this.valuesByName(), ...this.overrides };
+      startingValues(graph, known).forEach((value, i) => { graph.nodes[i].value = graph.nodes[i].children.length ? 0 : value; });
       this.setGraph(graph);
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       this.header.setError(error.message, text, error.position);
       if (!this.graph) this.setGraph(fromExpression(EXAMPLES[0].text)); // there has to be something to see
     }
+  }
+
+  /** The values of the leaves shown: a name keeps its value while the text changes around it. */
+  valuesByName(isWanted = () => true) {
+    if (!this.graph?.text) return {};
+    const leaves = this.graph.nodes.map((node, i) => [node, this.values[i]]).filter(([node]) => !node.children.length && !node.constant);
+    return Object.fromEntries(leaves.filter(([node]) => isWanted(node.label)).map(([node, value]) => [node.label, value]));
+  }
+
+  /** What has to be remembered beside the text: every value that is not in it. */
+  valuesToKeep() {
+    return this.graph.text ? this.valuesByName((name) => !this.graph.given.has(name)) : this.overrides;
   }
 
   setGraph(graph) {
@@ -197,7 +218,12 @@ class App {
     if (Object.is(this.values[i], value)) return;
     this.values[i] = value;
     const node = this.graph.nodes[i];
-    Object.defineProperty(this.overrides, this.keyOf(node, i), { value, enumerable: true, configurable: true, writable: true });
+    if (this.graph.given?.has(node.label)) {
+      this.graph.text = withNumber(this.graph.text, node.label, value);
+      this.header.setText(this.graph.text);
+    } else {
+      Object.defineProperty(this.overrides, this.keyOf(node, i), { value, enumerable: true, configurable: true, writable: true });
+    }
     this.kernel?.edit(i, value);
     this.recompute();
   }
@@ -325,7 +351,7 @@ class App {
     if (!this.ownsAddress || this.remembering) return;
     this.remembering = setTimeout(() => {
       this.remembering = null;
-      this.written = toHash({ text: this.graph.text, values: this.overrides, t: this.t, steps: this.line.steps, mode: this.mode, theme: this.theme });
+      this.written = toHash({ text: this.graph.text, values: this.valuesToKeep(), t: this.t, steps: this.line.steps, mode: this.mode, theme: this.theme });
       try {
         history.replaceState(null, "", `#${this.written}`);
       } catch {
@@ -383,11 +409,9 @@ class App {
   /** What a new file has to begin with to show what is shown now. */
   startingPoint() {
     const common = { t: this.t, mode: this.mode, theme: this.theme };
-    if (this.graph.text) return { ...common, text: this.graph.text, values: this.overrides };
+    if (this.graph.text) return { ...common, text: this.graph.text, values: this.valuesToKeep() };
     return { ...common, program: toProgram(this.graph, this.values, this.line.data) };
   }
 }
 
-function valueOf(graph, name) {
-  return graph.nodes.find((node) => node.label === name)?.value;
-}
+const sameText = (one, other) => one.replace(/\s+/g, "") === other.replace(/\s+/g, "");

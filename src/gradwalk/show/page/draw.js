@@ -5,6 +5,7 @@
 import { glyph } from "./describe.js";
 import { setText, svg } from "./dom.js";
 import { gradsAt, stepAt } from "./engine.js";
+import { isEditable } from "./graph.js";
 import { layout } from "./layout.js";
 import { subscripted } from "./mathml.js";
 import { exact, short } from "./numbers.js";
@@ -97,7 +98,7 @@ export class Drawing {
     const left = -size.width / 2;
     const top = -size.height / 2;
     const kinds = ["node", isLeaf ? "leaf" : "op", node.constant ? "constant" : "", node.cut ? "cut" : ""];
-    if (isLeaf && !node.constant && !node.cut && this.graph.editable) kinds.push("editable");
+    if (isEditable(this.graph, i)) kinds.push("editable");
     if (i === this.graph.root) kinds.push("root");
     const name = this.graph.names[i];
     const box = svg("rect", { class: "box", x: left, y: top, width: size.width, height: size.height, rx: node.constant ? 13 : 10 });
@@ -112,7 +113,7 @@ export class Drawing {
       card.group.append(
         nameText(clipped(name, sign), left + 10, top + 19),
         svg("text", { class: "glyph", x: size.width / 2 - 10, y: top + 19 }, sign),
-        ...(this.captioned ? [svg("text", { class: "caption", x: left + 10, y: 6 }, "data"), svg("text", { class: "caption", x: left + 10, y: 23 }, "grad")] : []),
+        ...(this.captioned ? [svg("text", { class: "caption", x: left + 10, y: 6 }, "data"), svg("text", { class: "caption", x: left + 10, y: 23 }, node.partial ? "part of grad" : "grad")] : []),
         card.dataText,
         card.gradText,
       );
@@ -180,7 +181,7 @@ export class Drawing {
     }
     if (!Object.is(grad, card.grad)) {
       card.grad = grad;
-      setText(card.gradText, short(grad));
+      setText(card.gradText, this.graph.nodes[card.i].partial && grad !== null ? `${short(grad)} + \u2026` : short(grad));
     }
   }
 

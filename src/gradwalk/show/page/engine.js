@@ -1,6 +1,7 @@
 // The engine: forward, the backward pass as steps, its wrong modes, and finite differences. The one rule is in
 // `walk`; what an operation computes comes from the generated ops.js and from composites.js.
 
+import { inaccuracy, is_at_kink, rounding, STEPS, verdict } from "./agreement.js";
 import { COMPOSITES } from "./composites.js";
 import { exact } from "./numbers.js";
 import { OPS } from "./ops.js";
@@ -131,6 +132,7 @@ function pass(graph, localGrads, mode, start) {
   grads[graph.root] = 1;
   for (const node of visitOrder(graph, mode)) {
     graph.nodes[node].children.forEach((child, slot) => {
+      if (graph.nodes[child].constant) return; // nobody differentiates by a number that stands in the text
       const local = localGrads[node][slot];
       const upstream = grads[node];
       const product = local * upstream;
@@ -201,30 +203,45 @@ export function gradsAt(line, t) {
 
 // ---------------------------------------------------------------- finite differences
 
-const AGREES = 1e-6; // a relative error up to this is the difference's own inaccuracy
+/** About how far the root is off because every number on the way was rounded; as Python's check.py has it. */
+function noiseOf({ data, right }) {
+  let total = 0;
+  data.forEach((x, i) => {
+    const part = x * right[i];
+    if (Math.abs(part) < 1e150) total += part * part;
+  });
+  return 4 * Number.EPSILON * Math.sqrt(total);
+}
 
-/** The change of the root per change of one node, as check.py measures it: {slope, left, right, isKink}. */
-export function finiteDifference(graph, data, at) {
-  if (at === graph.root) return { slope: 1, left: 1, right: 1, isKink: false };
+/** The change of the root per change of one node, as check.py measures it: {slope, left, right, isKink, inaccuracy}. */
+export function finiteDifference(line, at) {
+  const { graph, data } = line;
+  if (at === graph.root) return { slope: 1, left: 1, right: 1, isKink: false, inaccuracy: 0 };
+  const unknown = { slope: NaN, left: NaN, right: NaN, isKink: false, inaccuracy: NaN };
+  if (graph.nodes[at].partial) return unknown; // what it does to the rest of the graph is not here to be measured
+  line.noise ??= noiseOf(line);
   const x = data[at];
   const size = Math.abs(x);
   const scales = size > 0 && size < Infinity ? [...new Set([1, 2 ** floorLog2(size)])].sort((a, b) => a - b) : [1];
-  const steps = scales.map((scale) => scale * 2 ** -17).filter((step) => x - step < x && x < x + step);
-  if (!steps.length) return { slope: NaN, left: NaN, right: NaN, isKink: false };
-  // a step fit for x may be far too large or too small for the function: the one that changes least when doubled
+  const steps = STEPS.flatMap((share) => scales.map((scale) => scale * share)).filter((step) => x - step < x && x < x + step);
+  // a step fit for x may be far too large or too small for the function: the one with the smallest error to be seen
   let best = null;
   for (const step of steps) {
-    const near = slopes(graph, data, at, step);
-    const far = slopes(graph, data, at, 2 * step);
-    const change = Math.abs(near.slope - far.slope);
-    const unsteadiness = Number.isNaN(change) ? Infinity : change;
-    if (best === null || unsteadiness < best.unsteadiness) best = { near, far, unsteadiness };
+    const found = measured(line, at, step);
+    if (best === null || found.inaccuracy < best.inaccuracy || Number.isNaN(best.inaccuracy)) best = found;
   }
-  const { near, far } = best;
-  const gap = Math.abs(near.right - near.left);
-  // across a smooth bend the gap between the two sides grows with the step; across a kink it stays
-  const isKink = gap > 1e-3 * Math.max(Math.abs(near.right), Math.abs(near.left)) && Math.abs(far.right - far.left) < 1.5 * gap;
-  return { ...near, isKink };
+  return best ?? unknown;
+}
+
+function measured({ graph, data, noise }, at, step) {
+  const near = slopes(graph, data, at, step);
+  const wide = slopes(graph, data, at, 2 * step);
+  const rounded = rounding(noise, step);
+  return {
+    ...near,
+    isKink: is_at_kink(near.left, near.right, wide.left, wide.right, rounded),
+    inaccuracy: inaccuracy(near.slope, wide.slope, rounded),
+  };
 }
 
 function floorLog2(x) {
@@ -256,14 +273,7 @@ function nudged(graph, data, at, x) {
   return numbers[graph.root];
 }
 
-/** Whether a gradient fits: the slope itself, or at a kink anything between the slopes on both sides. */
-export function agrees(grad, { slope, left, right, isKink }, root) {
-  if (Number.isNaN(slope)) return true;
-  if (isKink) {
-    const [low, high] = left < right ? [left, right] : [right, left];
-    const slack = AGREES * Math.max(1, Math.abs(low), Math.abs(high));
-    return low - slack <= grad && grad <= high + slack;
-  }
-  if (grad === slope) return true;
-  return Math.abs(grad - slope) / Math.max(Math.abs(grad), Math.abs(slope), 1e-6 * Math.max(1, Math.abs(root))) <= AGREES;
+/** What the difference says of a gradient: 1 where it fits, -1 where it does not, 0 where it cannot tell. */
+export function judged(grad, { slope, left, right, isKink, inaccuracy: inaccurate }, root) {
+  return verdict(grad, slope, left, right, isKink, inaccurate, root);
 }

@@ -6,7 +6,7 @@ import { OPS } from "./ops.js";
 // ---------------------------------------------------------------- pictures
 
 const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family", "font-size", "font-style",
-  "font-weight", "text-anchor", "font-variant-numeric"];
+  "font-weight", "text-anchor", "font-variant-numeric", "paint-order", "stroke-linejoin"];
 
 /** The drawing as an SVG file's text: all of the graph, in the colours of the screen. */
 export function svgText(drawing) {

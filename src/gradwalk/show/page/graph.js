@@ -6,12 +6,17 @@ import { exact, fromJson, toJson } from "./numbers.js";
 import { OPS } from "./ops.js";
 import { parse } from "./parser.js";
 
-// a new leaf gets the first of these that no other leaf has: all in the domain of log and sqrt
-const STARTS = [2, 3, 0.5, 1.5, 4, 2.5, 0.25, 3.5];
+const STARTS = [2, 3, 0.5, 1.5, 4, 2.5, 0.25, 3.5]; // for leaves nobody gave a value; see starts.js for a better choice
 
 function leaf(label, value, constant = false) {
   // op is a row of the table or a composite; what was made by hand has none, but is spelled somehow
-  return { op: "", spelled: "", children: [], parameters: [], label, scope: "", value, constant, cut: false, recorded: null };
+  return { op: "", spelled: "", children: [], parameters: [], label, scope: "", value, constant, cut: false, partial: false, recorded: null };
+}
+
+/** Whether its value may be changed: what follows from it is all here. */
+export function isEditable(graph, i) {
+  const node = graph.nodes[i];
+  return graph.editable && !node.children.length && !node.constant && !node.cut && !node.partial;
 }
 
 /** Whether the page itself can compute a node: a leaf, a row of the table or a composite. */
@@ -84,6 +89,7 @@ export function fromProgram(program) {
     parameters: (given.parameters ?? []).map(fromJson),
     scope: String(given.scope ?? ""),
     cut: Boolean(given.cut),
+    partial: Boolean(given.partial),
     recorded: given.local_grads ? given.local_grads.map(fromJson) : null,
   }));
   const last = nodes.length - 1;
@@ -104,6 +110,7 @@ export function toProgram(graph, values, data) {
     if (node.scope) written.scope = node.scope;
     if (node.constant) written.constant = true;
     if (node.cut) written.cut = true;
+    if (node.partial) written.partial = true;
     if (node.recorded) written.local_grads = node.recorded.map(toJson);
     return written;
   });
@@ -158,4 +165,20 @@ function names(nodes) {
     while (taken.has(letter + counts[letter]));
     return letter + counts[letter];
   });
+}
+
+/** The text of an expression with another number in the assignment of this name. */
+export function withNumber(text, name, value) {
+  let depth = 0;
+  let start = 0;
+  const parts = [];
+  [...`${text};`].forEach((character, i, all) => {
+    depth = Math.max(0, depth + (character === "(") - (character === ")"));
+    if (depth || (character !== ";" && character !== "\n")) return;
+    parts.push(all.slice(start, i).join(""), character);
+    start = i + 1;
+  });
+  const written = exact(value).replace(/\.0$/, "");
+  const assignment = new RegExp(`^(\\s*${name}\\s*=\\s*).*$`, "su");
+  return parts.slice(0, -1).map((part) => part.replace(assignment, (_, head) => head + written)).join("");
 }

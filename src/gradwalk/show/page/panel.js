@@ -2,11 +2,13 @@
 
 import { derivative, derivativeFormula, forwardFormula, forwardNumbers, kind } from "./describe.js";
 import { element, fill, setText } from "./dom.js";
-import { agrees, finiteDifference, gradsAt, MODES } from "./engine.js";
+import { finiteDifference, gradsAt, judged, MODES } from "./engine.js";
+import { isEditable } from "./graph.js";
 import { identifier, math, numeral } from "./mathml.js";
 import { exact, short, typed } from "./numbers.js";
 
 const MOST_ROWS = 400;
+const PARTIAL = "a part of the gradient: the rest of the graph, which is not shown, adds to it";
 const BUDGET_MS = 7;
 
 // ---------------------------------------------------------------- the step
@@ -85,6 +87,7 @@ function contributionContent(line, t, step) {
       element("dd", { class: "sum" }, ...(assigning
         ? [number(step.before, "struck"), sign("\u2192"), number(step.after, "grad")]
         : [number(step.before), sign("+"), ...enclosed(step.product), sign("="), number(step.after, "grad")]))),
+    graph.nodes[step.child].partial ? paragraph(`What arrives here is ${PARTIAL}.`) : null,
     step.wrong ? verdict(line, step) : null,
   ];
 }
@@ -122,7 +125,7 @@ export function detailContent(line, i, t, differences) {
   const node = graph.nodes[i];
   const grads = gradsAt(line, t);
   const rows = [["data", exact(line.data[i])]];
-  if (grads) rows.push(["grad", exact(grads[i])]);
+  if (grads) rows.push(["grad", exact(grads[i]) + (node.partial ? `, ${PARTIAL}` : "")]);
   const difference = differences(i);
   if (!Number.isNaN(difference.slope)) rows.push(["finite difference", exact(difference.slope) + (difference.isKink ? ", at a kink" : "")]);
   if (node.scope) rows.push(["scope", node.scope]);
@@ -180,7 +183,7 @@ export class Table {
 
   row(i) {
     const node = this.graph.nodes[i];
-    const editable = this.graph.editable && !node.children.length && !node.constant && !node.cut;
+    const editable = isEditable(this.graph, i);
     const row = { i, seen: {} };
     row.value = editable ? this.input(i) : element("span", { class: "number" });
     row.grad = element("td", { class: "number grad" });
@@ -235,8 +238,9 @@ export class Table {
       if (!Object.is(row.seen.grad, grad) || row.seen.wrong !== (done && line.mode)) {
         row.seen.grad = grad;
         row.seen.wrong = done && line.mode;
-        setText(row.grad, short(grad));
-        row.grad.title = grad === null ? "" : exact(grad);
+        const isPart = this.graph.nodes[row.i].partial && grad !== null;
+        setText(row.grad, isPart ? `${short(grad)} + \u2026` : short(grad));
+        row.grad.title = grad === null ? "" : isPart ? `${exact(grad)}, ${PARTIAL}` : exact(grad);
         this.check(row);
       }
     }
@@ -257,15 +261,15 @@ export class Table {
     if (!row.value.matches(":focus")) row.value.title = exact(data);
   }
 
-  /** A tick where the gradient is complete and the finite difference agrees, a cross where it does not. */
+  /** A tick where the gradient is complete and the finite difference agrees, a cross where it does not, ? if it can't tell. */
   check(row) {
-    const final = this.t === this.line.steps;
     const difference = row.seen.difference;
-    const known = final && row.seen.grad !== null && difference !== undefined && !Number.isNaN(difference.slope);
-    const right = known && agrees(row.seen.grad, difference, this.line.data[this.graph.root]);
-    setText(row.check, known ? (right ? "\u2713" : "\u2717") : "");
-    row.root.classList.toggle("disagrees", known && !right);
-    row.check.title = known && difference.isKink ? "at a kink: any slope between those on both sides is right" : "";
+    const known = this.t === this.line.steps && row.seen.grad !== null && difference !== undefined && !Number.isNaN(difference.slope);
+    const said = known ? judged(row.seen.grad, difference, this.line.data[this.graph.root]) : 0;
+    setText(row.check, known ? ["?", "\u2713", "\u2717"].at(said) : "");
+    row.root.classList.toggle("disagrees", said < 0);
+    const unsure = "can\u2019t tell: the difference is less accurate than that here";
+    row.check.title = !known ? "" : said === 0 ? unsure : difference.isKink ? "at a kink: any slope between those on both sides is right" : "";
   }
 
   // ---------------------------------------------------------------- finite differences, a few at a time
@@ -297,7 +301,7 @@ export class Table {
   }
 
   difference(i) {
-    if (!this.known.has(i)) this.known.set(i, finiteDifference(this.graph, this.line.data, i));
+    if (!this.known.has(i)) this.known.set(i, finiteDifference(this.line, i));
     return this.known.get(i);
   }
 

@@ -1,0 +1,228 @@
+"""What the page says of a gradient is so: a number is the engine's, or it says that it is part of a sum."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from chromium import Browser, started
+from py_mini_racer import MiniRacer
+
+import gradwalk
+from gradwalk import Value, composites
+from gradwalk.check import finite_differences
+from gradwalk.nn import GPT, MLP
+from gradwalk.show.play import page, script
+from gradwalk.show.program import nodes_of, program_of
+
+DRIVER = """
+function judged(program, mode, scale) {
+  const graph = module_graph.fromProgram(program);
+  const line = module_engine.timeline(graph, graph.nodes.map((node) => node.value), mode);
+  return JSON.stringify(graph.nodes.map((node, i) => {
+    const difference = module_engine.finiteDifference(line, i);
+    const said = node.children.length || node.constant || Number.isNaN(difference.slope) ? null
+      : module_engine.judged(line.grads[i] * scale, difference, line.data[graph.root]);
+    return { said, editable: module_graph.isEditable(graph, i), grad: line.grads[i], partial: node.partial };
+  }));
+}
+function started(text) {
+  const graph = module_graph.fromExpression(text);
+  const values = module_starts.startingValues(graph, {});
+  const line = module_engine.timeline(graph, values, "right");
+  return JSON.stringify({ problems: line.problems, locals: line.contributions.map((step) => step.local) });
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def v8() -> Iterator[MiniRacer]:
+    with MiniRacer() as context:
+        context.eval(script("graph", "engine", "starts", "export"))
+        context.eval(DRIVER)
+        yield context
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with started() as running:
+        yield running
+
+
+def random_program(source: random.Random) -> Any:
+    """A graph of up to 300 nodes, smooth and otherwise, inside every domain and of moderate size."""
+    values: list[Any] = [Value(source.uniform(-2, 2)) for _ in range(source.randint(2, 8))]
+    unary = (gradwalk.tanh, gradwalk.sin, gradwalk.exp, gradwalk.relu, gradwalk.sigmoid, abs, lambda x: x * x)
+    for _ in range(source.randint(3, 140)):
+        a, b = source.choice(values[-12:]), source.choice(values)
+        kind = source.randrange(5)
+        made = (
+            a + b if kind == 0 else a - 0.5 * b if kind == 1 else a * b if kind == 2
+            else a / (b * b + 0.3) if kind == 3 else source.choice(unary)(a)
+        )  # fmt: skip
+        if abs(made.data) < 30.0:
+            values.append(made)
+    return composites.sum(values[-6:])
+
+
+def test_no_false_verdict(v8: MiniRacer) -> None:
+    """A right gradient never gets a cross; one that is off by a hundredth never gets a tick unless it is 0."""
+    source = random.Random(15)
+    ticks = crosses = 0
+    for _ in range(150):
+        program = program_of(random_program(source))
+        right = json.loads(v8.call("judged", program, "right", 1.0))
+        wrong = json.loads(v8.call("judged", program, "right", 1.01))
+        assert [place for place, leaf in enumerate(right) if leaf["said"] == -1] == []
+        ticks += sum(leaf["said"] == 1 for leaf in right)
+        for leaf, scaled in zip(right, wrong, strict=True):
+            if leaf["said"] == 1 and abs(leaf["grad"]) > 1e-4:
+                crosses += 1
+                assert scaled["said"] != 1 or abs(leaf["grad"]) < 1e-6, leaf
+    assert ticks > 500
+    assert crosses > 300
+
+
+def test_python_says_the_same() -> None:
+    """The terminal's rule is the page's: no false cross on the same graphs."""
+    source = random.Random(15)
+    for _ in range(40):
+        root = random_program(source)
+        root.backward()
+        assert all(found.verdict(found.leaf.grad, root.data) >= 0 for found in finite_differences(root) or ())
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        pytest.param(lambda: MLP(3, [8, 8, 1])([1.0, -2.0, 0.5]) ** 2, id="mlp"),
+        pytest.param(lambda: gpt_loss(), id="gpt"),
+        pytest.param(lambda: saturated(), id="saturated"),
+    ],
+)
+def test_models_get_no_cross(v8: MiniRacer, loss: Any) -> None:
+    """Whatever a right gradient is too small for, the difference says it cannot tell; most can be told."""
+    judged = json.loads(v8.call("judged", program_of(loss()), "right", 1.0))
+    said = [leaf["said"] for leaf in judged if leaf["said"] is not None]
+    assert -1 not in said
+    assert said.count(1) > 0.6 * len(said)
+
+
+def gpt_loss() -> Any:
+    model = GPT(vocab_size=9, block_size=4, n_embd=8, n_head=2, n_layer=1)
+    return model.loss([0, 3, 5, 1])
+
+
+def saturated() -> Any:
+    d, w2, b = Value(3.0), Value(2.625), Value(1.0)
+    return gradwalk.sigmoid(gradwalk.exp(d) - w2 / b)
+
+
+# ---------------------------------------------------------------- a graph that is cut down
+
+
+def test_partial_gradients_are_called_so(v8: MiniRacer) -> None:
+    """Of a graph that is cut down every gradient is the whole graph's, or the page knows that it is a part."""
+    source = random.Random(3)
+    values = [Value(source.uniform(-1, 1), label=f"x{i}") for i in range(20)]
+    for _ in range(3000):
+        values.append(source.choice(values[-40:]) * 0.7 + source.choice(values) * 0.3)
+    root = composites.sum(values[-30:] + values[:20])
+    root.backward()
+    program = program_of(root, most=200)
+    judged = json.loads(v8.call("judged", program, "right", 1.0))
+    partial = 0
+    for shown, node in zip(judged, nodes_of(root, most=200), strict=True):
+        if node._constant:
+            continue
+        if shown["partial"]:
+            partial += 1
+            assert (shown["said"], shown["editable"]) == (None, False)
+        else:
+            assert shown["grad"] == pytest.approx(node.grad, rel=1e-12)
+    assert partial > 5
+
+
+def test_a_whole_graph_has_no_partial_gradient() -> None:
+    """Nothing is marked where nothing was cut."""
+    x = Value(2.0)
+    assert not any("partial" in node for node in program_of(x * x + x)["nodes"])
+
+
+# ---------------------------------------------------------------- constants
+
+
+def test_constants_receive_nothing(v8: MiniRacer) -> None:
+    """No step hands a gradient to a number that stands in the text."""
+    program = "module_engine.timeline(module_graph.fromExpression('sqrt(2)*a + 5*a'), [], 'right')"
+    steps = v8.eval(
+        f"JSON.stringify({program}.contributions.map((step) => {program}.graph.nodes[step.child].constant))"
+    )
+    assert json.loads(steps) == [False] * 4
+
+
+# ---------------------------------------------------------------- values to begin with
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "relu(x - 10)", "relu(a - b) + relu(b - c)", "tanh(a*b*c)", "log(a - b)", "sqrt(a - 3)", "sigmoid(a*b*c*d)",
+        "relu(-x)", "exp(a*b*c)", "relu(w1*x + b1)*w2 + relu(w3*x + b2)*w4", "asin(x)", "atanh(a*b)",
+        "tanh(w*x + b) - y", "maximum(a, b)*minimum(a, c)", "1/(a - 2)",
+    ],
+)  # fmt: skip
+def test_expressions_begin_alive(v8: MiniRacer, text: str) -> None:
+    """An expression that is no example begins inside every domain, and no node is dead or saturated."""
+    found = json.loads(v8.call("started", text))
+    assert found["problems"] == []
+    if "maximum" not in text:
+        assert [local for local in found["locals"] if not 1e-3 < abs(local) < 1e4] == []
+
+
+def leaves(tab: Any) -> dict[str, float]:
+    return tab.run("gradwalk.valuesByName()")  # type: ignore[no-any-return]
+
+
+def test_the_readme_command_opens_as_the_example(browser: Browser, tmp_path: Any) -> None:
+    """`gradwalk play 'relu(a*b + d)'` has the example's values."""
+    tab = browser.open()
+    tab.show(page("relu(a*b + d)"), tmp_path, "")
+    tab.settle()
+    assert leaves(tab) == {"a": 2, "b": -3, "d": 10}
+    tab.close()
+
+
+def typed(tab: Any, text: str) -> None:
+    tab.run(f"(() => {{ gradwalk.header.field.value = {json.dumps(text)}; gradwalk.header.typed(); }})()")
+    tab.settle()
+
+
+def test_what_stands_in_the_text_wins(browser: Browser, tmp_path: Any) -> None:
+    """An assignment that is typed in front takes effect, an edit of that value changes the text, others stay."""
+    tab = browser.open()
+    tab.show(page("relu(a*b + d)"), tmp_path, "")
+    tab.settle()
+    typed(tab, "a = 5; relu(a*b + d)")
+    assert leaves(tab) == {"a": 5, "b": -3, "d": 10}
+    tab.run("gradwalk.edit(gradwalk.graph.names.indexOf('a'), 7)")
+    assert tab.run("gradwalk.header.field.value") == "a = 7; relu(a*b + d)"
+    typed(tab, "relu(a*b + d) + c")
+    assert {name: value for name, value in leaves(tab).items() if name != "c"} == {"a": 7, "b": -3, "d": 10}
+    tab.close()
+
+
+def test_pictures_keep_their_labels(browser: Browser, tmp_path: Any) -> None:
+    """In an exported picture the halo of a label is painted below its digits, as on the screen."""
+    tab = browser.open()
+    tab.show(page("relu(a*b + d)"), tmp_path, "")
+    tab.settle()
+    text = tab.run(
+        "new Promise((done) => { const own = URL.createObjectURL;"
+        " URL.createObjectURL = (blob) => { blob.text().then(done); return own(blob); }; gradwalk.save('svg'); })"
+    )
+    assert text.count('paint-order="stroke"') >= 5
+    tab.close()
