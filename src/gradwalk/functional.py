@@ -10,13 +10,25 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwalk import engine, higher_order
 from gradwalk.control import modes
 from gradwalk.errors import number_from
-from gradwalk.structure import Part, Shape, array_of, array_part, flatten, is_number, is_value, together, values_among
+from gradwalk.structure import (
+    Part,
+    Shape,
+    array_of,
+    array_part,
+    flatten,
+    flatten_like,
+    is_number,
+    is_value,
+    together,
+    values_among,
+)
 
 Function = Callable[..., Any]
 Argnums = int | str | Sequence[int | str]
@@ -24,6 +36,12 @@ Argnums = int | str | Sequence[int | str]
 # A sweep forward runs in Python and a pass backward in C, over what one output depends on only: measured on native
 # Values, one sweep costs about as much as this many passes (benchmarks/functional.py).
 PASSES_PER_SWEEP = 200
+
+# A search (bisection) compares an argument again and again; a single comparison is a branch, and loses nothing.
+SEARCH = 10
+MOST_COMPARISONS = 1000  # that are looked at: each keeps a part of the graph alive
+
+_MODULES: dict[Any, Any] = {module.Value: module for module in engine.available()}
 
 
 class _Depth(threading.local):
@@ -50,26 +68,26 @@ class Recording:
         self.what = what
         places = [_place(what, function, args, kwargs, argnum) for argnum in _listed(argnums)]
         numbers: Any = []
-        parts = []
-        for place in places:
+        parts: dict[int | str, Part] = {}  # an argument that is asked for twice is one
+        for place in dict.fromkeys(places):
             before = len(numbers)
             given = args[place] if isinstance(place, int) else kwargs[place]
             if len(places) == 1 and (part := array_part(given)) is not None:
-                parts, numbers = [part], given.reshape(-1)
+                parts, numbers = {place: part}, given.reshape(-1)
                 break
             try:
-                parts.append(flatten(given, numbers))
+                parts[place] = flatten(given, numbers)
             except TypeError as error:
                 raise TypeError(f"{what}: argument {place!r}: {error}") from None
             if len(numbers) == before and not _is_empty(given):
                 got = described(given) + _advice_on_argument(given)
                 raise TypeError(f"{what}: expected numbers in argument {place!r}, got {got}")
-        self.part = parts[0] if isinstance(argnums, int | str) else together(parts)
+        self.part = parts[places[0]] if isinstance(argnums, int | str) else together([parts[at] for at in places])
         given_values = values_among(numbers) if type(numbers) is list else []
         self.cls: Any = type(given_values[0]) if given_values else engine.Value
         self.inputs = [_input(number, self.cls, what) for number in numbers] if given_values else self._leaves(numbers)
         positional, named = list(args), dict(kwargs)
-        for place, part in zip(places, parts, strict=True):
+        for place, part in parts.items():
             argument = part.fill(self.inputs, as_argument=True)
             if isinstance(place, int):
                 positional[place] = argument
@@ -79,6 +97,10 @@ class Recording:
         # like that, operation by operation: a node with a _backward of its own is for going back
         levels = 2 if given_values or forward else 1
         _depth.running += levels
+        self.compared: list[Any] = []
+        module = _MODULES[self.cls]
+        before = module.current_modes()
+        module.set_modes(*before[:2], self._remembering(module, before[2]), before[3])
         try:
             if not self.inputs or (self.inputs[0] * 1.0)._children:
                 self.result = function(*positional, **named)
@@ -86,10 +108,26 @@ class Recording:
                 with modes(no_grad=False):  # inside no_grad() too, a derivative that was asked for is computed
                     self.result = function(*positional, **named)
         finally:
+            module.set_modes(*before)
             _depth.running -= levels
         self.outputs: list[Any] = []
         self.foreign: list[Any] | None = None  # leaves that are not inputs: Values the function closes over
         self.with_graph = bool(given_values)
+
+    def _remembering(self, module: Any, before: Any) -> Any:
+        """A hook that keeps what is compared, and tells whoever was told before."""
+        remember, left = self.compared.extend, iter(range(MOST_COMPARISONS))
+
+        def compared(*comparison: Any) -> None:
+            if before is not None:
+                before(*comparison)
+            if next(left, None) is None:
+                modes = module.current_modes()
+                module.set_modes(*modes[:2], before, modes[3])
+            else:
+                remember(comparison[:2])
+
+        return compared
 
     def _leaves(self, numbers: Any) -> list[Any]:
         try:
@@ -153,7 +191,33 @@ class Recording:
         if self.with_graph:
             return self._backward_with_graph(_one_hot(len(self.outputs), i))
         output = self.outputs[i]
-        return engine.gradients_of(output, self.inputs) if is_value(output) else [0.0] * len(self.inputs)
+        gradients = engine.gradients_of(output, self.inputs) if is_value(output) else [0.0] * len(self.inputs)
+        if self.compared and 0.0 in gradients:
+            self._warn_of_searches()
+        return gradients
+
+    def _warn_of_searches(self) -> None:
+        """Of what the result should depend on, if it is found by comparing, and does not."""
+        reached = set(engine.topological_order(self._root([0.0] * len(self.outputs))))
+        below: dict[Any, int] = {leaf: 1 << i for i, leaf in enumerate(self.inputs) if leaf not in reached}
+        compared, self.compared = [side for side in self.compared if type(side) is self.cls], []
+        if not below or not compared:
+            return
+        for node in engine.topological_order(self.cls(0.0, compared, "compared", local_grads=[0.0] * len(compared))):
+            mask = functools.reduce(lambda mask, child: mask | below.get(child, 0), node._children, 0)
+            if mask:
+                below[node] = mask
+        for i, name in enumerate(self.part.names("the argument")):
+            times = sum(below.get(node, 0) >> i & 1 for node in compared)
+            if times >= SEARCH:
+                warnings.warn(
+                    f"{self.what}: the result does not depend on {name}, which was compared with {times} times, but "
+                    "not computed with: a search by comparing, as bisection, has no derivative; give its result to "
+                    "gradwalk.implicit_root, which has one",
+                    RuntimeWarning,
+                    stacklevel=5,
+                )
+                return
 
     def _backward_with_graph(self, weights: Sequence[Any]) -> list[Any]:
         gradients: dict[Any, Any] = {}
@@ -454,6 +518,9 @@ class Products:
         >>> times([1.0, 0.0]), times([0.0, 1.0])
         ([10.0, 6.0], [6.0, 0.0])
         """
+        places = [_place(self._what, self._f, args, kwargs, argnum) for argnum in _listed(self._argnums)]
+        if len(set(places)) < len(places):
+            raise ValueError(f"{self._what}: expected each argument once in argnums, got {self._argnums!r}")
         run = _run(self._what, self._f, args, kwargs, self._argnums, self._order, forward=self._forward)
         outputs_part = run.all_outputs()
         quick = getattr(run, "quick_product", None)
@@ -462,21 +529,15 @@ class Products:
             made = quick(direction) if quick is not None else None
             if made is not None:
                 return made
-            numbers: list[Any] = []
             try:
-                flatten(direction, numbers)
-            except TypeError as error:
-                raise TypeError(f"{self._what}: the direction: {error}") from None
+                numbers = flatten_like(run.part if self._forward else outputs_part, direction)
+            except (TypeError, ValueError) as error:
+                of = "argument" if self._forward or self._order == 2 else "result"
+                raise type(error)(f"{self._what}: the direction, like the {of}: {error}") from None
             numbers = [number if is_value(number) else float(number) for number in numbers]
             if not isinstance(run, Recording) and any(map(is_value, numbers)):  # programs give numbers only
                 plain = Products(self._what, self._f.function, self._argnums, self._forward, self._order)  # type: ignore[attr-defined]
                 return plain.at(*args, **kwargs)(direction)
-            expected = len(run.inputs if self._forward else run.outputs)
-            if len(numbers) != expected:
-                of = "argument" if self._forward or self._what == "hvp" else "result"
-                like = f"{expected} number{'s' * (expected != 1)}, like the {of}"
-                got = len(numbers) or described(direction)
-                raise ValueError(f"{self._what}: expected a direction of {like}, got {got}")
             return outputs_part.fill(run.forward(numbers)) if self._forward else run.part.fill(run.backward(numbers))
 
         return product

@@ -1,7 +1,8 @@
 """Checking derivatives by central differences: `gradcheck` says what it found, `assert_gradients` is for tests.
 
 The step is chosen for each input by trying several and extrapolating. Where the derivative and the differences
-disagree, how the differences behave as the step shrinks tells a wrong derivative from a kink, a jump and noise.
+disagree, how the differences behave as the step shrinks tells a wrong derivative from a kink, a jump and noise; where
+the differences contradict each other, nothing can be told.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from gradwalk.functional import Argnums, Function, Recording, checked
 from gradwalk.structure import flatten, is_number, is_value, values_among
 
 OK, WRONG, KINK, NOISE, JUMP = "ok", "wrong derivative", "kink", "noise", "discontinuity"
-_GRAVITY = (OK, NOISE, KINK, JUMP, WRONG)
+UNCLEAR = "can't tell at this step"
+_GRAVITY = (OK, UNCLEAR, NOISE, KINK, JUMP, WRONG)
 
 EPS = sys.float_info.epsilon
 LEVELS = 7  # halvings of the step in one extrapolation
 GOOD = 1e-5  # relative error below which an extrapolation is trusted at once
 USABLE = 1e-2  # and above which it is not used at all
+SPACINGS = (1e-7, 1e-8, 1e-9)  # relative distances at which noise is looked for
 
 Samples = Callable[[float], Sequence[float] | None]  # the outputs with one input moved by that much; None: undefined
 
@@ -211,35 +214,61 @@ def _picked(samples: Samples, i: int) -> Callable[[float], float | None]:
 
 
 def _check_entry(f: Callable[[float], float | None], x: float, derivative: float, tolerance: float, name: str) -> Entry:
-    best: Estimate | None = None
+    estimates: list[Estimate] = []  # from large steps to small ones
     noise = _noise(f, x)
-    for first_step in _first_steps(x):
+    for first_step in _first_steps(f, x):
         estimate = extrapolated(f, x, first_step, noise)
         if estimate is None:
             continue
-        if best is None or estimate.error < best.error:
-            best = estimate
+        estimates.append(estimate)
         if _agree(derivative, estimate, tolerance, GOOD):
             verdict = KINK if _looks_bent(f, x) and _singularity(f, x) == KINK else OK
             return Entry(name, derivative, estimate, verdict)
+    best = min(estimates, key=lambda estimate: estimate.error, default=None)
     singularity = _singularity(f, x)
     if singularity is not None:
         return Entry(name, derivative, best, singularity)
     if best is None:
-        return Entry(name, derivative, None, NOISE)
+        return Entry(name, derivative, None, UNCLEAR)
     if _agree(derivative, best, tolerance, USABLE):
         return Entry(name, derivative, best, OK)
-    usable = best.error <= USABLE * max(abs(derivative), abs(best.derivative))
-    return Entry(name, derivative, best, WRONG if usable or not math.isfinite(derivative) else NOISE)
+    if not math.isfinite(derivative):
+        return Entry(name, derivative, best, WRONG)
+    # large steps jump over waves that small ones see, and agree by accident: what smaller ones contradict is dropped
+    seen = [*estimates, *_closest(f, x, derivative)]
+    left = [each for i, each in enumerate(estimates) if not any(_contradict(each, finer) for finer in seen[i + 1 :])]
+    best = min(left, key=lambda estimate: estimate.error, default=best)
+    if left and best.error <= USABLE * max(abs(derivative), abs(best.derivative)):
+        return Entry(name, derivative, best, OK if _agree(derivative, best, tolerance, USABLE) else WRONG)
+    return Entry(name, derivative, best, NOISE if left and noise > 1e3 * EPS * best.size else UNCLEAR)
 
 
-def _first_steps(x: float) -> list[float]:
+def _contradict(one: Estimate, other: Estimate) -> bool:
+    apart = abs(one.derivative - other.derivative)
+    return apart > 4.0 * (one.error + other.error) + 0.1 * max(abs(one.derivative), abs(other.derivative))
+
+
+def _closest(f: Callable[[float], float | None], x: float, derivative: float) -> list[Estimate]:
+    """Differences over the smallest distances that leave a digit, where they speak for the derivative."""
+    steps = [(x + step) - x for step in (1e-9 * max(abs(x), 1.0), 1e-10 * max(abs(x), 1.0))]
+    pairs = [(f(step), f(-step), step) for step in steps]
+    slopes = [
+        Estimate((above - below) / (2.0 * step), EPS * max(abs(above), abs(below)) / step, abs(above))
+        for above, below, step in pairs
+        if above is not None and below is not None
+    ]
+    return [each for each in slopes if abs(each.derivative - derivative) + each.error < 0.1 * abs(derivative)]
+
+
+def _first_steps(f: Callable[[float], float | None], x: float) -> list[float]:
     """Large steps lose least to rounding; small ones see past a kink nearby, or a scale that is small itself."""
     size = max(abs(x), 1.0)
-    steps = [0.1 * size, 1e-2 * size, 1e-3 * size, 1e-5 * size]
+    steps = [0.1 * size, 1e-2 * size, 1e-3 * size, 1e-5 * size, 1e-7 * size]
     if 0.0 < abs(x) < 0.1:
         steps += [0.1 * abs(x), 1e-3 * abs(x)]
-    return steps
+    rooms = (10.0**-k * size for k in range(4, 14))  # close to where the domain ends, there is less
+    room = next((step for step in rooms if f(step) is not None and f(-step) is not None), steps[-1])
+    return [*steps, 0.3 * room] if room < steps[2] else steps
 
 
 def _agree(derivative: float, estimate: Estimate, tolerance: float, trusted: float) -> bool:
@@ -254,15 +283,23 @@ def _agree(derivative: float, estimate: Estimate, tolerance: float, trusted: flo
 
 
 def _noise(f: Callable[[float], float | None], x: float) -> float:
-    """How much f jitters over a distance at which a smooth function is a straight line: its third differences there."""
-    for spacing in (1e-7 * max(abs(x), 1.0), 1e-7 * abs(x)):
-        row = [f(k * spacing) for k in range(-3, 4)]
-        numbers = [number for number in row if number is not None]
-        if len(numbers) == len(row) and spacing > 0.0:
-            for _ in range(3):
-                numbers = [after - before for before, after in pairwise(numbers)]
-            return max(map(abs, numbers)) / math.sqrt(20.0)  # the differences of pure noise are that much larger
-    return 0.0
+    """How much f jitters over a distance at which a smooth function is a straight line: its third differences there.
+
+    Noise is as high however close one looks, waves are not: the lowest of three distances counts.
+    """
+    third = [_third_difference(f, spacing * max(abs(x), 1.0)) for spacing in SPACINGS]
+    if third[0] is None and abs(x) > 0.0:
+        third = [_third_difference(f, spacing * abs(x)) for spacing in SPACINGS]
+    return min(filter(None, third), default=0.0)  # where it is 0, nothing was seen: a step of rounding is wider
+
+
+def _third_difference(f: Callable[[float], float | None], spacing: float) -> float | None:
+    numbers = [number for k in range(-3, 4) if (number := f(k * spacing)) is not None]
+    if len(numbers) < 7:
+        return None
+    for _ in range(3):
+        numbers = [after - before for before, after in pairwise(numbers)]
+    return max(map(abs, numbers)) / math.sqrt(20.0)  # those of pure noise are that much larger
 
 
 def extrapolated(
@@ -324,7 +361,8 @@ def _singularity(f: Callable[[float], float | None], x: float) -> str | None:
     steps = [size * 10.0**-k for k in (4, 5, 6, 7)]
     if f(0.0) is None:
         return None
-    if any((f(step) is None) != (f(-step) is None) for step in steps):
+    tiny = 4.0 * math.ulp(x)
+    if (f(tiny) is None) != (f(-tiny) is None):
         return KINK  # the edge of the domain: there is only one side
     slopes = [_one_sided(f, x, step) for step in steps]
     seen = [(slope, step) for slope, step in zip(slopes, steps, strict=True) if slope is not None]

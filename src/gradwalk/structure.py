@@ -215,6 +215,38 @@ def flatten(whole: Any, numbers: list[Any]) -> Part:
     return Part(start, whole)
 
 
+def flatten_like(part: Part, whole: Any) -> list[Any]:
+    """The numbers of `whole` in the order of `part`, which has the same keys and shapes (a list is like an array).
+
+    >>> flatten_like(flatten({"a": 1.0, "b": [2.0, 3.0]}, []), {"b": (20.0, 30.0), "a": 10.0})
+    [10.0, 20.0, 30.0]
+    """
+    numbers: list[Any] = []
+    given = flatten(whole, numbers)
+    if type(given) is type(part) is _Row and given.count == part.count:
+        return numbers
+    if type(given) is type(part) is _Array and given.shape == part.shape:
+        return numbers
+    wanted, names = _paths(part), _paths(given)
+    if wanted == names:
+        return numbers
+    if len(wanted) != len(names) or set(wanted) != set(names):
+        raise ValueError(f"expected {_listed(wanted)}, got {_listed(names)}")
+    number_of = dict(zip(names, numbers, strict=True))
+    return [number_of[name] for name in wanted]
+
+
+def _paths(part: Part) -> list[str]:
+    return [name.replace(", ", "][").replace("[]", "") for name in part.names("")]
+
+
+def _listed(paths: list[str]) -> str:
+    if paths in ([""], []):
+        return "one number" if paths else "no numbers"
+    shown = ", ".join(paths if len(paths) <= 6 else [*paths[:4], "…", paths[-1]])
+    return f"{len(paths)} number{'s' * (len(paths) != 1)} at {shown}"
+
+
 def field_names(whole: Any) -> list[str]:
     """The fields a dataclass is made of; the others follow from them."""
     return [field.name for field in dataclasses.fields(whole) if field.init]

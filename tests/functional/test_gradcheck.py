@@ -35,10 +35,19 @@ VERDICTS: list[tuple[str, Any, float, str]] = [
     ("a steep function", lambda x: (50.0 * x).exp(), 1.0, "ok"),
     ("a wavy function", lambda x: (1000.0 * x).sin(), 1.0, "ok"),
     ("rounding at a size of 1e8", lambda x: (x + 1e8) - 1e8, 1.0, "ok"),
+    ("waves of length 6e-5", lambda x: (1e5 * x).sin(), 1.0, "ok"),
+    ("waves too short for any step", lambda x: (1e7 * x).sin(), 1.0, "can't tell at this step"),
+    ("waves much too short", lambda x: (3e8 * x).sin() + x, 1.0, "can't tell at this step"),
+    ("waves that get shorter and shorter", lambda x: x * x * (1.0 / x).sin(), 1e-4, "can't tell at this step"),
+    ("close to where the domain ends", lambda x: x.acos(), 1.0 - 1e-9, "ok"),
+    ("closer to where the domain ends", lambda x: x.atanh(), 1.0 - 1e-12, "ok"),
     ("no dependence", lambda x: 3.0, 1.0, "ok"),
     ("a large constant", lambda x: 0.0 * x + 1e9, 1.0, "ok"),
     ("an inflection", lambda x: x**3, 0.0, "ok"),
     ("off by one in a thousand", lambda x: twice(x, 2.002), 1.0, "wrong derivative"),
+    ("off beside rounding at a size of 1e8", lambda x: (twice(x, 2.2) + 1e8) - 1e8, 1.0, "wrong derivative"),
+    ("off in waves", lambda x: (1e3 * twice(x, 2.002)).sin(), 1.0, "wrong derivative"),
+    ("off close to where the domain ends", lambda x: (0.5 * twice(x, 2.2)).acos(), 1.0 - 1e-6, "wrong derivative"),
     ("nan as a derivative", lambda x: twice(x, math.nan), 1.0, "wrong derivative"),
 ]  # fmt: skip
 
@@ -98,7 +107,9 @@ def test_assert_gradients() -> None:
         assert_gradients(lambda x: x.relu(), 0.0)
     assert_gradients(lambda x: x.relu(), 0.0, allow=["kink"])
     assert_gradients(lambda x: x.relu(), 0.0, allow="kink")
-    with pytest.raises(ValueError, match=r"allow to name some of ok, noise, kink, .* got 'corner'"):
+    with pytest.raises(
+        ValueError, match=r"allow to name some of ok, can.t tell at this step, noise, kink, .* got 'corner'"
+    ):
         assert_gradients(lambda x: x.relu(), 0.0, allow="corner")
 
 

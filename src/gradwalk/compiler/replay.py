@@ -20,7 +20,7 @@ from gradwalk.compiler.derivatives import Function, LargeProgramError, Places, a
 from gradwalk.compiler.results import NoValueError, Result, result_of
 from gradwalk.control import modes
 from gradwalk.higher_order import NoGraphError
-from gradwalk.structure import Part, is_value, together, values_among
+from gradwalk.structure import Part, flatten_like, is_value, together, values_among
 from gradwalk.structure import flatten as flatten_parts
 
 if TYPE_CHECKING:
@@ -113,10 +113,10 @@ class Derivatives:
         point = Point(args, {}, tuple(range(len(args))))
         moving: list[bool] = []
         replaced(args, lambda _: moving.append(True), lambda _: moving.append(False))
-        numbers: list[Any] = []
-        flatten(vector, numbers)
-        if len(numbers) != len(moving):
-            raise ValueError(f"compile: hessian_vector expected a vector of {len(moving)} numbers, got {len(numbers)}")
+        try:
+            numbers = flatten_like(flatten_parts(args, []), vector)
+        except ValueError as error:
+            raise ValueError(f"compile: hessian_vector: the vector, like the arguments: {error}") from None
         chosen = np.array(moving, np.bool_)
         products = np.zeros(len(moving))
         products[chosen] = self.tangents(point, True, np.array(numbers, np.float64)[chosen])
@@ -309,23 +309,24 @@ def replay(
     of_gradient: bool,
 ) -> Replay | ReplayOfGradient | None:  # fmt: skip
     """The compiled function at these arguments; None where the function has to be recorded."""
-    point = Point(args, kwargs, tuple(places))
+    once = tuple(dict.fromkeys(places))  # an argument that is asked for twice is one
+    point = Point(args, kwargs, once)
     if point.shape is not None:
-        parts = [_part_of_array(point.shape)]
+        parts: dict[int | str, Part] = {once[0]: _part_of_array(point.shape)}
         point.args = (args[0].copy(),)  # it may change before a product is asked for
     else:
         numbers: list[Any] = []
         try:
-            parts = [flatten_parts(args[at] if isinstance(at, int) else kwargs[at], numbers) for at in places]
+            parts = {at: flatten_parts(args[at] if isinstance(at, int) else kwargs[at], numbers) for at in once}
         except TypeError:
             return None
         if not numbers or values_among(numbers):
             return None
         floats = list(map(float, numbers))  # where a derivative is asked, 3 is 3.0
-        filled = {at: part.fill(floats, as_argument=True) for at, part in zip(places, parts, strict=True)}
+        filled = {at: part.fill(floats, as_argument=True) for at, part in parts.items()}
         given = tuple(filled.get(at, argument) for at, argument in enumerate(args))
-        point = Point(given, {at: filled.get(at, argument) for at, argument in kwargs.items()}, tuple(places))
-    part = together(parts) if in_tuple else parts[0]
+        point = Point(given, {at: filled.get(at, argument) for at, argument in kwargs.items()}, once)
+    part = together([parts[at] for at in places]) if in_tuple else parts[places[0]]
     try:
         version = compiled._version(point.args, point.kwargs, [])
     except NoValueError:  # what the plain function says of that, is said
