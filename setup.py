@@ -22,7 +22,7 @@ if os.environ.get("GRADWALK_SANITIZE"):
 
 native = Extension(
     "gradwalk._native",
-    sources=["src/gradwalk/native/module.c"],  # it includes the others
+    sources=["src/gradwalk/native/one_unit.c"],  # it includes the others
     include_dirs=["src/gradwalk/native"],
     depends=sorted(str(path) for path in Path("src/gradwalk/native").rglob("*.[ch]")),
     extra_compile_args=flags,

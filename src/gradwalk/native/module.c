@@ -1,35 +1,9 @@
-/* The extension module gradwalk._native. One translation unit: the hot paths of one file inline into the others. */
+/* The extension module gradwalk._native. */
 
+#include "executor/flat.h"
+#include "executor/program.h"
+#include "value/optim.h"
 #include "value/value.h"
-
-#include "value/slab.c"
-#include "value/numbers.c"
-#include "value/value.c"
-#include "value/cycles.c"
-#include "value/construct.c"
-#include "value/attributes.c"
-#include "value/modes.c"
-#include "value/record.c"
-#include "value/backward.c"
-#include "value/composites.c"
-#include "value/flatten.c"
-#include "executor/flat.c"
-#include "kernels/kernels.c"
-#include "kernels/table.c"
-#include "value/optim.c"
-#include "executor/program_views.c"
-#include "executor/program_steps.c"
-#include "executor/program_pairs.c"
-#include "executor/program_build.c"
-#include "executor/program_tape.c"
-#include "executor/program_doubt.c"
-#include "executor/program_guards.c"
-#include "executor/program.c"
-#include "executor/program_batch.c"
-#include "executor/program_train.c"
-#include "executor/program_directions.c"
-#include "executor/program_type.c"
-#include "value/type.c"
 
 static PyMethodDef module_methods[] = {
     {"set_scope", attributes_set_scope, METH_O,

@@ -1,8 +1,7 @@
 /* Loops over a flat graph (compiler/flat.py) that go from node to node, as NumPy cannot; their twins in Python are in
  * compiler/loops.py. The children of node i are children[starts[i]] …, and have smaller numbers. */
 
-#include "kernels/kernels.h"
-#include "value/value.h"
+#include "flat.h"
 
 /* ---------------------------------------------------------------- arguments */
 
@@ -300,7 +299,7 @@ static PyObject *flat_row_numbers(PyObject *module, PyObject *const *args, Py_ss
 
 #define LOOP(name, doc) {#name, (PyCFunction)(void (*)(void))flat_##name, METH_FASTCALL, doc}
 
-static PyMethodDef flat_functions[] = {
+PyMethodDef flat_functions[] = {
     LOOP(levels, "levels(starts, children, levels, /)\n--\n\nFills in the level of every node."),
     LOOP(latest_levels, "latest_levels(starts, children, levels, /)\n--\n\nLowers levels below those of the users."),
     LOOP(mark_needed, "mark_needed(starts, children, needed, /)\n--\n\nMarks what the marked nodes depend on."),

@@ -1,9 +1,11 @@
-/* An executor: a program's steps, and what they work in. Shared by the files program_*.c that run programs. */
+/* An executor: a program's steps, and what they work in. */
 
 #ifndef GRADWALK_PROGRAM_H
 #define GRADWALK_PROGRAM_H
 
-#include "program_steps.h"
+#include "read.h"
+#include "step.h"
+#include "tape.h"
 
 #include <pythread.h>
 
@@ -13,6 +15,13 @@ typedef struct {
     int outcome;
     int rounded; /* a side may differ in the last bits from what the eager engine compares */
 } Guard;
+
+/* An operation jumps where its result changes at once: `slot` is what it looks at, `other` the divisor of fmod and the
+ * x of atan2, which jumps where y changes its sign left of the origin. */
+typedef struct {
+    enum op op;
+    int32_t slot, other;
+} Jump;
 
 /* The parameters of the last training step. */
 typedef struct {
@@ -31,9 +40,11 @@ typedef struct {
     int calls, undecided; /* whether it calls Python; whether the last run could not tell if the program applies */
     unsigned long inside; /* the thread that runs a Python function called from here, or 0 */
     Count size, input_count, output_count, step_count, guard_count, scratch_count, fact_count, work;
-    int32_t *inputs, *stretches, *outputs; /* stretches: see stretches_of the inputs */
+    int32_t *inputs, *stretches, *outputs; /* stretches: see program_stretches of the inputs */
     double *initial;
     Step *steps;
+    Tape *tapes; /* in place of steps, where one example is run; the last begins where the steps end */
+    Count tape_count;
     Guard *guards;
     Jump *jumps;
     Count jump_count;
@@ -43,5 +54,56 @@ typedef struct {
     Trained trained;
     Memory single, batch[2]; /* for one example; for a batch, by this thread and by a second: made when first needed */
 } Executor;
+
+/* A bit per example of the memory: the program does not apply to it. BATCH bits higher, that this is only because two
+ * numbers are so close that the plain function, which rounds otherwise, may find them in another order. */
+#define FAILED(lane) (1u << (lane))
+#define UNDECIDED(lane) (FAILED(lane) | FAILED(lane) << BATCH)
+
+#define LEAF_AT(leaves, i) ((Value *)PyTuple_GET_ITEM(leaves, i))
+
+/* ---- guards.c ---- */
+
+INTERNAL int guards_read(Executor *self, PyObject *given);
+INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Count count, Count end);
+
+/* ---- program.c: running, and what all ways to run share ---- */
+
+INTERNAL int program_read(Executor *self, PyObject *instructions, PyObject *functions);
+INTERNAL int program_memory_make(Executor *self, Memory *memory, Count width);
+INTERNAL void program_memory_release(Memory *memory);
+INTERNAL unsigned program_forward(const Executor *self, const Memory *memory);
+INTERNAL void program_reverse(const Executor *self, const Memory *memory, const double *seeds, Count first, Count end);
+INTERNAL unsigned program_run_forward(Executor *self, const Memory *memory);
+INTERNAL void program_run_reverse(Executor *self, const Memory *memory, const double *seeds);
+INTERNAL void program_lock(Executor *self);
+INTERNAL int program_begin(Executor *self);
+INTERNAL void program_unlock(Executor *self);
+INTERNAL int32_t *program_stretches(const int32_t *slots, Count count, Count size);
+INTERNAL void program_write_inputs(const Executor *self, double *to, Count first, Count end, const double *from);
+INTERNAL void program_fill_leaves(Executor *self, Count first, PyObject *leaves);
+INTERNAL int program_check_leaves(const Executor *self, PyObject *leaves, Count arguments);
+INTERNAL int program_check_values(const Executor *self, PyObject *values, Count expected);
+INTERNAL int program_expect(const char *name, Py_ssize_t count, Py_ssize_t expected);
+
+/* ---- the methods of the type Executor: single.c, batch.c, directions.c, train.c ---- */
+
+INTERNAL PyObject *executor_run(Executor *self, PyObject *given);                                             /* new */
+INTERNAL PyObject *executor_run_values(Executor *self, PyObject *const *args, Py_ssize_t count);              /* new */
+INTERNAL PyObject *executor_outputs(Executor *self, PyObject *into);                                          /* None */
+INTERNAL PyObject *executor_gradients(Executor *self, PyObject *const *args, Py_ssize_t count);               /* None */
+INTERNAL PyObject *executor_gradients_into(Executor *self, PyObject *const *args, Py_ssize_t count);          /* None */
+INTERNAL PyObject *executor_value_and_gradients(Executor *self, PyObject *const *args, Py_ssize_t count);     /* new */
+INTERNAL PyObject *executor_leaf_numbers(Executor *self, PyObject *leaves);                                   /* new */
+INTERNAL PyObject *executor_add_gradients(Executor *self, PyObject *const *args, Py_ssize_t count);           /* None */
+INTERNAL PyObject *executor_node(Executor *self, PyObject *const *args, Py_ssize_t count);                    /* new */
+INTERNAL PyObject *executor_run_batch(Executor *self, PyObject *args, PyObject *keywords);                    /* new */
+INTERNAL PyObject *executor_run_directions(Executor *self, PyObject *const *args, Py_ssize_t count);          /* new */
+INTERNAL PyObject *executor_train(Executor *self, PyObject *args);                                            /* None */
+INTERNAL void train_release(Trained *trained);
+
+/* ---- type.c ---- */
+
+INTERNAL int executor_ready(PyObject *module);
 
 #endif

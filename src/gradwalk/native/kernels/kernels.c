@@ -60,8 +60,7 @@
 
 #endif
 
-/* The set of that name, or NULL where it is not known or this machine cannot run it. */
-static const Kernels *kernels_named(const char *name)
+INTERNAL const Kernels *kernels_named(const char *name)
 {
     if (strcmp(name, "baseline") == 0)
         return &kernels_baseline;
@@ -77,7 +76,7 @@ static const Kernels *kernels_named(const char *name)
     return NULL;
 }
 
-static const Kernels *kernels_best(void)
+INTERNAL const Kernels *kernels_best(void)
 {
     static const char *const names[] = {"avx512", "avx2", "baseline"};
     for (int i = 0; i < 2; i++) {

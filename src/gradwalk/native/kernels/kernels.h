@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "internal.h"
+
 /* Examples that a batch runs side by side: every slot is then a vector of that many doubles. */
 #define BATCH 8
 
@@ -117,5 +119,8 @@ typedef struct {
 
 /* settings of adam */
 enum { ADAM_BETA, ADAM_BETA_SQUARE, ADAM_STEP, ADAM_SCALE, ADAM_EPSILON, ADAM_SHRINK, ADAM_SETTINGS };
+
+INTERNAL const Kernels *kernels_named(const char *name); /* NULL where it is not known or this machine cannot run it */
+INTERNAL const Kernels *kernels_best(void);
 
 #endif

@@ -313,6 +313,35 @@ ROW(smallest)
     return extreme(x, count, -1.0, local_grads);
 }
 
+/* ---------------------------------------------------------------- any row, for compiled functions */
+
+_Static_assert(COMPOSITE_FACTS == EXPONENTIALS, "room for the facts of every row");
+
+INTERNAL void composite_facts(unsigned op, const double *x, Py_ssize_t count, double eps, double *facts)
+{
+    switch (op) {
+    case COMPOSITE_logsumexp:
+    case COMPOSITE_softmax:
+    case COMPOSITE_log_softmax:
+    case COMPOSITE_cross_entropy: softmax_facts(x, count, facts); break;
+    case COMPOSITE_rmsnorm: norm_facts(x, count, 0, eps, facts); break;
+    case COMPOSITE_layernorm: norm_facts(x, count, 1, eps, facts); break;
+    default: break;
+    }
+}
+
+INTERNAL double composite_output(unsigned op, const double *x, Py_ssize_t count, Py_ssize_t i, const double *facts,
+                                 double *local_grads)
+{
+    switch (op) {
+#define ENTRY(name) case COMPOSITE_##name: return name##_row(x, count, i, facts, local_grads);
+    ENTRY(sum) ENTRY(mean) ENTRY(norm) ENTRY(largest) ENTRY(smallest) ENTRY(logsumexp) ENTRY(softmax)
+    ENTRY(log_softmax) ENTRY(cross_entropy) ENTRY(rmsnorm)
+    default: return layernorm_row(x, count, i, facts, local_grads);
+#undef ENTRY
+    }
+}
+
 /* ---------------------------------------------------------------- the functions */
 
 /* Room for the facts and for one output's local gradients; released with PyMem_Free. */

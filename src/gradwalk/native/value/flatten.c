@@ -273,7 +273,7 @@ static PyObject *flatten_op_names(PyObject *module, PyObject *unused)
     return names;
 }
 
-static PyMethodDef flatten_functions[] = {
+PyMethodDef flatten_functions[] = {
     {"flatten", flatten, METH_VARARGS,
      "flatten(nodes, entries, roots, between, /)\n--\n\n"
      "The graph as (leaves, ops, starts, children, owners, parameters, places of the roots, constants, uses of them),\n"

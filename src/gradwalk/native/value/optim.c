@@ -1,11 +1,10 @@
 /* What a training step does to all parameters at once. The loops are those of optim.py, in the same order of
  * operations, so that the engines agree to the bit. Moments live in buffers of doubles, one for each parameter. */
 
-#include "kernels/kernels.h"
-#include "value.h"
+#include "optim.h"
 
 /* Sets a gradient to a plain number, also where it was a Value. */
-static void gradient_set(Value *v, double grad)
+INTERNAL void gradient_set(Value *v, double grad)
 {
     if (careful_nodes != 0 && kind_of(v) == MANY && details_of(v)->grad_value != NULL)
         grad_value_set(v, NULL);
@@ -15,7 +14,7 @@ static void gradient_set(Value *v, double grad)
 /* ---------------------------------------------------------------- arguments */
 
 /* A parameter; NULL with an exception set if it is no Value. */
-static inline Value *parameter_at(PyObject *parameters, Py_ssize_t i)
+INTERNAL inline Value *parameter_at(PyObject *parameters, Py_ssize_t i)
 {
     PyObject *parameter = PyTuple_GET_ITEM(parameters, i);
     if (is_value(parameter))
@@ -54,20 +53,7 @@ static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
 #define PARAMETER(parameters, i) ((Value *)PyTuple_GET_ITEM(parameters, i))
 #define AT_A_TIME 32 /* parameters whose numbers are brought side by side: few, so that their loads overlap the divisions */
 
-/* What a step of Adam takes besides the gradients. */
-typedef struct {
-    const Kernels *kernels;
-    PyObject *parameters; /* a tuple */
-    Py_buffer mean_buffer, square_buffer;
-    double *means, *squares, settings[ADAM_SETTINGS];
-} Adam;
-
-#define ADAM_FORMAT "dddddd"
-#define ADAM_SETTINGS_OF(adam) \
-    &(adam)->settings[ADAM_BETA], &(adam)->settings[ADAM_BETA_SQUARE], &(adam)->settings[ADAM_STEP], \
-        &(adam)->settings[ADAM_SCALE], &(adam)->settings[ADAM_EPSILON], &(adam)->settings[ADAM_SHRINK]
-
-static void adam_release(Adam *adam)
+INTERNAL void adam_release(Adam *adam)
 {
     if (adam->squares != NULL)
         PyBuffer_Release(&adam->square_buffer);
@@ -77,7 +63,7 @@ static void adam_release(Adam *adam)
 }
 
 /* Until adam_release. */
-static int adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObject *squares)
+INTERNAL int adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObject *squares)
 {
     if ((adam->parameters = PySequence_Tuple(parameters)) == NULL)
         return -1;
@@ -98,7 +84,7 @@ static int adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObject
 /* Moves the parameters from `first` to before `end`; -1, with an exception set, where one is no Value. With `slots`,
  * along the gradients found[slot] besides their own, which are 0 afterwards: what backward(), step() and zero_grad()
  * do, in one walk over the Values. */
-static int adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const int32_t *slots, const double *found)
+INTERNAL int adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const int32_t *slots, const double *found)
 {
     double data[AT_A_TIME], grads[AT_A_TIME];
     PyObject *parameters = adam->parameters;
@@ -127,7 +113,7 @@ static int adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const i
 }
 
 /* The same where data and gradients are at hand: Values are written only, which takes half the time. */
-static void adam_move_known(const Adam *adam, Py_ssize_t first, Py_ssize_t end, double *data, const double *grads)
+INTERNAL void adam_move_known(const Adam *adam, Py_ssize_t first, Py_ssize_t end, double *data, const double *grads)
 {
     for (Py_ssize_t here; first < end; first += here, data += here, grads += here) {
         here = end - first < AT_A_TIME ? end - first : AT_A_TIME;

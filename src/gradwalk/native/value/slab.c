@@ -119,10 +119,10 @@ static void unmap_slab(Slab *slab)
 #endif
 
 /* Scopes cost nothing until the first is opened; from then on, two bytes a node beside the nodes themselves. */
-static int scopes_in_use;
-static _Thread_local uint16_t current_scope;
+int scopes_in_use;
+_Thread_local uint16_t current_scope;
 
-static void slab_tag(Value *node)
+INTERNAL void slab_tag(Value *node)
 {
     Slab *slab = slab_of(node);
     if (slab->scopes == NULL) {
@@ -135,7 +135,7 @@ static void slab_tag(Value *node)
     slab->scopes[node - (Value *)slab] = current_scope;
 }
 
-static unsigned slab_scope(Value *node)
+INTERNAL unsigned slab_scope(Value *node)
 {
     Slab *slab = slab_of(node);
     return slab->scopes == NULL ? 0 : slab->scopes[node - (Value *)slab];
@@ -198,7 +198,7 @@ static int find_room(void)
     return 0;
 }
 
-static inline Value *slab_take(void)
+INTERNAL inline Value *slab_take(void)
 {
     if (in_hand == 0 && find_room() < 0)
         return NULL;
@@ -228,7 +228,7 @@ static void slab_fell_empty(Slab *slab)
     empty_count++;
 }
 
-static inline void slab_give(Value *node)
+INTERNAL inline void slab_give(Value *node)
 {
     Slab *slab = slab_of(node);
     size_t index = (size_t)(node - (Value *)slab), word = index / 64;

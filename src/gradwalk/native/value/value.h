@@ -11,6 +11,7 @@
 #include <Python.h>
 #include <stdint.h>
 
+#include "internal.h"
 #include "ops_generated.h"
 
 /* Composites follow the table's operations in the numbering of ops. */
@@ -96,9 +97,12 @@ static inline int is_leaf(const Value *v)
 
 /* ---- slab.c: memory for nodes ---- */
 
-static inline Value *slab_take(void); /* uninitialised memory, or NULL with MemoryError set */
-static inline void slab_give(Value *node);
-static unsigned slab_scope(Value *node); /* the number of the scope the node was made in */
+extern int scopes_in_use;
+extern _Thread_local uint16_t current_scope;
+INTERNAL Value *slab_take(void); /* uninitialised memory, or NULL with MemoryError set */
+INTERNAL void slab_give(Value *node);
+INTERNAL void slab_tag(Value *node);       /* it belongs to the current scope */
+INTERNAL unsigned slab_scope(Value *node); /* the number of the scope the node was made in */
 
 /* ---- value.c: a node's life ---- */
 
@@ -220,5 +224,16 @@ PyObject *backward_cut(PyObject *unused, PyObject *args); /* new: what the funct
 
 extern const char *const composite_names[];
 extern PyMethodDef composite_functions[];
+
+/* Output i of a composite over a row (of a cross entropy, i is the target), and its local gradients; `facts` is what all
+ * outputs share, the entries and COMPOSITE_FACTS numbers. */
+#define COMPOSITE_FACTS 3
+INTERNAL void composite_facts(unsigned op, const double *x, Py_ssize_t count, double eps, double *facts);
+INTERNAL double composite_output(unsigned op, const double *x, Py_ssize_t count, Py_ssize_t i, const double *facts,
+                                 double *local_grads);
+
+/* ---- flatten.c: a recorded graph as arrays ---- */
+
+extern PyMethodDef flatten_functions[];
 
 #endif

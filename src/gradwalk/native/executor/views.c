@@ -1,12 +1,11 @@
 /* Reading the entries of an operand one after the other, and adding gradients back to where they came from.
  * A slot is `width` doubles: one, or one for each example of a batch. */
 
-#include "program_steps.h"
+#include "views.h"
 
 /* ---------------------------------------------------------------- memory for slots */
 
-/* All 0, and one more than asked for, which stays 0. */
-static double *doubles_new(Count count)
+INTERNAL double *view_doubles_new(Count count)
 {
     /* room to begin on a cache line; where it was allocated is kept just before that line */
     size_t bytes = (size_t)(count + 1) * sizeof(double) + 128;
@@ -18,7 +17,7 @@ static double *doubles_new(Count count)
     return (double *)aligned;
 }
 
-static void doubles_free(double *doubles)
+INTERNAL void view_doubles_free(double *doubles)
 {
     if (doubles != NULL) {
         char *start;
@@ -30,7 +29,7 @@ static void doubles_free(double *doubles)
 /* ---------------------------------------------------------------- entries */
 
 /* Entries `first` … `first + count - 1`, row by row, from `from` to `into`. */
-static void pack(const Operand *operand, Count width, const double *from, Count first, Count count, double *into)
+INTERNAL void view_pack(const Operand *operand, Count width, const double *from, Count first, Count count, double *into)
 {
     const int32_t *index = operand->index;
     if (index != NULL && width == 1) {
@@ -69,7 +68,7 @@ static void pack(const Operand *operand, Count width, const double *from, Count 
 }
 
 /* Where entries from `first` on begin in the operand's list of those that have a gradient. */
-static Count scatter_begin(const Operand *operand, Count first)
+static Count view_scatter_begin(const Operand *operand, Count first)
 {
     Count low = 0, high = operand->scatter_count;
     while (low < high) {
@@ -82,13 +81,13 @@ static Count scatter_begin(const Operand *operand, Count first)
     return low;
 }
 
-/* The reverse of pack: adds entries `first` … to the gradients in `to`, where one slot may be many entries. */
-static void unpack_add(const Kernels *kernels, const Operand *operand, Count width, const double *from, Count first,
+/* The reverse of view_pack: adds entries `first` … to the gradients in `to`, where one slot may be many entries. */
+INTERNAL void view_add(const Kernels *kernels, const Operand *operand, Count width, const double *from, Count first,
                        Count count, double *to)
 {
     const int32_t *index = operand->index, *scatter = operand->scatter;
     if (scatter != NULL) {
-        Count k = scatter_begin(operand, first), end = scatter_begin(operand, first + count);
+        Count k = view_scatter_begin(operand, first), end = view_scatter_begin(operand, first + count);
         scatter += 2 * k;
         if (width != 1)
             kernels->batch_scatter(end - k, scatter + 1, scatter, 2, first, from, to);
@@ -131,46 +130,45 @@ static void unpack_add(const Kernels *kernels, const Operand *operand, Count wid
 }
 
 /* Row `row` as entries side by side: where they lie, or packed into `scratch`. */
-static inline const double *row_of(const Operand *operand, Count width, const double *from, Count row, double *scratch)
+INTERNAL inline const double *view_row(const Operand *operand, Count width, const double *from, Count row,
+                                       double *scratch)
 {
-    if (operand->index == NULL && operand->column_stride == 1)
+    if (view_has_rows(operand))
         return from + (operand->start + row * operand->row_stride) * width;
-    pack(operand, width, from, row * operand->columns, operand->columns, scratch);
+    view_pack(operand, width, from, row * operand->columns, operand->columns, scratch);
     return scratch;
-}
-
-static inline int has_rows(const Operand *operand)
-{
-    return operand->index == NULL && operand->column_stride == 1;
 }
 
 /* The same for one example of a batch, as plain numbers. */
-static const double *lane_of_row(const Operand *operand, const Memory *memory, Count row, Count lane, double *scratch)
+INTERNAL const double *view_lane(const Operand *operand, const Memory *memory, Count row, Count lane, double *scratch)
 {
     for (Count k = 0; k < operand->columns; k++)
-        scratch[k] = memory->values[slot_of(operand, row, k) * memory->width + lane];
+        scratch[k] = memory->values[view_slot(operand, row, k) * memory->width + lane];
     return scratch;
 }
 
-/* A matrix by its strides, in `from` or packed into *scratch, which then moves on. */
-typedef struct {
-    const double *entries;
-    Count row, column;
-} Matrix;
+INTERNAL int view_row_is_marked(const Operand *operand, Count row, const unsigned char *marked)
+{
+    Count k = 0;
+    while (k < operand->columns && !marked[view_slot(operand, row, k)])
+        k++;
+    return k < operand->columns;
+}
 
-static Matrix matrix_of(const Operand *operand, Count width, const double *from, double **scratch)
+/* By its strides, in `from` or packed into *scratch, which then moves on. */
+INTERNAL Matrix view_matrix(const Operand *operand, Count width, const double *from, double **scratch)
 {
     if (operand->index == NULL)
         return (Matrix){from + operand->start * width, operand->row_stride, operand->column_stride};
     Count count = operand->rows * operand->columns;
-    pack(operand, width, from, 0, count, *scratch);
+    view_pack(operand, width, from, 0, count, *scratch);
     Matrix matrix = {*scratch, operand->columns, 1};
     *scratch += count * width;
     return matrix;
 }
 
 /* Whether all examples of a batch have the same numbers there, once each: *matrix is where. */
-static int is_shared(const Operand *operand, const Memory *memory, Matrix *matrix)
+INTERNAL int view_is_shared(const Operand *operand, const Memory *memory, Matrix *matrix)
 {
     if (operand->constants != NULL) {
         *matrix = (Matrix){operand->constants, operand->columns, 1};
@@ -178,18 +176,17 @@ static int is_shared(const Operand *operand, const Memory *memory, Matrix *matri
     }
     if (memory->shared == NULL || operand->index != NULL)
         return 0;
-    Count down = (operand->rows - 1) * operand->row_stride, across = (operand->columns - 1) * operand->column_stride;
-    Count least = operand->start + (down < 0 ? down : 0) + (across < 0 ? across : 0);
-    Count most = operand->start + (down > 0 ? down : 0) + (across > 0 ? across : 0);
-    *matrix = matrix_of(operand, 1, memory->shared, NULL);
+    Count least, most;
+    view_ends(operand, &least, &most);
+    *matrix = view_matrix(operand, 1, memory->shared, NULL);
     return least >= memory->shared_from && most < memory->shared_to;
 }
 
 /* The same with unit stride along the rows (transposed: along the columns). One example wide. */
-static Matrix matrix_with_unit_stride(const Kernels *kernels, const Operand *operand, const double *from, int transposed,
-                                      double **scratch)
+INTERNAL Matrix view_matrix_with_unit_stride(const Kernels *kernels, const Operand *operand, const double *from,
+                                             int transposed, double **scratch)
 {
-    Matrix matrix = matrix_of(operand, 1, from, scratch);
+    Matrix matrix = view_matrix(operand, 1, from, scratch);
     if (transposed ? matrix.row == 1 || operand->rows == 1 : matrix.column == 1)
         return matrix;
     double *into = *scratch;

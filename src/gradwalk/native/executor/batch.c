@@ -58,7 +58,7 @@ static void batch_run(const Stretch *stretch, Count first)
             memory->values[self->inputs[i] * width + lane] = batch->given[example * batch->arguments + i];
         }
     }
-    unsigned failed = forward(self, memory) & ((1u << present) - 1);
+    unsigned failed = program_forward(self, memory) & ((1u << present) - 1);
     for (Count lane = 0; lane < present; lane++) {
         stretch->failed[first + lane] = failed >> lane & 1;
         for (Count i = 0; i < self->output_count; i++)
@@ -67,7 +67,7 @@ static void batch_run(const Stretch *stretch, Count first)
     if (batch->seeds == NULL || failed)
         return;
     int carried = present == width && first > stretch->first; /* a run that is not full begins and ends by itself */
-    reverse_keeping(self, memory, batch->seeds, carried ? batch->kept_from : 0, carried ? batch->kept_to : 0);
+    program_reverse(self, memory, batch->seeds, carried ? batch->kept_from : 0, carried ? batch->kept_to : 0);
     for (Count i = 0; batch->argument_gradients != NULL && i < batch->arguments; i++) {
         for (Count lane = 0; lane < present; lane++)
             batch->argument_gradients[(first + lane) * batch->arguments + i] =
@@ -128,10 +128,10 @@ static int batch_memories(Executor *self, const Batch *batch, PyObject *leaves, 
      * is not worth the width */
     int wide = !self->exact && !self->calls && batch->count > 1;
     int count = wide && threads > 1 && batch->count >= 4 * BATCH && self->work * batch->count > 500000 ? 2 : 1;
-    fill_leaves(self, batch->arguments, leaves);
+    program_fill_leaves(self, batch->arguments, leaves);
     for (int i = 0; i < count; i++) {
         Memory *memory = memories[i] = wide ? &self->batch[i] : &self->single;
-        if (memory->values == NULL && memory_make(self, memory, BATCH) < 0)
+        if (memory->values == NULL && program_memory_make(self, memory, BATCH) < 0)
             return 0;
         for (Count leaf = 0; wide && leaf < batch->leaves; leaf++) {
             Count slot = self->inputs[batch->arguments + leaf];
@@ -198,7 +198,7 @@ static PyObject *batch_run_all(Executor *self, const Batch *batch, PyObject *lea
     int summed = batch->leaf_gradients != NULL && !batch->leaf_rows;
     if (summed)
         memset(batch->leaf_gradients, 0, (size_t)batch->leaves * sizeof(double));
-    if (executor_begin(self) < 0)
+    if (program_begin(self) < 0)
         goto done;
     int count = batch_memories(self, batch, leaves, threads, memories);
     if (count > 0) {
@@ -215,7 +215,7 @@ static PyObject *batch_run_all(Executor *self, const Batch *batch, PyObject *lea
         if (summed && count == 2)
             self->kernels->add(batch->leaves, sums, batch->leaf_gradients);
     }
-    executor_unlock(self);
+    program_unlock(self);
     if (count > 0 && !PyErr_Occurred())
         result = numbers_of(failed, batch->count);
 done:
@@ -237,7 +237,7 @@ static int batch_hold(const Executor *self, PyObject *const *given, Batch *batch
         Count expected[BATCH_BUFFERS] = {-1, batch->count * self->output_count, self->output_count,
                                          batch->count * batch->arguments, -1};
         int writable = i != BATCH_ARGUMENTS && i != BATCH_SEEDS;
-        if (given[i] != Py_None && doubles_from(given[i], names[i], expected[i], writable, &buffers[i]) < 0)
+        if (given[i] != Py_None && read_doubles(given[i], names[i], expected[i], writable, &buffers[i]) < 0)
             return -1;
         Count length = buffers[i].len / (Count)sizeof(double), one = batch->leaves, all = batch->count * one;
         if (i == BATCH_ARGUMENTS) {
@@ -264,7 +264,7 @@ static int batch_hold(const Executor *self, PyObject *const *given, Batch *batch
     return 0;
 }
 
-static PyObject *executor_run_batch(Executor *self, PyObject *args, PyObject *keywords)
+INTERNAL PyObject *executor_run_batch(Executor *self, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"arguments", "leaves", "outputs", "seeds", "argument_gradients", "leaf_gradients",
                             "threads", NULL};
@@ -280,7 +280,7 @@ static PyObject *executor_run_batch(Executor *self, PyObject *args, PyObject *ke
                      self->input_count);
         return NULL;
     }
-    if (leaves_check(self, leaves, batch.arguments) < 0)
+    if (program_check_leaves(self, leaves, batch.arguments) < 0)
         return NULL;
     Py_buffer buffers[BATCH_BUFFERS];
     int held = batch_hold(self, given, &batch, buffers) == 0;

@@ -10,8 +10,10 @@ static int executor_traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->known_leaves);
     Py_VISIT(self->trained.parameters);
-    for (Count i = 0; self->calls && i < self->step_count; i++)
-        Py_VISIT(self->steps[i].function);
+    for (Count i = 0; self->calls && i < self->step_count; i++) {
+        if (self->steps[i].kind == KIND_CALL)
+            Py_VISIT(self->steps[i].call.function);
+    }
     return 0;
 }
 
@@ -20,8 +22,10 @@ static int executor_clear(PyObject *object)
     Executor *self = (Executor *)object;
     Py_CLEAR(self->known_leaves);
     Py_CLEAR(self->trained.parameters);
-    for (Count i = 0; self->calls && i < self->step_count; i++)
-        Py_CLEAR(self->steps[i].function);
+    for (Count i = 0; self->calls && i < self->step_count; i++) {
+        if (self->steps[i].kind == KIND_CALL)
+            Py_CLEAR(self->steps[i].call.function);
+    }
     return 0;
 }
 
@@ -32,17 +36,18 @@ static void executor_dealloc(PyObject *object)
     for (Count i = 0; self->steps != NULL && i < self->step_count; i++)
         step_release(&self->steps[i]);
     PyMem_Free(self->steps);
+    tape_release_all(self->tapes, self->tape_count);
     PyMem_Free(self->guards);
     PyMem_Free(self->jumps);
     PyMem_Free(self->inputs);
     PyMem_Free(self->stretches);
     PyMem_Free(self->outputs);
     PyMem_Free(self->initial);
-    memory_release(&self->single);
-    memory_release(&self->batch[0]);
-    memory_release(&self->batch[1]);
+    program_memory_release(&self->single);
+    program_memory_release(&self->batch[0]);
+    program_memory_release(&self->batch[1]);
     Py_XDECREF(self->known_leaves);
-    trained_release(&self->trained);
+    train_release(&self->trained);
     if (self->lock != NULL)
         PyThread_free_lock(self->lock);
     PyTypeObject *type = Py_TYPE(object);
@@ -52,61 +57,14 @@ static void executor_dealloc(PyObject *object)
 
 /* ---------------------------------------------------------------- making it */
 
-static int steps_from(Executor *self, PyObject *given, PyObject *functions)
-{
-    PyObject *instructions = PySequence_Tuple(given);
-    if (instructions == NULL)
-        return -1;
-    Count count = PyTuple_GET_SIZE(instructions);
-    self->steps = PyMem_Calloc((size_t)count + 1, sizeof *self->steps);
-    unsigned char *depends = PyMem_Calloc((size_t)self->size + 1, 1);
-    unsigned char *written = PyMem_Calloc((size_t)self->size + 1, 1);
-    int failed = !self->steps || !depends || !written;
-    if (failed)
-        PyErr_NoMemory();
-    for (Count i = 0; !failed && i < self->input_count; i++)
-        depends[self->inputs[i]] = written[self->inputs[i]] = 1;
-    for (Count i = 0; !failed && i < count; i++) {
-        Step *step = &self->steps[i];
-        self->step_count = i + 1;
-        failed = step_from(PyTuple_GET_ITEM(instructions, i), self->size, self->kernels, self->exact, functions,
-                           step) < 0
-              || step_follow(step, depends, written, self->initial, self->exact) < 0;
-        if (!failed) {
-            Count scratch = step_scratch(step);
-            self->scratch_count = scratch > self->scratch_count ? scratch : self->scratch_count;
-            self->calls |= step->kind == STEP_CALL;
-            self->partial |= step->kind == STEP_TAKE || self->output_count > 1;
-            step->facts = self->fact_count;
-            if (self->exact)
-                step_find_facts(self->steps, i);
-            self->fact_count += step_facts(step, self->exact);
-            self->work += step->rows * step->columns * (step->kind == STEP_ENTRIES ? 2 : step->operands[0].columns);
-        }
-    }
-    if (!failed) {
-        memset(depends, 0, (size_t)self->size);
-        for (Count i = 0; i < self->output_count; i++)
-            depends[self->outputs[i]] = 1;
-        for (Count i = count; i-- > 0;)
-            step_follow_back(&self->steps[i], depends);
-        failed = steps_join(self->steps, count, self->exact) < 0;
-    }
-    self->long_enough = self->work > 20000 && !self->calls;
-    PyMem_Free(depends);
-    PyMem_Free(written);
-    Py_DECREF(instructions);
-    return failed ? -1 : 0;
-}
-
-static int initial_from(Executor *self, PyObject *given)
+static int executor_read_initial(Executor *self, PyObject *given)
 {
     Py_buffer initial;
     if (self->size < 0 || self->size > INT32_MAX) {
         PyErr_Format(PyExc_ValueError, "Executor: expected a size from 0 to %d, got %zd", INT32_MAX, self->size);
         return -1;
     }
-    if (doubles_from(given, "initial", self->size, 0, &initial) < 0)
+    if (read_doubles(given, "initial", self->size, 0, &initial) < 0)
         return -1;
     self->initial = PyMem_Malloc((size_t)initial.len + 1);
     if (self->initial == NULL)
@@ -139,12 +97,12 @@ static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *keyw
         PyErr_Format(PyExc_ValueError, "Executor: expected kernels that this machine can run, got '%s'", kernels);
     else if ((self->lock = PyThread_allocate_lock()) == NULL)
         PyErr_NoMemory();
-    if (PyErr_Occurred() || initial_from(self, initial) < 0
-        || (self->inputs = slots_from(inputs, "inputs", size, -1, &self->input_count)) == NULL
-        || (self->stretches = stretches_of(self->inputs, self->input_count, size)) == NULL
-        || (self->outputs = slots_from(outputs, "outputs", size, -1, &self->output_count)) == NULL
-        || steps_from(self, instructions, functions) < 0 || guards_from(self, guards) < 0
-        || memory_make(self, &self->single, 1) < 0) {
+    if (PyErr_Occurred() || executor_read_initial(self, initial) < 0
+        || (self->inputs = read_slots(inputs, "inputs", size, -1, &self->input_count)) == NULL
+        || (self->stretches = program_stretches(self->inputs, self->input_count, size)) == NULL
+        || (self->outputs = read_slots(outputs, "outputs", size, -1, &self->output_count)) == NULL
+        || program_read(self, instructions, functions) < 0 || guards_read(self, guards) < 0
+        || program_memory_make(self, &self->single, 1) < 0) {
         Py_DECREF(self);
         return NULL;
     }
@@ -209,7 +167,7 @@ static PyGetSetDef executor_getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static int executor_ready(PyObject *module)
+INTERNAL int executor_ready(PyObject *module)
 {
     PyType_Slot slots[] = {
         {Py_tp_doc, "Runs a program of vector instructions, forward and in reverse."},

@@ -1,8 +1,9 @@
 /* A training step: the reverse pass, and Adam along what it found, without a detour through the Values' gradients. */
 
 #include "program.h"
+#include "value/optim.h"
 
-static void trained_release(Trained *trained)
+INTERNAL void train_release(Trained *trained)
 {
     Py_CLEAR(trained->parameters);
     Py_CLEAR(trained->slots_given);
@@ -13,7 +14,7 @@ static void trained_release(Trained *trained)
 
 /* Looks at parameters and slots other than the last ones; those of a parameter that the program does not read is the
  * one past its last. -1 with an exception set. */
-static int trained_take(Executor *self, PyObject *parameters, PyObject *slots_given)
+static int train_take(Executor *self, PyObject *parameters, PyObject *slots_given)
 {
     Trained *trained = &self->trained;
     if (parameters == trained->parameters && slots_given == trained->slots_given)
@@ -23,13 +24,13 @@ static int trained_take(Executor *self, PyObject *parameters, PyObject *slots_gi
         if (parameter_at(parameters, i) == NULL)
             return -1;
     }
-    int32_t *slots = slots_from(slots_given, "the parameters", self->size + 1, count, &count);
-    int32_t *stretches = slots ? stretches_of(slots, count, self->size) : NULL;
+    int32_t *slots = read_slots(slots_given, "the parameters", self->size + 1, count, &count);
+    int32_t *stretches = slots ? program_stretches(slots, count, self->size) : NULL;
     if (stretches == NULL) {
         PyMem_Free(slots);
         return -1;
     }
-    trained_release(trained);
+    train_release(trained);
     *trained = (Trained){Py_NewRef(parameters), Py_NewRef(slots_given), slots, stretches, 0};
     return 0;
 }
@@ -58,7 +59,7 @@ static void train_move(Executor *self, const Adam *adam)
 }
 
 /* Reverse over the last run of a program with one result, and a step of Adam. */
-static PyObject *executor_train(Executor *self, PyObject *args)
+INTERNAL PyObject *executor_train(Executor *self, PyObject *args)
 {
     PyObject *parameters, *slots, *means, *squares, *result = NULL;
     Adam adam = {.kernels = self->kernels};
@@ -72,13 +73,13 @@ static PyObject *executor_train(Executor *self, PyObject *args)
     if (adam_hold(&adam, parameters, means, squares) < 0)
         return NULL;
     static const double one = 1.0;
-    executor_lock(self);
-    if (trained_take(self, adam.parameters, slots) == 0) {
-        run_reverse(self, &self->single, &one);
+    program_lock(self);
+    if (train_take(self, adam.parameters, slots) == 0) {
+        program_run_reverse(self, &self->single, &one);
         train_move(self, &adam);
         result = Py_NewRef(Py_None);
     }
-    executor_unlock(self);
+    program_unlock(self);
     adam_release(&adam);
     return result;
 }

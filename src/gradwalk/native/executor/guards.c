@@ -1,6 +1,78 @@
-/* Guards: the comparisons under which a program is what the plain function would do. */
+/* Guards: the comparisons under which a program is what the plain function would do.
+ *
+ * The eager engine rounds in another order. How far the numbers of a run may be from its numbers, the doubt about them,
+ * is only asked for where a guard compares two that are close, or an operation is close to a jump: to first order, and
+ * one example wide. What is closer than the doubt is for the plain function to decide. */
 
 #include "program.h"
+
+#define SAFETY 4.0 /* times the doubt */
+
+/* ---------------------------------------------------------------- jumps */
+
+/* Which operand of the op decides on which side of a jump it is; -1 if the op has none. */
+static int jumping_operand(const Step *step)
+{
+    if (step->kind != KIND_ENTRIES)
+        return -1;
+    switch (step->op) {
+    case OP_floor:
+    case OP_ceil:
+    case OP_sign:
+    case OP_where:
+    case OP_atan2:
+    case OP_fmod: return 0;
+    case OP_copysign: return 1;
+    default: return -1;
+    }
+}
+
+/* Marks the slots that may differ from the eager engine's. */
+static void guards_mark_rounded(const Step *step, unsigned char *rounded)
+{
+    for (Count i = 0; i < step->rows * step->columns; i++) {
+        Count row = i / step->columns, column = i % step->columns;
+        rounded[step->out + i] = step->rounds || KINDS[step->kind]->depends(step, row, column, rounded);
+    }
+}
+
+/* How many jumps depend on slots that may differ from the eager engine's; they go to `jumps` unless it is NULL. */
+static Count guards_find_jumps(const Step *step, const unsigned char *rounded, Jump *jumps)
+{
+    int j = jumping_operand(step);
+    Count count = 0;
+    for (Count i = 0; j >= 0 && i < step->rows * step->columns; i++) {
+        Count slot = view_slot(&step->operands[j], i / step->columns, i % step->columns), other = slot;
+        if (step->op == OP_fmod || step->op == OP_atan2)
+            other = view_slot(&step->operands[1], i / step->columns, i % step->columns);
+        if (!rounded[slot] && !rounded[other])
+            continue;
+        if (jumps != NULL)
+            jumps[count] = (Jump){(enum op)step->op, (int32_t)slot, (int32_t)other};
+        count++;
+    }
+    return count;
+}
+
+/* How far the number is from the next jump. */
+static double jump_distance(const Jump *jump, const double *values, Count width, Count lane)
+{
+    double x = values[jump->slot * width + lane], y = values[jump->other * width + lane], rest;
+    switch (jump->op) {
+    case OP_floor:
+    case OP_ceil: return fabs(x - nearbyint(x));
+    case OP_fmod: rest = fabs(fmod(x, y)); return rest < fabs(y) - rest ? rest : fabs(y) - rest;
+    case OP_atan2: return y > 0.0 ? hypot(x, y) : fabs(x);
+    default: return fabs(x);
+    }
+}
+
+static double jump_doubt(const Jump *jump, const double *values, const double *doubt)
+{
+    double of_other = jump->other == jump->slot ? 0.0
+                    : jump->op == OP_atan2 ? 1.0 : fabs(values[jump->slot] / values[jump->other]);
+    return doubt[jump->slot] + of_other * doubt[jump->other];
+}
 
 /* ---------------------------------------------------------------- whether they hold */
 
@@ -16,11 +88,6 @@ static int compare(double left, int sign, double right)
     }
 }
 
-/* A bit per example of the memory: the program does not apply to it. BATCH bits higher, that this is only because two
- * numbers are so close that the plain function, which rounds otherwise, may find them in another order. */
-#define FAILED(lane) (1u << (lane))
-#define UNDECIDED(lane) (FAILED(lane) | FAILED(lane) << BATCH)
-
 /* The guards over slots before `end` once more for one example, with the doubt about each side. */
 static unsigned guards_judged(const Executor *self, const Memory *memory, Count lane, Count count, Count end)
 {
@@ -32,7 +99,7 @@ static unsigned guards_judged(const Executor *self, const Memory *memory, Count 
         values[slot] = memory->values[slot * memory->width + lane];
     Memory one = {.width = 1, .values = values, .scratch = memory->scratch, .facts = memory->facts};
     for (Count i = 0; i < self->step_count && self->steps[i].out < end; i++)
-        step_doubt(&self->steps[i], &one, doubt);
+        KINDS[self->steps[i].kind]->doubt(&self->steps[i], &one, doubt);
     for (Count i = 0; i < count && verdict != FAILED(lane); i++) {
         const Guard *guard = &self->guards[i];
         double left = values[guard->left], right = values[guard->right];
@@ -62,7 +129,7 @@ static double margin_of(const Executor *self, const Memory *memory)
 }
 
 /* Of the first `count` guards, those over slots before `end`; and jumps over such slots. */
-static unsigned guards_failed(const Executor *self, const Memory *memory, Count count, Count end)
+INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Count count, Count end)
 {
     unsigned failed = 0, close = 0;
     Count width = memory->width;
@@ -109,7 +176,7 @@ static int sign_from(PyObject *guard, int *sign)
     return found ? 0 : -1;
 }
 
-static int guards_from(Executor *self, PyObject *given)
+INTERNAL int guards_read(Executor *self, PyObject *given)
 {
     PyObject *guards = PySequence_Tuple(given);
     if (guards == NULL)
@@ -122,13 +189,9 @@ static int guards_from(Executor *self, PyObject *given)
     for (Count i = 0; !failed && i < count; i++) {
         PyObject *guard = PyTuple_GET_ITEM(guards, i), *outcome = NULL;
         Count left, right;
-        failed = count_from(guard, "left", &left) < 0 || count_from(guard, "right", &right) < 0
-              || sign_from(guard, &self->guards[i].sign) < 0
+        failed = read_count(guard, "left", 0, self->size - 1, &left) < 0
+              || read_count(guard, "right", 0, self->size - 1, &right) < 0 || sign_from(guard, &self->guards[i].sign) < 0
               || (outcome = PyObject_GetAttrString(guard, "outcome")) == NULL;
-        if (!failed && (left < 0 || left >= self->size || right < 0 || right >= self->size)) {
-            PyErr_Format(PyExc_ValueError, "Executor: expected a guard over slots, got %zd and %zd", left, right);
-            failed = 1;
-        }
         if (!failed) {
             self->guards[i].left = (int32_t)left;
             self->guards[i].right = (int32_t)right;
@@ -147,15 +210,15 @@ static int guards_from(Executor *self, PyObject *given)
     for (Count i = 0; !failed && !asked && i < self->step_count; i++)
         asked = jumping_operand(&self->steps[i]) >= 0;
     for (Count i = 0; !failed && asked && i < self->step_count; i++) {
-        step_mark_rounded(&self->steps[i], rounded);
-        jumps += step_jumps(&self->steps[i], rounded, NULL);
+        guards_mark_rounded(&self->steps[i], rounded);
+        jumps += guards_find_jumps(&self->steps[i], rounded, NULL);
     }
     if (!failed && (self->jumps = PyMem_Calloc((size_t)jumps + 1, sizeof *self->jumps)) == NULL) {
         PyErr_NoMemory();
         failed = 1;
     }
     for (Count i = 0; !failed && self->jump_count < jumps; i++)
-        self->jump_count += step_jumps(&self->steps[i], rounded, self->jumps + self->jump_count);
+        self->jump_count += guards_find_jumps(&self->steps[i], rounded, self->jumps + self->jump_count);
     self->doubtful = jumps > 0;
     for (Count i = 0; !failed && i < count; i++) {
         Guard *guard = &self->guards[i];

@@ -3,35 +3,8 @@
 
 #include "program.h"
 
-static int row_moves(const Operand *operand, Count row, const unsigned char *moving)
-{
-    int moves = 0;
-    for (Count k = 0; k < operand->columns && !moves; k++)
-        moves = moving[slot_of(operand, row, k)];
-    return moves;
-}
-
-/* Whether the entry of the step's output depends on a slot that moves. */
-static int output_moves(const Step *step, Count row, Count column, const unsigned char *moving)
-{
-    int moves = 0;
-    for (int j = 0; j < step->operand_count && !moves; j++) {
-        const Operand *operand = &step->operands[j];
-        switch (step->kind) {
-        case STEP_ENTRIES: moves = moving[slot_of(operand, row, column)]; break;
-        case STEP_MATMUL: moves = row_moves(operand, j == 0 ? row : column, moving); break;
-        case STEP_TAKE:
-            for (Count r = 0; r < operand->rows && !moves; r++)
-                moves = row_moves(operand, r, moving);
-            break;
-        default: moves = row_moves(operand, row, moving); break;
-        }
-    }
-    return moves;
-}
-
 /* Marks the steps that depend on an input from `first` on, and before `end`; 0, or -1 with an exception set. */
-static int steps_mark_moving(Executor *self, Count first, Count end)
+static int directions_mark(Executor *self, Count first, Count end)
 {
     unsigned char *moving = PyMem_Calloc((size_t)self->size + 1, 1);
     if (moving == NULL) {
@@ -44,7 +17,7 @@ static int steps_mark_moving(Executor *self, Count first, Count end)
         Step *step = &self->steps[i];
         step->moves = 0;
         for (Count entry = 0; entry < step->rows * step->columns; entry++) {
-            int moves = output_moves(step, entry / step->columns, entry % step->columns, moving);
+            int moves = KINDS[step->kind]->depends(step, entry / step->columns, entry % step->columns, moving);
             moving[step->out + entry] = (unsigned char)moves;
             step->moves |= moves;
         }
@@ -54,7 +27,7 @@ static int steps_mark_moving(Executor *self, Count first, Count end)
     return 0;
 }
 
-static void slots_spread(const double *from, Count slot, Count count, double *into)
+static void directions_spread(const double *from, Count slot, Count count, double *into)
 {
     for (Count i = slot; i < slot + count; i++) {
         for (int lane = 0; lane < BATCH; lane++)
@@ -63,17 +36,17 @@ static void slots_spread(const double *from, Count slot, Count count, double *in
 }
 
 /* What stands still, from the memory of one example to that of a batch; its constants are there already. */
-static void point_spread(const Executor *self, Count first, Count end, const Memory *memory)
+static void directions_spread_point(const Executor *self, Count first, Count end, const Memory *memory)
 {
     const double *values = self->single.values;
     for (Count i = 0; i < self->input_count; i++) {
         if (i < first || i >= end)
-            slots_spread(values, self->inputs[i], 1, memory->values);
+            directions_spread(values, self->inputs[i], 1, memory->values);
     }
     for (Count i = 0; i < self->step_count; i++) {
         const Step *step = &self->steps[i];
         if (!step->moves)
-            slots_spread(values, step->out, step->rows * step->columns, memory->values);
+            directions_spread(values, step->out, step->rows * step->columns, memory->values);
     }
 }
 
@@ -84,7 +57,7 @@ static int directions_run(const Executor *self, Count first, Count end, const do
     const Memory *memory = &self->batch[0];
     Count width = end - first;
     int finite = 1;
-    point_spread(self, first, end, memory);
+    directions_spread_point(self, first, end, memory);
     for (Count begin = 0; begin < count && finite; begin += BATCH) {
         Count present = count - begin < BATCH ? count - begin : BATCH;
         for (Count i = 0; i < width; i++) {
@@ -96,7 +69,7 @@ static int directions_run(const Executor *self, Count first, Count end, const do
             const Step *step = &self->steps[i];
             if (!step->moves)
                 continue;
-            step_forward(self->kernels, step, memory, 0);
+            KINDS[step->kind]->forward(self->kernels, step, memory);
             if (step->checked)
                 finite &= self->kernels->finite(step->rows * step->columns * BATCH, memory->values + step->out * BATCH);
         }
@@ -110,16 +83,16 @@ static int directions_run(const Executor *self, Count first, Count end, const do
 }
 
 /* Whether the program applies to the point, and every number along every direction is finite. */
-static PyObject *executor_run_directions(Executor *self, PyObject *const *args, Py_ssize_t count)
+INTERNAL PyObject *executor_run_directions(Executor *self, PyObject *const *args, Py_ssize_t count)
 {
     enum { POINT, DIRECTIONS, OUTPUTS, BUFFERS };
     static const char *const names[BUFFERS] = {"point", "directions", "outputs"};
-    if (expect_arguments("run_directions", count, 4) < 0)
+    if (program_expect("run_directions", count, 4) < 0)
         return NULL;
     PyObject *const given[BUFFERS] = {args[0], args[2], args[3]}, *leaves = args[1], *result = NULL;
     Py_buffer buffers[BUFFERS];
     int held = 0;
-    while (held < BUFFERS && doubles_from(given[held], names[held], -1, held == OUTPUTS, &buffers[held]) == 0)
+    while (held < BUFFERS && read_doubles(given[held], names[held], -1, held == OUTPUTS, &buffers[held]) == 0)
         held++;
     if (held < BUFFERS)
         goto done;
@@ -133,23 +106,23 @@ static PyObject *executor_run_directions(Executor *self, PyObject *const *args, 
                                           "function, and room for the results along each");
         goto done;
     }
-    if (leaves_check(self, leaves, end) < 0 || executor_begin(self) < 0)
+    if (program_check_leaves(self, leaves, end) < 0 || program_begin(self) < 0)
         goto done;
-    if ((self->moving_from != first && steps_mark_moving(self, first, end) < 0)
-        || (self->batch[0].values == NULL && memory_make(self, &self->batch[0], BATCH) < 0)) {
-        executor_unlock(self);
+    if ((self->moving_from != first && directions_mark(self, first, end) < 0)
+        || (self->batch[0].values == NULL && program_memory_make(self, &self->batch[0], BATCH) < 0)) {
+        program_unlock(self);
         goto done;
     }
-    write_inputs(self, self->single.values, first, first + width, buffers[DIRECTIONS].buf);
-    write_inputs(self, self->single.values, 0, first, buffers[POINT].buf);
-    fill_leaves(self, end, leaves);
-    int applies = run_forward(self, &self->single) == 0;
+    program_write_inputs(self, self->single.values, first, first + width, buffers[DIRECTIONS].buf);
+    program_write_inputs(self, self->single.values, 0, first, buffers[POINT].buf);
+    program_fill_leaves(self, end, leaves);
+    int applies = program_run_forward(self, &self->single) == 0;
     if (applies) {
         Py_BEGIN_ALLOW_THREADS
         applies = directions_run(self, first, end, buffers[DIRECTIONS].buf, rows, buffers[OUTPUTS].buf);
         Py_END_ALLOW_THREADS
     }
-    executor_unlock(self);
+    program_unlock(self);
     result = PyErr_Occurred() ? NULL : PyBool_FromLong(applies);
 done:
     while (held > 0)

@@ -1,0 +1,124 @@
+/* From Python's objects to numbers, with every bound checked: a Program may come from a file. */
+
+#include "read.h"
+
+/* ---------------------------------------------------------------- buffers */
+
+/* A buffer of doubles, to be released with PyBuffer_Release; `count` -1: of any length. */
+INTERNAL int read_doubles(PyObject *given, const char *what, Count count, int writable, Py_buffer *buffer)
+{
+    if (PyObject_GetBuffer(given, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) < 0)
+        return -1;
+    if (buffer->format == NULL || strcmp(buffer->format, "d") != 0
+        || (count >= 0 && buffer->len != count * (Count)sizeof(double))) {
+        if (count >= 0)
+            PyErr_Format(PyExc_ValueError, "Executor: expected %zd doubles as %s, got %zd bytes of format '%s'", count,
+                         what, buffer->len, buffer->format ? buffer->format : "B");
+        else
+            PyErr_Format(PyExc_TypeError, "Executor: expected doubles as %s, got format '%s'", what,
+                         buffer->format ? buffer->format : "B");
+        PyBuffer_Release(buffer);
+        return -1;
+    }
+    return 0;
+}
+
+/* Slot numbers, checked and copied; released with PyMem_Free. */
+INTERNAL int32_t *read_slots(PyObject *given, const char *what, Count size, Count expected, Count *count)
+{
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(given, &buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
+        return NULL;
+    *count = buffer.len / 4;
+    int32_t *slots = NULL;
+    if (buffer.format == NULL || buffer.itemsize != 4 || (buffer.format[0] != 'i' && buffer.format[0] != 'l')
+        || (expected >= 0 && *count != expected)) {
+        PyErr_Format(PyExc_TypeError, "Executor: expected slots as an array of int32 for %s", what);
+    }
+    else if ((slots = PyMem_Malloc((size_t)(*count + 1) * sizeof *slots)) == NULL) {
+        PyErr_NoMemory();
+    }
+    else {
+        memcpy(slots, buffer.buf, (size_t)buffer.len);
+        for (Count i = 0; i < *count; i++) {
+            if (slots[i] < 0 || slots[i] >= size) {
+                PyErr_Format(PyExc_ValueError, "Executor: expected slots from 0 to %zd for %s, got %d", size - 1, what,
+                             (int)slots[i]);
+                PyMem_Free(slots);
+                slots = NULL;
+                break;
+            }
+        }
+    }
+    PyBuffer_Release(&buffer);
+    return slots;
+}
+
+/* ---------------------------------------------------------------- numbers and views */
+
+/* The object's attribute of that name, a whole number from `least` to `most`; -1 with an exception set. */
+INTERNAL int read_count(PyObject *object, const char *name, Count least, Count most, Count *count)
+{
+    PyObject *given = PyObject_GetAttrString(object, name);
+    *count = given ? PyNumber_AsSsize_t(given, NULL) : -1; /* what does not fit becomes the nearest that does */
+    int failed = *count == -1 && PyErr_Occurred();
+    if (!failed && (*count < least || *count > most)) {
+        PyErr_Format(PyExc_ValueError, "Executor: expected %s from %zd to %zd, got %R", name, least, most, given);
+        failed = 1;
+    }
+    Py_XDECREF(given);
+    return failed ? -1 : 0;
+}
+
+/* A table of slots that is a strided view after all. */
+static int read_strides(Operand *operand)
+{
+    const int32_t *index = operand->index;
+    Count start = index[0], column = operand->columns > 1 ? index[1] - start : 1;
+    Count row = operand->rows > 1 ? index[operand->columns] - start : 0;
+    for (Count r = 0; r < operand->rows; r++) {
+        for (Count c = 0; c < operand->columns; c++) {
+            if (index[r * operand->columns + c] != start + r * row + c * column)
+                return 0;
+        }
+    }
+    operand->start = start, operand->row_stride = row, operand->column_stride = column;
+    return 1;
+}
+
+/* An operand that is all zero before; its table is left to step_release, also on failure. */
+INTERNAL int read_view(PyObject *view, Count size, Operand *operand)
+{
+    if (read_count(view, "rows", 1, MOST_ENTRIES, &operand->rows) < 0
+        || read_count(view, "columns", 1, MOST_ENTRIES / operand->rows, &operand->columns) < 0
+        || read_count(view, "start", 0, size, &operand->start) < 0
+        || read_count(view, "row_stride", -size, size, &operand->row_stride) < 0
+        || read_count(view, "column_stride", -size, size, &operand->column_stride) < 0)
+        return -1;
+    PyObject *index = PyObject_GetAttrString(view, "index");
+    if (index == NULL)
+        return -1;
+    Count rows = operand->rows, columns = operand->columns, count, least, most;
+    if (index != Py_None) {
+        operand->index = read_slots(index, "a View", size, rows * columns, &count);
+        if (operand->index != NULL && read_strides(operand)) {
+            PyMem_Free(operand->index);
+            operand->index = NULL;
+        }
+    }
+    Py_DECREF(index);
+    if (PyErr_Occurred())
+        return -1;
+    if (operand->index == NULL) {
+        view_ends(operand, &least, &most);
+        if (least < 0 || most >= size) {
+            PyErr_Format(PyExc_ValueError, "Executor: expected a View inside %zd slots, got one from %zd to %zd", size,
+                         least, most);
+            return -1;
+        }
+        if (columns == 1)
+            operand->column_stride = 1; /* as good as any: there is one column */
+        operand->direct = operand->column_stride == 1 && (rows == 1 || operand->row_stride == columns);
+    }
+    return 0;
+}

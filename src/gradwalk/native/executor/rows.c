@@ -1,0 +1,270 @@
+/* Composites over rows: a number for each row, or one for each of its entries. */
+
+#include "step.h"
+
+/* ---------------------------------------------------------------- its kernels */
+
+static int rows_kernel(unsigned op)
+{
+    switch (op) {
+    case COMPOSITE_sum: return ROW_SUM;
+    case COMPOSITE_mean: return ROW_MEAN;
+    case COMPOSITE_norm: return ROW_NORM;
+    case COMPOSITE_logsumexp: return ROW_LOGSUMEXP;
+    case COMPOSITE_largest: return ROW_LARGEST;
+    case COMPOSITE_smallest: return ROW_SMALLEST;
+    case COMPOSITE_softmax: return ROW_SOFTMAX;
+    case COMPOSITE_log_softmax: return ROW_LOG_SOFTMAX;
+    case COMPOSITE_rmsnorm: return ROW_RMSNORM;
+    case COMPOSITE_layernorm: return ROW_LAYERNORM;
+    case COMPOSITE_cross_entropy: return ROW_CROSS_ENTROPY;
+    default: return -1;
+    }
+}
+
+/* `parameters`: how many were given. In an exact program every output is a step, and one parameter more says which. */
+INTERNAL void rows_choose(Step *step, const Kernels *kernels, Count parameters)
+{
+    int place = rows_kernel(step->op), eps = rows_have_eps(step->op);
+    step->over_rows.entry = parameters > eps ? step_whole(step->parameters[eps], INT32_MAX) : -1;
+    step->over_rows.forward = kernels->row_forward[place];
+    step->over_rows.reverse = kernels->row_reverse[place];
+    step->over_rows.batch_forward = kernels->batch_forward[place];
+    step->over_rows.batch_reverse = kernels->batch_reverse[place];
+}
+
+INTERNAL int rows_have_eps(unsigned op) { return op == COMPOSITE_rmsnorm || op == COMPOSITE_layernorm; }
+
+INTERNAL int rows_give_rows(unsigned op)
+{
+    return op == COMPOSITE_softmax || op == COMPOSITE_log_softmax || rows_have_eps(op);
+}
+
+/* ---------------------------------------------------------------- shapes, and what depends on what */
+
+static int rows_fit(const Step *step)
+{
+    const Operand *x = &step->operands[0], *target = &step->operands[1];
+    int whole = rows_give_rows(step->op) && step->over_rows.entry < 0;
+    return x->rows == step->rows && step->columns == (whole ? x->columns : 1) && step->over_rows.entry < x->columns
+        && (step->operand_count == 1 || (target->rows == step->rows && target->columns == 1));
+}
+
+static int rows_round(const Step *step)
+{
+    Count n = step->operands[0].columns;
+    return step->op != COMPOSITE_largest && step->op != COMPOSITE_smallest
+        && (n > 2 || (step->op != COMPOSITE_sum && step->op != COMPOSITE_mean));
+}
+
+static int rows_depend(const Step *step, Count row, Count column, const unsigned char *marked)
+{
+    (void)column;
+    int depends = 0;
+    for (int j = 0; j < step->operand_count && !depends; j++)
+        depends = view_row_is_marked(&step->operands[j], row, marked);
+    return depends;
+}
+
+/* Doubles that a row keeps from forward to reverse, for one example. */
+static Count rows_facts_of_one(const Step *step)
+{
+    switch (step->op) {
+    case COMPOSITE_sum:
+    case COMPOSITE_mean:
+    case COMPOSITE_norm: return 0;
+    case COMPOSITE_logsumexp:
+    case COMPOSITE_log_softmax:
+    case COMPOSITE_cross_entropy: return ROW_FACTS + step->operands[0].columns; /* with the exponentials */
+    default: return ROW_FACTS;
+    }
+}
+
+static Count rows_facts(const Step *step) { return step->rows * rows_facts_of_one(step); }
+
+static Count rows_scratch(const Step *step)
+{
+    return BATCH * (step->operands[0].columns + rows_facts_of_one(step)) + 2 * step->columns + 8;
+}
+
+/* ---------------------------------------------------------------- forward and reverse */
+
+static inline double rows_target(const Step *step, const Memory *memory, Count row, Count lane)
+{
+    if (step->operand_count < 2)
+        return 0.0;
+    double given = memory->values[view_slot(&step->operands[1], row, 0) * memory->width + lane];
+    return (double)step_whole(given, step->operands[0].columns);
+}
+
+/* A sum over columns that lie side by side is a sum of vectors, whatever the width. */
+static inline int rows_sum_columns(const Step *step)
+{
+    const Operand *x = &step->operands[0];
+    return step->op == COMPOSITE_sum && x->index == NULL && x->row_stride == 1 && x->column_stride != 1;
+}
+
+#define SHORT_ENOUGH 64 /* rows to be turned round */
+
+/* Short rows of one example, BATCH at a time as if they were a batch: side by side they fill vectors that each would
+ * leave half empty. Returns how many of them. */
+static Count rows_forward_together(const Kernels *kernels, const Step *step, const Memory *memory)
+{
+    const Operand *x = &step->operands[0];
+    Count n = x->columns, r = 0;
+    if (step->over_rows.batch_forward == NULL || step->columns != 1 || n > SHORT_ENOUGH)
+        return 0;
+    Count row_facts = rows_facts_of_one(step);
+    double targets[BATCH], *entries = memory->scratch, *facts = entries + n * BATCH;
+    for (; r + BATCH <= step->rows; r += BATCH) {
+        if (view_has_rows(x))
+            kernels->transpose(BATCH, n, memory->values + x->start + r * x->row_stride, x->row_stride, entries);
+        for (Count lane = 0; lane < BATCH; lane++) {
+            targets[lane] = rows_target(step, memory, r + lane, 0);
+            for (Count k = 0; !view_has_rows(x) && k < n; k++)
+                entries[k * BATCH + lane] = memory->values[view_slot(x, r + lane, k)];
+        }
+        step->over_rows.batch_forward(n, entries, targets, step->parameters, facts, memory->values + step->out + r);
+        kernels->transpose(row_facts, BATCH, facts, BATCH, memory->facts + step->facts + r * row_facts);
+    }
+    return r;
+}
+
+static void rows_forward(const Kernels *kernels, const Step *step, const Memory *memory)
+{
+    const Operand *x = &step->operands[0];
+    Count width = memory->width, columns = step->columns, n = x->columns, row_facts = rows_facts_of_one(step);
+    double *out = memory->values + step->out * width, *facts = memory->facts + step->facts * width;
+    if (rows_sum_columns(step)) {
+        const double *first = memory->values + x->start * width;
+        memcpy(out, first, (size_t)(step->rows * width) * sizeof *out);
+        for (Count k = 1; k < n; k++)
+            kernels->add(step->rows * width, first + k * x->column_stride * width, out);
+        return;
+    }
+    if (width == 1 && step->op == COMPOSITE_sum && x->index != NULL && n < 16) {
+        const int32_t *index = x->index;
+        for (Count r = 0; r < step->rows; r++, index += n) {
+            double sum = memory->values[index[0]];
+            for (Count k = 1; k < n; k++)
+                sum += memory->values[index[k]];
+            out[r] = sum;
+        }
+        return;
+    }
+    for (Count r = width == 1 ? rows_forward_together(kernels, step, memory) : 0; r < step->rows; r++) {
+        if (width == 1) {
+            const double *row = view_row(x, width, memory->values, r, memory->scratch);
+            step->over_rows.forward(n, row, rows_target(step, memory, r, 0), step->parameters, facts + r * row_facts,
+                                    out + r * columns);
+            continue;
+        }
+        if (step->over_rows.batch_forward != NULL) {
+            double targets[BATCH];
+            for (Count lane = 0; lane < BATCH; lane++)
+                targets[lane] = rows_target(step, memory, r, lane);
+            const double *row = view_row(x, width, memory->values, r, memory->scratch);
+            step->over_rows.batch_forward(n, row, targets, step->parameters, facts + r * row_facts * BATCH,
+                                          out + r * columns * BATCH);
+            continue;
+        }
+        double *lane_out = memory->scratch + n;
+        for (Count lane = 0; lane < width; lane++) {
+            const double *row = view_lane(x, memory, r, lane, memory->scratch);
+            step->over_rows.forward(n, row, rows_target(step, memory, r, lane), step->parameters,
+                                    facts + (r * width + lane) * row_facts, lane_out);
+            for (Count c = 0; c < columns; c++)
+                out[(r * columns + c) * width + lane] = lane_out[c];
+        }
+    }
+}
+
+static void rows_reverse(const Kernels *kernels, const Step *step, const Memory *memory)
+{
+    const Operand *x = &step->operands[0];
+    Count width = memory->width, columns = step->columns, n = x->columns, row_facts = rows_facts_of_one(step);
+    double *scratch = memory->scratch, *grad = scratch + n;
+    const double *out = memory->values + step->out * width, *out_grad = memory->grads + step->out * width;
+    const double *facts = memory->facts + step->facts * width;
+    if (rows_sum_columns(step)) {
+        double *first = memory->grads + x->start * width;
+        for (Count k = 0; k < n; k++)
+            kernels->add(step->rows * width, out_grad, first + k * x->column_stride * width);
+        return;
+    }
+    if (step->op == COMPOSITE_sum && x->index != NULL && n < 16) {
+        const int32_t *scatter = x->scatter;
+        Count count = scatter != NULL ? x->scatter_count : step->rows * n;
+        for (Count k = 0, r = 0; k < count; k++) {
+            while ((scatter != NULL ? scatter[2 * k] : k) >= (r + 1) * n)
+                r++;
+            Count slot = scatter != NULL ? scatter[2 * k + 1] : x->index[k];
+            if (width == 1)
+                memory->grads[slot] += out_grad[r];
+            else
+                kernels->add(BATCH, out_grad + r * BATCH, memory->grads + slot * BATCH);
+        }
+        return;
+    }
+    for (Count r = 0; r < step->rows; r++) {
+        if (width == 1 || step->over_rows.batch_reverse != NULL) {
+            double targets[BATCH];
+            for (Count lane = 0; lane < width; lane++)
+                targets[lane] = rows_target(step, memory, r, lane);
+            int direct = view_has_rows(x);
+            double *added = direct ? memory->grads + (x->start + r * x->row_stride) * width : scratch + n * width;
+            if (!direct)
+                memset(added, 0, (size_t)(n * width) * sizeof *added);
+            const double *row = view_row(x, width, memory->values, r, scratch);
+            const double *known = facts + r * row_facts * width;
+            const double *row_out = out + r * columns * width, *row_grad = out_grad + r * columns * width;
+            if (width == 1)
+                step->over_rows.reverse(n, row, targets[0], step->parameters, known, row_out, row_grad, added);
+            else
+                step->over_rows.batch_reverse(n, row, targets, step->parameters, known, row_out, row_grad, added);
+            if (!direct)
+                view_add(kernels, x, width, added, r * n, n, memory->grads);
+            continue;
+        }
+        double *lane_out = grad + n, *lane_out_grad = lane_out + columns;
+        for (Count lane = 0; lane < width; lane++) {
+            for (Count c = 0; c < columns; c++) {
+                lane_out[c] = out[(r * columns + c) * width + lane];
+                lane_out_grad[c] = out_grad[(r * columns + c) * width + lane];
+            }
+            memset(grad, 0, (size_t)n * sizeof *grad);
+            step->over_rows.reverse(n, view_lane(x, memory, r, lane, scratch), rows_target(step, memory, r, lane),
+                                    step->parameters, facts + (r * width + lane) * row_facts, lane_out, lane_out_grad,
+                                    grad);
+            for (Count k = 0; k < n; k++)
+                memory->grads[view_slot(x, r, k) * width + lane] += grad[k];
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- doubt */
+
+static void rows_doubt(const Step *step, const Memory *memory, double *doubt)
+{
+    const Operand *operand = &step->operands[0];
+    Count n = operand->columns;
+    double *x = memory->scratch, *local_grads = x + n, *facts = local_grads + n;
+    int logarithm = step->op == COMPOSITE_logsumexp || step->op == COMPOSITE_log_softmax
+                 || step->op == COMPOSITE_cross_entropy; /* of a sum, whose rounding counts as it is */
+    for (Count i = 0; i < step->rows * step->columns; i++) {
+        Count row = i / step->columns;
+        Count at = step->operand_count > 1 ? (Count)rows_target(step, memory, row, 0) : i % step->columns;
+        view_lane(operand, memory, row, 0, x);
+        composite_facts(step->op, x, n, step->parameters[0], facts);
+        double size = fabs(composite_output(step->op, x, n, at, facts, local_grads)) + logarithm;
+        for (Count k = 0; k < n; k++)
+            size += fabs(local_grads[k] * x[k]);
+        double own = step->rounds ? (double)(n + 16) * UNIT * size : 0.0;
+        doubt[step->out + i] = own + step_carried_doubt(operand, row, local_grads, doubt);
+    }
+}
+
+const Kind rows_kind = {
+    .fits = rows_fit, .rounds = rows_round, .scratch = rows_scratch, .facts = rows_facts, .forward = rows_forward,
+    .reverse = rows_reverse, .depends = rows_depend, .doubt = rows_doubt,
+};

@@ -1,0 +1,230 @@
+/* One example: run forward, and gradients, into buffers, into Values, as a node. */
+
+#include "program.h"
+#include "value/optim.h"
+
+/* ---------------------------------------------------------------- numbers in and out */
+
+/* The first `count` inputs, from the slots in `from`. */
+static void single_read_inputs(const Executor *self, const double *from, Count count, double *into)
+{
+    for (Count i = 0, here; i < count; i += here) {
+        here = self->stretches[i] < count - i ? self->stretches[i] : count - i;
+        memcpy(into + i, from + self->inputs[i], (size_t)here * sizeof *into);
+    }
+}
+
+static void single_read_outputs(const Executor *self, double *into)
+{
+    for (Count i = 0; i < self->output_count; i++)
+        into[i] = self->single.values[self->outputs[i]];
+}
+
+static int single_check_arguments(const Executor *self, Count count)
+{
+    if (count <= self->input_count)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "Executor: expected at most %zd arguments, got %zd", self->input_count, count);
+    return -1;
+}
+
+/* Whether it did, as a bool; NULL with an exception set. New. */
+static PyObject *single_applied(unsigned failed) { return PyErr_Occurred() ? NULL : PyBool_FromLong(failed == 0); }
+
+/* ---------------------------------------------------------------- the methods */
+
+/* Whether the program applies to these arguments. */
+INTERNAL PyObject *executor_run(Executor *self, PyObject *given)
+{
+    Py_buffer arguments;
+    if (read_doubles(given, "inputs", self->input_count, 0, &arguments) < 0)
+        return NULL;
+    PyObject *result = NULL;
+    if (program_begin(self) == 0) {
+        program_write_inputs(self, self->single.values, 0, self->input_count, arguments.buf);
+        self->read_at = 0;
+        result = single_applied(program_run_forward(self, &self->single));
+        program_unlock(self);
+    }
+    PyBuffer_Release(&arguments);
+    return result;
+}
+
+INTERNAL PyObject *executor_run_values(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    Py_buffer arguments;
+    if (program_expect("run_values", count, 2) < 0 || read_doubles(args[0], "arguments", -1, 0, &arguments) < 0)
+        return NULL;
+    Count given = arguments.len / (Count)sizeof(double);
+    PyObject *result = NULL;
+    if (single_check_arguments(self, given) == 0 && program_check_leaves(self, args[1], given) == 0
+        && program_begin(self) == 0) {
+        program_write_inputs(self, self->single.values, 0, given, arguments.buf);
+        program_fill_leaves(self, given, args[1]);
+        result = single_applied(program_run_forward(self, &self->single));
+        program_unlock(self);
+    }
+    PyBuffer_Release(&arguments);
+    return result;
+}
+
+INTERNAL PyObject *executor_outputs(Executor *self, PyObject *into)
+{
+    Py_buffer outputs;
+    if (read_doubles(into, "outputs", self->output_count, 1, &outputs) < 0)
+        return NULL;
+    program_lock(self);
+    single_read_outputs(self, outputs.buf);
+    program_unlock(self);
+    PyBuffer_Release(&outputs);
+    Py_RETURN_NONE;
+}
+
+INTERNAL PyObject *executor_gradients(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    Py_buffer seeds, gradients;
+    if (program_expect("gradients", count, 2) < 0
+        || read_doubles(args[0], "seeds", self->output_count, 0, &seeds) < 0)
+        return NULL;
+    if (read_doubles(args[1], "gradients", self->input_count, 1, &gradients) < 0) {
+        PyBuffer_Release(&seeds);
+        return NULL;
+    }
+    program_lock(self);
+    program_run_reverse(self, &self->single, seeds.buf);
+    single_read_inputs(self, self->single.grads, self->input_count, gradients.buf);
+    program_unlock(self);
+    PyBuffer_Release(&gradients);
+    PyBuffer_Release(&seeds);
+    Py_RETURN_NONE;
+}
+
+/* The gradients are added to the leaves' own; the arguments' are written to a buffer. */
+INTERNAL PyObject *executor_gradients_into(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    Py_buffer seeds, gradients;
+    if (program_expect("gradients_into", count, 3) < 0
+        || read_doubles(args[0], "seeds", self->output_count, 0, &seeds) < 0)
+        return NULL;
+    if (read_doubles(args[2], "gradients", -1, 1, &gradients) < 0) {
+        PyBuffer_Release(&seeds);
+        return NULL;
+    }
+    Count given = gradients.len / (Count)sizeof(double);
+    PyObject *result = NULL, *leaves = args[1];
+    if (single_check_arguments(self, given) == 0 && program_check_leaves(self, leaves, given) == 0) {
+        program_lock(self);
+        program_run_reverse(self, &self->single, seeds.buf);
+        single_read_inputs(self, self->single.grads, given, gradients.buf);
+        for (Count i = given; i < self->input_count; i++) {
+            Value *leaf = LEAF_AT(leaves, i - given);
+            gradient_set(leaf, leaf->grad + self->single.grads[self->inputs[i]]);
+        }
+        grad_writes++;
+        program_unlock(self);
+        result = Py_NewRef(Py_None);
+    }
+    PyBuffer_Release(&gradients);
+    PyBuffer_Release(&seeds);
+    return result;
+}
+
+/* Forward and reverse in one call, which no other thread can come between: whether the program applies. */
+INTERNAL PyObject *executor_value_and_gradients(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    enum { ARGUMENTS, OUTPUTS, SEEDS, GRADIENTS, BUFFERS };
+    static const char *const names[BUFFERS] = {"arguments", "outputs", "seeds", "gradients"};
+    Py_buffer buffers[BUFFERS];
+    if (program_expect("value_and_gradients", count, 5) < 0)
+        return NULL;
+    PyObject *const given[BUFFERS] = {args[0], args[2], args[3], args[4]};
+    Count expected[BUFFERS] = {-1, self->output_count, self->output_count, self->input_count};
+    int held = 0;
+    while (held < BUFFERS
+           && read_doubles(given[held], names[held], expected[held], held == OUTPUTS || held == GRADIENTS,
+                           &buffers[held]) == 0)
+        held++;
+    PyObject *result = NULL;
+    Count arguments = held == BUFFERS ? buffers[ARGUMENTS].len / (Count)sizeof(double) : 0;
+    if (held == BUFFERS && single_check_arguments(self, arguments) == 0 && program_check_leaves(self, args[1], arguments) == 0
+        && program_begin(self) == 0) {
+        program_write_inputs(self, self->single.values, 0, arguments, buffers[ARGUMENTS].buf);
+        program_fill_leaves(self, arguments, args[1]);
+        unsigned failed = program_run_forward(self, &self->single);
+        if (!failed) {
+            single_read_outputs(self, buffers[OUTPUTS].buf);
+            program_run_reverse(self, &self->single, buffers[SEEDS].buf);
+            single_read_inputs(self, self->single.grads, self->input_count, buffers[GRADIENTS].buf);
+        }
+        program_unlock(self);
+        result = single_applied(failed);
+    }
+    while (held > 0)
+        PyBuffer_Release(&buffers[--held]);
+    return result;
+}
+
+/* The leaves' numbers as they are now, as bytes of doubles. New. */
+INTERNAL PyObject *executor_leaf_numbers(Executor *self, PyObject *leaves)
+{
+    Count count = PyTuple_Check(leaves) ? PyTuple_GET_SIZE(leaves) : -1;
+    PyObject *numbers = program_check_values(self, leaves, count) < 0
+        ? NULL : PyBytes_FromStringAndSize(NULL, count * (Count)sizeof(double));
+    for (Count i = 0; numbers != NULL && i < count; i++) {
+        double number = LEAF_AT(leaves, i)->data;
+        memcpy(PyBytes_AS_STRING(numbers) + i * (Count)sizeof number, &number, sizeof number);
+    }
+    return numbers;
+}
+
+/* Adds to the leaves' gradients. */
+INTERNAL PyObject *executor_add_gradients(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (program_expect("add_gradients", count, 2) < 0)
+        return NULL;
+    Py_buffer gradients;
+    if (read_doubles(args[1], "gradients", -1, 0, &gradients) < 0)
+        return NULL;
+    Count leaves = gradients.len / (Count)sizeof(double);
+    int failed = program_check_values(self, args[0], leaves) < 0;
+    for (Count i = 0; !failed && i < leaves; i++) {
+        Value *leaf = LEAF_AT(args[0], i);
+        gradient_set(leaf, leaf->grad + ((const double *)gradients.buf)[i]);
+    }
+    grad_writes++;
+    PyBuffer_Release(&gradients);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+/* The only result of the last run as a node over these children, which were the inputs at `places`. New. */
+INTERNAL PyObject *executor_node(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (program_expect("node", count, 2) < 0)
+        return NULL;
+    Count places_count;
+    int32_t *places = read_slots(args[1], "the children", self->input_count, -1, &places_count);
+    Value *node = NULL;
+    PyObject *op = PyUnicode_InternFromString("compiled");
+    if (places == NULL || op == NULL || program_check_values(self, args[0], places_count) < 0)
+        goto done;
+    if (self->output_count != 1) {
+        PyErr_Format(PyExc_ValueError, "Executor: expected a program with one result, got %zd", self->output_count);
+        goto done;
+    }
+    if ((node = value_over(args[0])) == NULL)
+        goto done;
+    Details *details = details_of(node);
+    details->op = Py_NewRef(op);
+    static const double one = 1.0;
+    program_lock(self);
+    program_run_reverse(self, &self->single, &one);
+    node->data = self->single.values[self->outputs[0]];
+    for (Count i = 0; i < places_count; i++)
+        details->local_grads[i] = self->single.grads[self->inputs[places[i]]];
+    program_unlock(self);
+    node = recorded(node);
+done:
+    Py_XDECREF(op);
+    PyMem_Free(places);
+    return (PyObject *)node;
+}

@@ -1,0 +1,486 @@
+/* Steps of a few entries each, one after the other, as a tape: all that they need lies side by side, so that neither
+ * the steps' own records nor vectors that are mostly empty are in the way. One example wide.
+ *
+ * An exact program is a tape: a record for each output, in the order and with the rounding of the eager engine. */
+
+#include "tape.h"
+
+#if defined(__GNUC__)
+#define NOT_INLINED __attribute__((noinline))
+#else
+#define NOT_INLINED
+#endif
+
+#define FEW 16  /* entries that a vector does not yet pay for, if they have to be gathered */
+#define FEWER 4 /* and if they lie side by side, or if the operation takes long */
+#define RECENT_ROWS 64 /* rows among which one with the same facts is looked for */
+
+/* A record: these numbers, the slots of every entry of every operand, the parameters if there are any, its length
+ * again for those who come from behind. A composite has RECORD_ROW more numbers before the parameters: which output of
+ * its row it is, and where the row's facts are. */
+enum { RECORD_OP, RECORD_FLAGS, RECORD_ENTRIES, RECORD_INNER, RECORD_OUT, RECORD_LENGTH, RECORD_SLOTS };
+enum {
+    IS_NEEDED = 1, IS_CHECKED = 2,
+    HAS_TARGET = 4, /* the slot behind the row's */
+    OWNS_FACTS = 8, /* of its row, and leaves them to those that follow */
+    TO_OPERAND = 16 /* the first; doubled for each that follows */
+};
+#define RECORD_ROW 2
+#define PARAMETERS 4 /* two doubles */
+
+/* Operations that a tape does in its own way: the shortest, to the bit as the table's rows do; and two of programs that
+ * need not be exact to the bit, whose slope follows from `out` where 1 - out does not cancel. */
+enum {
+    SHORT_ADD = NO_OP + 1, SHORT_SUB, SHORT_MUL, SHORT_NEG,
+    ONE_ADD, ONE_SUB, ONE_MUL, ONE_NEG, /* of one entry, and of two: to guess how many there are costs more */
+    TWO_ADD, TWO_SUB, TWO_MUL, TWO_NEG,
+    NEAR_TANH, NEAR_SIGMOID
+};
+#define FAR_FROM_1 0.75
+
+/* ---------------------------------------------------------------- the table's rows */
+
+/* Arguments of a row: the operands' entries, then the parameters, which lie behind the slots. */
+typedef struct {
+    const int32_t *slots;
+    const double *values;
+    Count n, inputs;
+} Arguments;
+
+static inline double argument(const Arguments *of, Count j, Count i)
+{
+    if (j < of->inputs)
+        return of->values[of->slots[j * of->n + i]];
+    double parameter;
+    memcpy(&parameter, of->slots + of->inputs * of->n + 2 * (j - of->inputs), sizeof parameter);
+    return parameter;
+}
+
+static inline double value_of_1(double (*row)(double), const Arguments *of, Count i)
+{
+    return row(argument(of, 0, i));
+}
+
+static inline double value_of_2(double (*row)(double, double), const Arguments *of, Count i)
+{
+    return row(argument(of, 0, i), argument(of, 1, i));
+}
+
+static inline double value_of_3(double (*row)(double, double, double), const Arguments *of, Count i)
+{
+    return row(argument(of, 0, i), argument(of, 1, i), argument(of, 2, i));
+}
+
+static inline void slopes_of_1(void (*row)(double, double, double *), const Arguments *of, Count i, double out,
+                               double *slopes)
+{
+    row(argument(of, 0, i), out, slopes);
+}
+
+static inline void slopes_of_2(void (*row)(double, double, double, double *), const Arguments *of, Count i,
+                               double out, double *slopes)
+{
+    row(argument(of, 0, i), argument(of, 1, i), out, slopes);
+}
+
+static inline void slopes_of_3(void (*row)(double, double, double, double, double *), const Arguments *of, Count i,
+                               double out, double *slopes)
+{
+    row(argument(of, 0, i), argument(of, 1, i), argument(of, 2, i), out, slopes);
+}
+
+/* ---------------------------------------------------------------- composites of an exact program */
+
+/* The row's numbers into x, and the output; the local gradients go behind x. */
+static double composite_evaluate(const int32_t *record, const Memory *memory, double *x)
+{
+    Count n = record[RECORD_INNER];
+    const int32_t *slots = record + RECORD_SLOTS, *row = slots + n + (record[RECORD_FLAGS] & HAS_TARGET ? 1 : 0);
+    double *facts = memory->facts + row[1], eps;
+    for (Count k = 0; k < n; k++)
+        x[k] = memory->values[slots[k]];
+    Count i = record[RECORD_FLAGS] & HAS_TARGET ? step_whole(memory->values[slots[n]], n) : row[0];
+    memcpy(&eps, row + RECORD_ROW, sizeof eps);
+    if (record[RECORD_FLAGS] & OWNS_FACTS)
+        composite_facts((unsigned)record[RECORD_OP], x, n, eps, facts);
+    return composite_output((unsigned)record[RECORD_OP], x, n, i, facts, x + n);
+}
+
+static void composite_reverse(const int32_t *record, const Memory *memory)
+{
+    Count n = record[RECORD_INNER];
+    const int32_t *slots = record + RECORD_SLOTS;
+    const double *local_grads = memory->scratch + n;
+    composite_evaluate(record, memory, memory->scratch);
+    for (Count k = 0; k < n; k++)
+        memory->grads[slots[k]] += local_grads[k] * memory->grads[record[RECORD_OUT]];
+}
+
+/* ---------------------------------------------------------------- rows of the table, and composites */
+
+/* Apart from what follows, so that there the loop over records has the registers to itself. */
+NOT_INLINED static void row_forward(const int32_t *record, const Memory *memory)
+{
+    double *values = memory->values;
+    Count n = record[RECORD_ENTRIES];
+    const int32_t *a = record + RECORD_SLOTS;
+    double *out = values + record[RECORD_OUT];
+    switch (record[RECORD_OP]) {
+#define ENTRY(name, doc) \
+    case OP_##name: \
+        for (Count i = 0; i < n; i++) { \
+            out[i] = _Generic(&name##_forward, \
+                double (*)(double): value_of_1, \
+                double (*)(double, double): value_of_2, \
+                double (*)(double, double, double): value_of_3)( \
+                name##_forward, &(Arguments){a, values, n, op_inputs[OP_##name]}, i); \
+        } \
+        break;
+    FOR_EACH_OP(ENTRY)
+#undef ENTRY
+    case NEAR_TANH:
+        for (Count i = 0; i < n; i++)
+            out[i] = tanh_forward(values[a[i]]);
+        break;
+    case NEAR_SIGMOID:
+        for (Count i = 0; i < n; i++)
+            out[i] = sigmoid_forward(values[a[i]]);
+        break;
+    default: *out = composite_evaluate(record, memory, memory->scratch);
+    }
+}
+
+/* What no gradient has come to passes none on, not even 0 times an infinite local gradient. */
+NOT_INLINED static void row_reverse(const int32_t *record, const Memory *memory)
+{
+    const double *values = memory->values;
+    double *grads = memory->grads;
+    Count n = record[RECORD_ENTRIES];
+    const int32_t *a = record + RECORD_SLOTS;
+    const double *out = values + record[RECORD_OUT], *out_grad = grads + record[RECORD_OUT];
+    int flags = record[RECORD_FLAGS];
+    double slopes[MOST_INPUTS];
+    switch (record[RECORD_OP]) {
+#define ENTRY(name, doc) \
+    case OP_##name: \
+        for (Count i = 0; i < n; i++) { \
+            double g = out_grad[i]; \
+            if (g == 0.0) \
+                continue; \
+            _Generic(&name##_local_grads, \
+                void (*)(double, double, double *): slopes_of_1, \
+                void (*)(double, double, double, double *): slopes_of_2, \
+                void (*)(double, double, double, double, double *): slopes_of_3)( \
+                name##_local_grads, &(Arguments){a, values, n, op_inputs[OP_##name]}, i, out[i], slopes); \
+            for (int j = 0; j < op_inputs[OP_##name]; j++) { \
+                if (flags & TO_OPERAND << j) \
+                    grads[a[j * n + i]] += slopes[j] * g; \
+            } \
+        } \
+        break;
+    FOR_EACH_OP(ENTRY)
+#undef ENTRY
+    case NEAR_TANH:
+        for (Count i = 0; i < n; i++) {
+            slopes[0] = (1.0 - out[i]) * (1.0 + out[i]);
+            if (!(fabs(out[i]) < FAR_FROM_1))
+                tanh_local_grads(values[a[i]], out[i], slopes);
+            grads[a[i]] += slopes[0] * out_grad[i];
+        }
+        break;
+    case NEAR_SIGMOID:
+        for (Count i = 0; i < n; i++) {
+            slopes[0] = out[i] * (1.0 - out[i]);
+            if (!(out[i] < FAR_FROM_1))
+                sigmoid_local_grads(values[a[i]], out[i], slopes);
+            grads[a[i]] += slopes[0] * out_grad[i];
+        }
+        break;
+    default: composite_reverse(record, memory);
+    }
+}
+
+/* ---------------------------------------------------------------- running */
+
+static inline void record_forward(const int32_t *record, const Memory *memory)
+{
+    double *values = memory->values;
+    Count n = record[RECORD_ENTRIES], inner = record[RECORD_INNER];
+    const int32_t *a = record + RECORD_SLOTS, *b = a + n * inner;
+    double *out = values + record[RECORD_OUT];
+#define EACH(count, value) \
+    for (Count i = 0; i < count; i++) { \
+        out[i] = value; \
+    } \
+    break;
+#define SHORTEST(OF, count, b) \
+    case OF##_ADD: EACH(count, values[a[i]] + values[(b)[i]]) \
+    case OF##_SUB: EACH(count, values[a[i]] - values[(b)[i]]) \
+    case OF##_MUL: EACH(count, values[a[i]] * values[(b)[i]]) \
+    case OF##_NEG: EACH(count, -values[a[i]])
+    switch (record[RECORD_OP]) {
+        SHORTEST(ONE, 1, a + 1)
+        SHORTEST(TWO, 2, a + 2)
+        SHORTEST(SHORT, n, b)
+    case COMPOSITE_sum:
+        for (Count i = 0; i < n; i++, a += inner) {
+            double sum = values[a[0]];
+            for (Count k = 1; k < inner; k++)
+                sum += values[a[k]];
+            out[i] = sum;
+        }
+        break;
+    case COMPOSITE_dot:
+        for (Count i = 0; i < n; i++, a += inner, b += inner) {
+            double sum = values[a[0]] * values[b[0]];
+            for (Count k = 1; k < inner; k++)
+                sum += values[a[k]] * values[b[k]];
+            out[i] = sum;
+        }
+        break;
+    default: row_forward(record, memory);
+    }
+#undef SHORTEST
+#undef EACH
+}
+
+/* Whether everything that has to be finite is. */
+INTERNAL int tape_forward(const Tape *tape, const Memory *memory)
+{
+    int finite = 1;
+    const int32_t *end = tape->records + tape->length;
+    for (const int32_t *record = tape->records; record < end; record += record[RECORD_LENGTH]) {
+        record_forward(record, memory);
+        for (Count i = 0; record[RECORD_FLAGS] & IS_CHECKED && i < record[RECORD_ENTRIES]; i++)
+            finite &= isfinite(memory->values[record[RECORD_OUT] + i]) != 0;
+    }
+    return finite;
+}
+
+static inline void record_reverse(const int32_t *record, const Memory *memory)
+{
+    const double *values = memory->values;
+    double *grads = memory->grads;
+    Count n = record[RECORD_ENTRIES], inner = record[RECORD_INNER];
+    const int32_t *a = record + RECORD_SLOTS, *b = a + n * inner;
+    const double *out_grad = grads + record[RECORD_OUT];
+    int flags = record[RECORD_FLAGS];
+    /* the second sum is read after the first is written: the two may be the same slot */
+#define EACH(count, b, of_left, of_right) \
+    for (Count i = 0; i < count; i++) { \
+        double g = out_grad[i]; \
+        if (flags & TO_OPERAND) \
+            grads[a[i]] += of_left; \
+        if (flags & TO_OPERAND << 1) \
+            grads[(b)[i]] += of_right; \
+    } \
+    break;
+#define SHORTEST(OF, count, b) \
+    case OF##_ADD: EACH(count, b, g, g) \
+    case OF##_SUB: EACH(count, b, g, -g) \
+    case OF##_MUL: EACH(count, b, values[(b)[i]] * g, values[a[i]] * g) \
+    case OF##_NEG: EACH(count, b, -g, 0.0)
+    switch (record[RECORD_OP]) {
+        SHORTEST(ONE, 1, a + 1)
+        SHORTEST(TWO, 2, a + 2)
+        SHORTEST(SHORT, n, b)
+    case COMPOSITE_sum:
+        for (Count i = 0; i < n; i++, a += inner) {
+            for (Count k = 0; k < inner; k++)
+                grads[a[k]] += out_grad[i];
+        }
+        break;
+    case COMPOSITE_dot:
+        for (Count i = 0; i < n; i++, a += inner, b += inner) {
+            double g = out_grad[i];
+            for (Count k = 0; flags & TO_OPERAND && k < inner; k++)
+                grads[a[k]] += values[b[k]] * g;
+            for (Count k = 0; flags & TO_OPERAND << 1 && k < inner; k++)
+                grads[b[k]] += values[a[k]] * g;
+        }
+        break;
+    default: row_reverse(record, memory);
+    }
+#undef SHORTEST
+#undef EACH
+}
+
+/* `partial`: only where a gradient has come, as step_is_reached says. */
+INTERNAL void tape_reverse(const Tape *tape, const Memory *memory, int partial)
+{
+    const int32_t *end = tape->records + tape->length;
+    while (end > tape->records) {
+        const int32_t *record = end - end[-1];
+        if (record[RECORD_FLAGS] & IS_NEEDED
+            && (!partial || step_is_reached(memory->grads + record[RECORD_OUT], record[RECORD_ENTRIES])))
+            record_reverse(record, memory);
+        end = record;
+    }
+}
+
+/* ---------------------------------------------------------------- making */
+
+static int has_few_entries(const Step *step)
+{
+    int direct = 1, cheap = step->op == OP_add || step->op == OP_sub || step->op == OP_mul || step->op == OP_neg;
+    for (int j = 0; j < step->operand_count; j++)
+        direct &= step->operands[j].direct;
+    return step->rows * step->columns <= (cheap && !direct ? FEW : FEWER);
+}
+
+/* Whether a step is for a tape. */
+static int is_for_tape(const Step *step, int exact)
+{
+    Count entries = step->rows * step->columns, inner = step->operands[0].columns;
+    switch (step->kind) {
+    case KIND_ENTRIES: return exact || has_few_entries(step);
+    case KIND_DOT: return exact || entries * inner <= FEW;
+    case KIND_ROWS: return exact || (step->op == COMPOSITE_sum && entries * inner <= FEW);
+    case KIND_MATMUL: return exact;
+    default: return 0;
+    }
+}
+
+/* Numbers that a record takes which makes so many of the step's outputs. */
+static Count record_length(const Step *step, Count entries)
+{
+    int composite = step->kind == KIND_ROWS && step->op != COMPOSITE_sum;
+    int parameters = composite || (step->kind == KIND_ENTRIES && op_parameters[step->op] > 0);
+    Count slots = 0;
+    for (int j = 0; j < step->operand_count; j++)
+        slots += entries * (step->kind == KIND_ENTRIES ? 1 : step->operands[j].columns);
+    return RECORD_SLOTS + slots + (composite ? RECORD_ROW : 0) + (parameters ? PARAMETERS : 0) + 1;
+}
+
+static int op_on_tape(const Step *step, Count entries, int exact)
+{
+    int shortest = entries == 1 ? ONE_ADD : entries == 2 ? TWO_ADD : SHORT_ADD;
+    if (step->kind == KIND_MATMUL)
+        return COMPOSITE_dot;
+    switch (step->op) {
+    case OP_add: return shortest;
+    case OP_sub: return shortest + (SHORT_SUB - SHORT_ADD);
+    case OP_mul: return shortest + (SHORT_MUL - SHORT_ADD);
+    case OP_neg: return shortest + (SHORT_NEG - SHORT_ADD);
+    case OP_tanh: return exact ? OP_tanh : NEAR_TANH;
+    case OP_sigmoid: return exact ? OP_sigmoid : NEAR_SIGMOID;
+    default: return (int)step->op;
+    }
+}
+
+/* The rows whose facts the last records have left. */
+typedef struct {
+    const int32_t *records[RECENT_ROWS];
+    Count count, facts; /* records; doubles */
+} Known;
+
+/* Completes a composite's record, all of whose slots are written: the facts of its row may be known already. */
+static void record_find_facts(const Step *step, Count i, int32_t *record, int32_t *row, Known *known)
+{
+    Count n = record[RECORD_INNER];
+    row[0] = (int32_t)(step->over_rows.entry < 0 ? i % step->columns : step->over_rows.entry);
+    memcpy(row + RECORD_ROW, step->parameters, sizeof step->parameters);
+    if (!rows_have_eps(step->op))
+        memset(row + RECORD_ROW, 0, PARAMETERS * sizeof *row);
+    for (Count back = 1; back <= known->count && back <= RECENT_ROWS; back++) {
+        const int32_t *other = known->records[(known->count - back) % RECENT_ROWS], *other_row = other + (row - record);
+        if (other[RECORD_OP] == record[RECORD_OP] && other[RECORD_INNER] == n
+            && memcmp(other + RECORD_SLOTS, record + RECORD_SLOTS, (size_t)n * sizeof *row) == 0
+            && memcmp(other_row + RECORD_ROW, row + RECORD_ROW, sizeof(double)) == 0) {
+            row[1] = other_row[1];
+            return;
+        }
+    }
+    record[RECORD_FLAGS] |= OWNS_FACTS;
+    row[1] = (int32_t)known->facts;
+    known->facts += n + COMPOSITE_FACTS;
+    known->records[known->count++ % RECENT_ROWS] = record;
+}
+
+/* Writes the record for the step's outputs from `first` on; returns where it ends. */
+static int32_t *record_write(const Step *step, Count first, Count entries, int exact, int32_t *record, Known *known)
+{
+    Count length = record_length(step, entries);
+    int32_t *slots = record + RECORD_SLOTS;
+    record[RECORD_OP] = op_on_tape(step, entries, exact);
+    record[RECORD_FLAGS] = (step->needed ? IS_NEEDED : 0) | (step->checked ? IS_CHECKED : 0);
+    record[RECORD_ENTRIES] = (int32_t)entries;
+    record[RECORD_INNER] = step->kind == KIND_ENTRIES ? 1 : (int32_t)step->operands[0].columns;
+    record[RECORD_OUT] = (int32_t)(step->out + first);
+    record[RECORD_LENGTH] = record[length - 1] = (int32_t)length;
+    for (int j = 0; j < step->operand_count; j++) {
+        const Operand *operand = &step->operands[j];
+        record[RECORD_FLAGS] |= operand->needed ? TO_OPERAND << j : 0;
+        for (Count i = first; i < first + entries; i++) {
+            Count row = i / step->columns, column = i % step->columns;
+            if (step->kind == KIND_ENTRIES)
+                *slots++ = (int32_t)view_slot(operand, row, column);
+            for (Count k = 0; step->kind != KIND_ENTRIES && k < operand->columns; k++)
+                *slots++ = (int32_t)view_slot(operand, step->kind == KIND_MATMUL && j == 1 ? column : row, k);
+        }
+    }
+    if (step->kind == KIND_ENTRIES && op_parameters[step->op] > 0)
+        memcpy(slots, step->parameters, sizeof step->parameters);
+    if (step->kind == KIND_ROWS && step->op != COMPOSITE_sum) {
+        record[RECORD_FLAGS] |= step->operand_count > 1 ? HAS_TARGET : 0;
+        record_find_facts(step, first, record, slots, known);
+    }
+    return record + length;
+}
+
+/* -1 with an exception set. */
+static int tape_make(const Step *steps, int exact, Tape *tape, Known *known)
+{
+    for (Count i = tape->first; i < tape->end; i++) {
+        Count outputs = steps[i].rows * steps[i].columns;
+        tape->length += exact ? outputs * record_length(&steps[i], 1) : record_length(&steps[i], outputs);
+    }
+    tape->records = PyMem_Malloc((size_t)tape->length * sizeof *tape->records);
+    int32_t *record = tape->records;
+    for (Count i = tape->first; record != NULL && i < tape->end; i++) {
+        Count outputs = steps[i].rows * steps[i].columns, at_a_time = exact ? 1 : outputs;
+        for (Count first = 0; first < outputs; first += at_a_time)
+            record = record_write(&steps[i], first, at_a_time, exact, record, known);
+    }
+    if (tape->records == NULL || known->facts > INT32_MAX) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    return 0;
+}
+
+/* The tapes in the order of their steps, and one more that begins where the steps end; *facts is how many doubles of
+ * the memory's are taken, and grows. Released with tape_release_all. NULL with an exception set. */
+INTERNAL Tape *tape_make_all(const Step *steps, Count count, int exact, Count *tape_count, Count *facts)
+{
+    Known known = {.count = 0, .facts = *facts};
+    Tape *tapes = NULL;
+    *tape_count = 0;
+    for (Count first = 0, end; first <= count; first = end) {
+        for (end = first; end < count && is_for_tape(&steps[end], exact);)
+            end++;
+        if (first < count && (end == first || (!exact && end < first + 2))) { /* alone it gains nothing */
+            end = first + 1;
+            continue;
+        }
+        Tape *more = PyMem_Realloc(tapes, (size_t)(*tape_count + 1) * sizeof *tapes);
+        if (more == NULL)
+            PyErr_NoMemory();
+        else
+            (tapes = more)[*tape_count] = (Tape){first, end, 0, NULL};
+        if (more == NULL || (first < count && tape_make(steps, exact, &tapes[(*tape_count)++], &known) < 0)) {
+            tape_release_all(tapes, *tape_count);
+            return NULL;
+        }
+        end += first == count;
+    }
+    *facts = known.facts;
+    return tapes;
+}
+
+INTERNAL void tape_release_all(Tape *tapes, Count count)
+{
+    for (Count i = 0; tapes != NULL && i < count; i++)
+        PyMem_Free(tapes[i].records);
+    PyMem_Free(tapes);
+}

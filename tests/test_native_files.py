@@ -1,0 +1,49 @@
+"""The C engine: every file stands on its own, whatever unit it is built in."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+NATIVE = Path(__file__).parents[1] / "src/gradwalk/native"
+FILES = sorted(path.relative_to(NATIVE).as_posix() for path in NATIVE.rglob("*.c"))
+INCLUDES = [f"-I{NATIVE}", f"-I{sysconfig.get_path('include')}"]
+WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
+
+
+def compiler(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+def run(*command: str | Path) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["gcc", "clang"])
+@pytest.mark.parametrize("file", FILES)
+def test_every_file_compiles_alone(name: str, file: str) -> None:
+    """It includes what it uses: nothing is there only because another file came before it."""
+    run(compiler(name), *WARNINGS, "-fsyntax-only", *INCLUDES, NATIVE / file)
+
+
+def test_compiled_one_by_one_they_make_the_module(tmp_path: Path) -> None:
+    """What one file promises to the others in a header, it has."""
+    alone = [NATIVE / file for file in FILES if file != "one_unit.c"]
+    flags = [*WARNINGS, "-O0", "-fPIC", "-fvisibility=hidden", *INCLUDES]
+    made = tmp_path / "module.so"
+    run(compiler("gcc"), "-shared", *flags, *alone, "-o", made, "-lm")
+    ctypes.PyDLL(str(made))  # fails where a name is missing
+
+
+def test_one_unit_has_every_file() -> None:
+    text = (NATIVE / "one_unit.c").read_text()
+    assert sorted(FILES) == sorted(["one_unit.c", *(f for f in FILES if f'#include "{f}"' in text)])
