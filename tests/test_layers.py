@@ -19,6 +19,7 @@ PACKAGE = Path(gradwalk.__file__).resolve().parent
 ORDER = (
     ("_version",),
     ("formula",),
+    ("operation",),
     ("ops", "agreement"),
     ("errors",),
     ("reference", "_native"),

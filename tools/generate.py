@@ -10,7 +10,8 @@ from pathlib import Path
 
 from gradwalk.agreement import RULE, STEPS
 from gradwalk.formula import DEFINITIONS, JAVASCRIPT, C, Number, Target, latex, statements, variable
-from gradwalk.ops import OPERATORS, OPS, Op, everywhere
+from gradwalk.operation import Op, everywhere, never, nowhere
+from gradwalk.ops import OPERATORS, OPS
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTICE = "do not edit; made by tools/generate.py from src/gradwalk/ops.py"
@@ -36,16 +37,22 @@ def c_definition(name: str) -> str:
     return f"static inline double formula_{name}({arguments})\n{{\n{lines}    return {result};\n}}\n"
 
 
+def c_function(kind: str, name: str, names: tuple[str, ...], formula: object) -> str:
+    lines, (result,) = body([formula], C, "    ")
+    arguments = ", ".join(f"double {n}" for n in names)
+    ignored = "".join(f"    (void){n};\n" for n in names if not mentions(lines + result, n))
+    return f"static inline {kind} {name}({arguments})\n{{\n{ignored}{lines}    return {result};\n}}\n"
+
+
 def c_row(op: Op) -> str:
     arguments = ", ".join(f"double {name}" for name in op.names)
     names = symbols(op)
     parts = []
     if op.domain is not everywhere:
-        lines, (result,) = body([op.domain(*names)], C, "    ")
-        ignored = "".join(f"    (void){n};\n" for n in op.names if not mentions(lines + result, n))
-        parts.append(f"static inline int {op.name}_domain({arguments})\n{{\n{ignored}{lines}    return {result};\n}}\n")
-    lines, (result,) = body([op.forward(*names)], C, "    ")
-    parts.append(f"static inline double {op.name}_forward({arguments})\n{{\n{lines}    return {result};\n}}\n")
+        parts.append(c_function("int", f"{op.name}_domain", op.names, op.domain(*names)))
+    if op.jumps is not nowhere:
+        parts.append(c_function("double", f"{op.name}_jump_distance", op.names, op.jumps(*names)))
+    parts.append(c_function("double", f"{op.name}_forward", op.names, op.forward(*names)))
     lines, results = body(list(op.local_grads(*names, variable("out"))), C, "    ")
     stores = "".join(f"    local_grads[{i}] = {result};\n" for i, result in enumerate(results))
     ignored = "".join(f"    (void){n};\n" for n in (*op.names, "out") if not mentions(lines + stores, n))
@@ -54,6 +61,19 @@ def c_row(op: Op) -> str:
         f"{{\n{ignored}{lines}{stores}}}\n"
     )
     return "\n".join(parts)
+
+
+def c_steep(op: Op) -> str:
+    parameters = [variable(f"parameters[{i}]") for i in range(len(op.parameters))]
+    return "".join(body([op.steep(*parameters)], C, "")[1])
+
+
+def c_reads(op: Op) -> str:
+    return "{" + ", ".join(c_mask(op, names) for names in op.reads) + "}"
+
+
+def c_mask(op: Op, names: set[str]) -> str:
+    return str(sum(1 << op.inputs.index(name) for name in names))
 
 
 def mentions(text: str, name: str) -> bool:
@@ -89,6 +109,12 @@ def c_header() -> str:
         for op in OPS.values()
         if op.domain is not everywhere
     )
+    distances = "".join(
+        f"    case OP_{op.name}: return {op.name}_jump_distance({inputs(op)});\n"
+        for op in OPS.values()
+        if op.jumps is not nowhere
+    )
+    steep = "".join(f"    case OP_{op.name}: return {c_steep(op)};\n" for op in OPS.values() if op.steep is not never)
     evaluations = "".join(
         f"    case OP_{op.name}:\n"
         f"        *out = {op.name}_forward({inputs(op)});\n"
@@ -127,7 +153,13 @@ enum op {{
 {array("const unsigned char ", "op_inputs", [str(len(op.inputs)) for op in OPS.values()])}\
 {array("const unsigned char ", "op_parameters", [str(len(op.parameters)) for op in OPS.values()])}\
 {array("const unsigned char ", "op_overflows", [str(int(op.overflows)) for op in OPS.values()])}\
+{array("const unsigned char ", "op_checked", [str(int(op.checked)) for op in OPS.values()])}\
+{array("const unsigned char ", "op_exact", [str(int(op.exact)) for op in OPS.values()])}\
+/* a bit for each input that decides on which side of a jump the result is */
+{array("const unsigned char ", "op_jumps", [c_mask(op, op.jumps_with) for op in OPS.values()])}\
 {array("const unsigned char ", "op_default_count", [str(len(op.defaults)) for op in OPS.values()])}\
+/* of each local gradient, a bit for each input it looks at */
+static const unsigned char op_reads[OP_COUNT][MOST_INPUTS] = {{{", ".join(map(c_reads, OPS.values()))}}};
 static const double op_defaults[OP_COUNT][MOST_NAMES] = {{{", ".join(defaults)}}};
 
 /* ---- functions defined by a formula of their own ---- */
@@ -139,6 +171,23 @@ static inline int op_in_domain(enum op op, const double *in)
 {{
     switch (op) {{
 {domains}    default: return 1;
+    }}
+}}
+
+/* How far the inputs are from where the result changes at once: it moves no faster than those of op_jumps. */
+static inline double op_jump_distance(enum op op, const double *in)
+{{
+    switch (op) {{
+{distances}    default: return INFINITY;
+    }}
+}}
+
+/* Whether a local gradient may be infinite although the result is finite. */
+static inline int op_steep(enum op op, const double *parameters)
+{{
+    (void)parameters;
+    switch (op) {{
+{steep}    default: return 0;
     }}
 }}
 

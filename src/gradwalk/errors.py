@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from numbers import Number, Real
 from typing import Any, NoReturn
 
-from gradwalk.ops import OPS, Op, everywhere
+from gradwalk.operation import Op, everywhere
+from gradwalk.ops import OPS
 
 
 class DomainError(ValueError):

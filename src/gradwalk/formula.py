@@ -336,6 +336,33 @@ def digamma(x: Number) -> Number:
     return where(low, above - div(math.pi, tan(math.pi * where(r > 0.5, r - 1.0, r))), above)
 
 
+# ---------------------------------------------------------------- what a formula is made of
+
+# IEEE 754 says what these give, to the last bit: whoever computes them
+_EXACT = {"+", "-", "*", "div", "neg", "<", "<=", ">", ">=", "and", "or", "where", "abs", "sqrt", "fmod", "copysign",
+          "floor", "ceil"}  # fmt: skip
+
+
+def heads(formula: Number) -> set[str]:
+    """The operators, functions and variables in a formula, and in those that define its functions."""
+    found: set[str] = set()
+    waiting = [formula]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Symbol):
+            waiting.extend(part.arguments)
+            if part.head in DEFINITIONS:
+                waiting.append(DEFINITIONS[part.head](*(Symbol("") for _ in part.arguments)))
+            else:
+                found.add(part.head)
+    return found
+
+
+def is_exact(formula: Number, names: Sequence[str]) -> bool:
+    """Whether a formula over variables of these names has one result, however and by whom it is computed."""
+    return heads(formula) <= _EXACT | {*names, ""}
+
+
 # ---------------------------------------------------------------- printing
 
 _COMPARISONS = {"<", "<=", ">", ">=", "and", "or"}

@@ -8,8 +8,6 @@ To add an operation, add a row and run `make generate`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from gradwalk.formula import (
     Number,
@@ -51,12 +49,7 @@ from gradwalk.formula import (
     tanh,
     where,
 )
-
-Sample = float | tuple[float, ...]
-
-
-def everywhere(*_: Number) -> bool:
-    return True
+from gradwalk.operation import Op, always
 
 
 def _finite(x: Number) -> Number:
@@ -67,36 +60,23 @@ def _sign(x: Number) -> Number:
     return where(x > 0.0, 1.0, where(x < 0.0, -1.0, 0.0))
 
 
-@dataclass(frozen=True)
-class Op:
-    """One operation. `forward` takes the inputs, then the parameters; `local_grads` takes `out` as well.
+def _smaller(x: Number, y: Number) -> Number:
+    return where(x < y, x, y)
 
-    `inputs` become children; `parameters` are plain numbers fixed when the node is made. Outside its `domain` an
-    operation raises, saying what it `expected`; so does a finite input with an infinite result if `overflows`.
-    `aliases` are the names of the method that NumPy looks for on the objects in an array.
-    """
 
-    name: str
-    forward: Callable[..., Number]
-    local_grads: Callable[..., tuple[Number, ...]]
-    doc: str
-    samples: tuple[Sample, ...]
-    inputs: tuple[str, ...] = ("x",)
-    parameters: tuple[str, ...] = ()
-    defaults: tuple[float, ...] = ()
-    symbol: str = ""
-    aliases: tuple[str, ...] = ()
-    domain: Callable[..., Number] = everywhere
-    expected: str = ""
-    overflows: bool = False
+def _from_whole(x: Number) -> Number:
+    return absolute(x - floor(x + 0.5))
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.inputs + self.parameters
 
-    def spelled(self, parameters: tuple[float, ...]) -> str:
-        """What a node shows as its `_op`: `*`, `ReLU`, and `**3` for a power by a number."""
-        return f"**{parameters[0]:.17g}" if self.name == "pow_number" else self.symbol or self.name
+def _from_multiple(x: Number, y: Number) -> Number:
+    """From the next multiple of y other than 0; the further out it is, the faster it moves with y."""
+    rest = absolute(fmod(x, y))
+    beyond = div(_smaller(rest, absolute(y) - rest), 1.0 + absolute(div(x, y)))
+    return where(absolute(x) < absolute(y), absolute(y) - absolute(x), beyond)
+
+
+def _squared(x: Number) -> Number:
+    return power(x, 2.0)
 
 
 def _signed(y: Number) -> Number:
@@ -105,7 +85,6 @@ def _signed(y: Number) -> Number:
 
 
 _XY = ("x", "y")
-_EVERYWHERE = (-20.0, -0.5, -0.0, 0.5, 20.0)
 _PAIRS = ((2.0, 3.0), (-1.5, 0.25), (0.5, -4.0))
 
 _ROWS = (
@@ -117,6 +96,7 @@ _ROWS = (
         forward=lambda x, y: x + y,
         local_grads=lambda x, y, out: (1.0, 1.0),
         samples=_PAIRS,
+        operator=True,
         doc="Sum.",
     ),
     Op(
@@ -126,6 +106,7 @@ _ROWS = (
         forward=lambda x, y: x - y,
         local_grads=lambda x, y, out: (1.0, -1.0),
         samples=_PAIRS,
+        operator=True,
         doc="Difference.",
     ),
     Op(
@@ -135,6 +116,7 @@ _ROWS = (
         forward=lambda x, y: x * y,
         local_grads=lambda x, y, out: (y, x),
         samples=_PAIRS,
+        operator=True,
         doc="Product.",
     ),
     Op(
@@ -146,6 +128,8 @@ _ROWS = (
         domain=lambda x, y: (y < 0.0) | (y > 0.0),
         expected="a divisor other than 0",
         samples=_PAIRS,
+        operator=True,
+        steep=always,
         doc="Quotient.",
     ),
     Op(
@@ -163,6 +147,9 @@ _ROWS = (
         expected="a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
         overflows=True,
         samples=((2.0, 3.0), (0.5, -1.5), (1.5, 0.0)),
+        jumps=hypot,
+        steep=always,
+        shown_local_grads=lambda x, y, out: (y * pow(x, y - 1.0), out * log(x)),
         doc="Power with a Value as the exponent.",
     ),
     Op(
@@ -176,14 +163,24 @@ _ROWS = (
         expected="a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
         overflows=True,
         samples=((2.0, 3.0), (-1.5, 2.0), (0.5, -1.5), (4.0, 0.5), (-2.0, -3.0), (0.0, 2.0), (3.0, 0.0)),
+        operator=True,
+        steep=lambda n: n < 1.0,
+        shown_local_grads=lambda x, n, out: (n * pow(x, n - 1.0),),
         doc="Power by a plain number.",
     ),
-    Op("neg", forward=lambda x: -x, local_grads=lambda x, out: (-1.0,), samples=_EVERYWHERE, doc="Negation."),
+    Op(
+        "neg",
+        forward=lambda x: -x,
+        local_grads=lambda x, out: (-1.0,),
+        operator=True,
+        doc="Negation.",
+    ),
     Op(
         "abs",
         forward=lambda x: absolute(x),
         local_grads=lambda x, out: (_sign(x),),  # at 0: 0, the middle of [-1, 1]
         samples=(-20.0, -0.5, 0.5, 20.0),
+        kinks=absolute,
         doc="Absolute value.",
     ),
     # ---------------------------------------------------------------- powers and logarithms
@@ -192,7 +189,6 @@ _ROWS = (
         forward=lambda x: exp(x),
         local_grads=lambda x, out: (out,),
         overflows=True,
-        samples=_EVERYWHERE,
         doc="Exponential.",
     ),
     Op(
@@ -200,7 +196,6 @@ _ROWS = (
         forward=lambda x: expm1(x),
         local_grads=lambda x, out: (exp(x),),  # not out + 1: it cancels for x well below 0
         overflows=True,
-        samples=_EVERYWHERE,
         doc="exp(x) - 1, exact near 0.",
     ),
     Op(
@@ -210,6 +205,7 @@ _ROWS = (
         domain=lambda x: x > 0.0,
         expected="x > 0",
         samples=(1e-3, 0.5, 1.0, 20.0),
+        steep=always,
         doc="Natural logarithm.",
     ),
     Op(
@@ -228,6 +224,7 @@ _ROWS = (
         domain=lambda x: x > 0.0,
         expected="x > 0",
         samples=(1e-3, 0.5, 1.0, 20.0),
+        steep=always,
         doc="Logarithm to base 2.",
     ),
     Op(
@@ -237,6 +234,7 @@ _ROWS = (
         domain=lambda x: x > 0.0,
         expected="x > 0",
         samples=(1e-3, 0.5, 1.0, 20.0),
+        steep=always,
         doc="Logarithm to base 10.",
     ),
     Op(
@@ -246,6 +244,8 @@ _ROWS = (
         domain=lambda x: x >= 0.0,
         expected="x >= 0",
         samples=(1e-3, 0.5, 20.0),
+        steep=always,
+        shown_local_grads=lambda x, out: (div(1.0, 2.0 * out),),
         doc="Square root.",
     ),
     Op(
@@ -253,6 +253,8 @@ _ROWS = (
         forward=lambda x: cbrt(x),
         local_grads=lambda x, out: (div(1.0, 3.0 * out * out),),  # at 0: inf
         samples=(-20.0, -0.5, 0.5, 20.0),
+        steep=always,
+        shown_local_grads=lambda x, out: (div(1.0, 3.0 * _squared(out)),),
         doc="Cube root, also of negative numbers.",
     ),
     # ---------------------------------------------------------------- trigonometric and hyperbolic
@@ -262,7 +264,6 @@ _ROWS = (
         local_grads=lambda x, out: (cos(x),),
         domain=_finite,
         expected="a finite x",
-        samples=_EVERYWHERE,
         doc="Sine.",
     ),
     Op(
@@ -271,7 +272,6 @@ _ROWS = (
         local_grads=lambda x, out: (-sin(x),),
         domain=_finite,
         expected="a finite x",
-        samples=_EVERYWHERE,
         doc="Cosine.",
     ),
     Op(
@@ -281,6 +281,7 @@ _ROWS = (
         domain=_finite,
         expected="a finite x",
         samples=(-1.2, -0.5, -0.0, 0.5, 1.2),
+        shown_local_grads=lambda x, out: (1.0 + _squared(out),),
         doc="Tangent.",
     ),
     Op(
@@ -291,6 +292,8 @@ _ROWS = (
         domain=lambda x: absolute(x) <= 1.0,
         expected="-1 <= x <= 1",
         samples=(-0.9, -0.5, -0.0, 0.5, 0.9),
+        steep=always,
+        shown_local_grads=lambda x, out: (div(1.0, sqrt(1.0 - _squared(x))),),
         doc="Inverse sine.",
     ),
     Op(
@@ -301,6 +304,8 @@ _ROWS = (
         domain=lambda x: absolute(x) <= 1.0,
         expected="-1 <= x <= 1",
         samples=(-0.9, -0.5, -0.0, 0.5, 0.9),
+        steep=always,
+        shown_local_grads=lambda x, out: (-div(1.0, sqrt(1.0 - _squared(x))),),
         doc="Inverse cosine.",
     ),
     Op(
@@ -308,7 +313,7 @@ _ROWS = (
         aliases=("arctan",),
         forward=lambda x: atan(x),
         local_grads=lambda x, out: (div(1.0, 1.0 + x * x),),
-        samples=_EVERYWHERE,
+        shown_local_grads=lambda x, out: (div(1.0, 1.0 + _squared(x)),),
         doc="Inverse tangent.",
     ),
     Op(
@@ -322,6 +327,12 @@ _ROWS = (
             where(equal(x, 0.0) & equal(y, 0.0), 0.0, -div(div(y, hypot(y, x)), hypot(y, x))),
         ),
         samples=((1.0, 2.0), (-3.0, 0.5), (2.0, -1.0), (-1.0, -1.0)),
+        jumps=lambda y, x: where(x > 0.0, hypot(y, x), absolute(y)),
+        steep=always,
+        shown_local_grads=lambda y, x, out: (
+            div(x, _squared(x) + _squared(y)),
+            -div(y, _squared(x) + _squared(y)),
+        ),
         doc="Angle of the point (x, y).",
     ),
     Op(
@@ -329,7 +340,6 @@ _ROWS = (
         forward=lambda x: sinh(x),
         local_grads=lambda x, out: (cosh(x),),
         overflows=True,
-        samples=_EVERYWHERE,
         doc="Hyperbolic sine.",
     ),
     Op(
@@ -337,7 +347,6 @@ _ROWS = (
         forward=lambda x: cosh(x),
         local_grads=lambda x, out: (sinh(x),),
         overflows=True,
-        samples=_EVERYWHERE,
         doc="Hyperbolic cosine.",
     ),
     Op(
@@ -347,6 +356,7 @@ _ROWS = (
         # nor 1 / cosh(x)^2, whose own derivative is 0 * inf for large x
         local_grads=lambda x, out: (4.0 * sigmoid(2.0 * x) * sigmoid(-2.0 * x),),
         samples=(-5.0, -0.5, -0.0, 0.5, 5.0),
+        shown_local_grads=lambda x, out: (1.0 - _squared(out),),
         doc="Hyperbolic tangent.",
     ),
     Op(
@@ -354,7 +364,7 @@ _ROWS = (
         aliases=("arcsinh",),
         forward=lambda x: asinh(x),
         local_grads=lambda x, out: (div(1.0, hypot(x, 1.0)),),  # not sqrt(x*x + 1): it overflows
-        samples=_EVERYWHERE,
+        shown_local_grads=lambda x, out: (div(1.0, sqrt(_squared(x) + 1.0)),),
         doc="Inverse hyperbolic sine.",
     ),
     Op(
@@ -365,6 +375,8 @@ _ROWS = (
         domain=lambda x: x >= 1.0,
         expected="x >= 1",
         samples=(1.1, 2.0, 20.0),
+        steep=always,
+        shown_local_grads=lambda x, out: (div(1.0, sqrt(_squared(x) - 1.0)),),
         doc="Inverse hyperbolic cosine.",
     ),
     Op(
@@ -375,6 +387,7 @@ _ROWS = (
         domain=lambda x: absolute(x) < 1.0,
         expected="-1 < x < 1",
         samples=(-0.9, -0.5, -0.0, 0.5, 0.9),
+        shown_local_grads=lambda x, out: (div(1.0, 1.0 - _squared(x)),),
         doc="Inverse hyperbolic tangent.",
     ),
     # ---------------------------------------------------------------- activations
@@ -384,6 +397,7 @@ _ROWS = (
         forward=lambda x: where(x < 0.0, 0.0, x),
         local_grads=lambda x, out: (where(x > 0.0, 1.0, 0.0),),  # at 0: 0
         samples=(-20.0, -0.5, 0.5, 20.0),
+        kinks=absolute,
         doc="Rectified linear unit: the positive part of x.",
     ),
     Op(
@@ -393,6 +407,7 @@ _ROWS = (
         forward=lambda x, slope: where(x < 0.0, slope * x, x),
         local_grads=lambda x, slope, out: (where(x > 0.0, 1.0, slope),),  # at 0: the slope
         samples=((-20.0, 0.01), (-0.5, 0.2), (0.5, 0.01), (20.0, 0.2)),
+        kinks=lambda x, slope: absolute(x),
         doc="x, scaled by `slope` below 0.",
     ),
     Op(
@@ -402,6 +417,7 @@ _ROWS = (
         forward=lambda x, alpha: where(x < 0.0, alpha * expm1(x), x),
         local_grads=lambda x, alpha, out: (where(x > 0.0, 1.0, alpha * exp(x)),),  # at 0: alpha
         samples=((-20.0, 1.0), (-0.5, 0.7), (0.5, 0.7), (20.0, 1.0)),
+        kinks=lambda x, alpha: absolute(x),
         doc="Exponential linear unit: x above 0, alpha (exp(x) - 1) below.",
     ),
     Op(
@@ -410,28 +426,27 @@ _ROWS = (
         local_grads=lambda x, out: (
             0.5 * erfc(-x * math.sqrt(0.5)) + x * math.sqrt(0.5 / math.pi) * exp(-0.5 * x * x),
         ),
-        samples=_EVERYWHERE,
         doc="Gaussian error linear unit, exact (not the tanh approximation).",
     ),
     Op(
         "silu",
         forward=lambda x: x * sigmoid(x),
         local_grads=lambda x, out: (sigmoid(x) * (1.0 + x * sigmoid(-x)),),
-        samples=_EVERYWHERE,
         doc="x times its sigmoid; also called swish.",
     ),
     Op(
         "sigmoid",
         forward=lambda x: sigmoid(x),
         local_grads=lambda x, out: (out * sigmoid(-x),),  # not 1 - out: it cancels for large x
-        samples=_EVERYWHERE,
+        shown=lambda x: div(1.0, 1.0 + exp(-x)),
+        shown_local_grads=lambda x, out: (out * (1.0 - out),),
         doc="Logistic function 1 / (1 + exp(-x)).",
     ),
     Op(
         "softplus",
         forward=lambda x: where(x < 0.0, 0.0, x) + log1p(exp(-absolute(x))),
         local_grads=lambda x, out: (sigmoid(x),),
-        samples=_EVERYWHERE,
+        shown=lambda x: log(1.0 + exp(x)),
         doc="log(1 + exp(x)), a smooth relu.",
     ),
     # ---------------------------------------------------------------- special functions
@@ -440,6 +455,7 @@ _ROWS = (
         forward=lambda x: erf(x),
         local_grads=lambda x, out: (2.0 / math.sqrt(math.pi) * exp(-(x * x)),),
         samples=(-3.0, -0.5, -0.0, 0.5, 3.0),
+        shown_local_grads=lambda x, out: (2.0 / math.sqrt(math.pi) * exp(-_squared(x)),),
         doc="Error function.",
     ),
     Op(
@@ -447,6 +463,7 @@ _ROWS = (
         forward=lambda x: erfc(x),
         local_grads=lambda x, out: (-2.0 / math.sqrt(math.pi) * exp(-(x * x)),),
         samples=(-3.0, -0.5, -0.0, 0.5, 3.0),
+        shown_local_grads=lambda x, out: (-2.0 / math.sqrt(math.pi) * exp(-_squared(x)),),
         doc="1 - erf(x), exact for large x.",
     ),
     Op(
@@ -457,6 +474,7 @@ _ROWS = (
         expected="x > 0 or not a whole number",
         overflows=True,
         samples=(-2.5, 0.3, 1.7, 4.0, 20.0),
+        steep=always,
         doc="Logarithm of the absolute value of the gamma function.",
     ),
     # ---------------------------------------------------------------- selection and rounding
@@ -466,6 +484,8 @@ _ROWS = (
         forward=lambda x, y: where(x <= y, x, where(y < x, y, x + y)),  # x + y carries a nan through
         local_grads=lambda x, y, out: (where(x <= y, 1.0, 0.0), where(x <= y, 0.0, 1.0)),  # a tie: the first
         samples=_PAIRS,
+        kinks=lambda x, y: absolute(x - y),
+        shown=lambda x, y: where(x <= y, x, y),
         doc="The smaller of two.",
     ),
     Op(
@@ -474,6 +494,8 @@ _ROWS = (
         forward=lambda x, y: where(x >= y, x, where(y > x, y, x + y)),  # x + y carries a nan through
         local_grads=lambda x, y, out: (where(x >= y, 1.0, 0.0), where(x >= y, 0.0, 1.0)),  # a tie: the first
         samples=_PAIRS,
+        kinks=lambda x, y: absolute(x - y),
+        shown=lambda x, y: where(x >= y, x, y),
         doc="The larger of two.",
     ),
     Op(
@@ -485,6 +507,8 @@ _ROWS = (
             where(equal(out, 0.0), 0.0, div(y, out)),
         ),
         samples=_PAIRS,
+        kinks=hypot,
+        shown_local_grads=lambda x, y, out: (div(x, out), div(y, out)),
         doc="Length of the vector (x, y), without overflow on the way.",
     ),
     Op(
@@ -495,6 +519,8 @@ _ROWS = (
         domain=lambda x, y: _finite(x) & ((y < 0.0) | (y > 0.0)),
         expected="a finite x and a divisor other than 0",
         samples=((5.5, 2.0), (-5.5, 2.0), (5.5, -1.25), (0.3, 2.0)),
+        jumps=_from_multiple,
+        steep=always,
         doc="Remainder with the sign of x, as C's fmod.",
     ),
     Op(
@@ -503,15 +529,34 @@ _ROWS = (
         forward=lambda x, y: copysign(x, _signed(y)),
         local_grads=lambda x, y, out: (_sign(x) * copysign(1.0, _signed(y)), 0.0),  # at x = 0: 0
         samples=_PAIRS,
+        jumps=lambda x, y: absolute(y),
+        kinks=lambda x, y: absolute(x),
+        shown=lambda x, y: copysign(x, y),
+        shown_local_grads=lambda x, y, out: (_sign(x) * copysign(1.0, y), 0.0),
         doc="The size of x with the sign of y.",
     ),
-    Op("floor", forward=lambda x: floor(x), local_grads=lambda x, out: (0.0,), samples=(-1.5, 0.5), doc="Round down."),
-    Op("ceil", forward=lambda x: ceil(x), local_grads=lambda x, out: (0.0,), samples=(-1.5, 0.5), doc="Round up."),
+    Op(
+        "floor",
+        forward=lambda x: floor(x),
+        local_grads=lambda x, out: (0.0,),
+        samples=(-1.5, 0.5),
+        jumps=_from_whole,
+        doc="Round down.",
+    ),
+    Op(
+        "ceil",
+        forward=lambda x: ceil(x),
+        local_grads=lambda x, out: (0.0,),
+        samples=(-1.5, 0.5),
+        jumps=_from_whole,
+        doc="Round up.",
+    ),
     Op(
         "sign",
         forward=lambda x: where(x > 0.0, 1.0, where(x < 0.0, -1.0, x)),
         local_grads=lambda x, out: (0.0,),
         samples=(-0.5, 0.5),
+        jumps=absolute,
         doc="-1, 0 or 1.",
     ),
     Op(
@@ -524,6 +569,7 @@ _ROWS = (
             where((condition < 0.0) | (condition > 0.0), 0.0, 1.0),
         ),
         samples=((1.0, 2.0, 3.0), (0.0, 2.0, 3.0)),
+        jumps=lambda condition, x, y: absolute(condition),
         doc="x where the condition is not 0, else y.",
     ),
     Op(
@@ -541,11 +587,11 @@ _ROWS = (
         domain=lambda x, low, high: low <= high,
         expected="low <= high",
         samples=((0.5, -1.0, 1.0), (-2.0, -1.0, 1.0), (2.0, -1.0, 1.0)),
+        kinks=lambda x, low, high: _smaller(absolute(x - low), absolute(x - high)),
         doc="x, held between two numbers.",
     ),
 )
 
 OPS: dict[str, Op] = {op.name: op for op in _ROWS}
 
-# written as operators in Python, so there is no function or method of that name for users
-OPERATORS = frozenset({"add", "sub", "mul", "div", "neg", "pow_number"})
+OPERATORS = frozenset(op.name for op in _ROWS if op.operator)

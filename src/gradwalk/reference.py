@@ -19,7 +19,8 @@ from gradwalk.errors import (
     refuse_conversion,
     refuse_label,
 )
-from gradwalk.ops import OPS, Op
+from gradwalk.operation import Op
+from gradwalk.ops import OPS
 
 
 class _Current(threading.local):

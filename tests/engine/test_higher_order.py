@@ -12,7 +12,8 @@ import mpmath
 import pytest
 from measures import bits, snapshot
 
-from gradwalk.ops import OPS, Op
+from gradwalk.operation import Op
+from gradwalk.ops import OPS
 
 
 def half_erfc(x: Any) -> Any:

@@ -17,7 +17,8 @@ from measures import INF, NAN, bits
 
 import gradwalk
 from gradwalk.composites import COMPOSITES
-from gradwalk.ops import OPS, Op
+from gradwalk.operation import Op
+from gradwalk.ops import OPS
 
 EVALUATIONS_PER_OP = 22_000
 

@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 
 from gradwalk.formula import latex, variable
-from gradwalk.ops import OPS, Op
+from gradwalk.operation import Op
+from gradwalk.ops import OPS
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = (

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from py_mini_racer import MiniRacer
 
-from gradwalk.ops import OPS, Op
+from gradwalk.operation import Op
+from gradwalk.ops import OPS
 
 PAGE = Path(__file__).resolve().parents[2] / "src" / "gradwalk" / "show" / "page"
 

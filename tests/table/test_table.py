@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from gradwalk import formula
 from gradwalk.formula import Symbol, variable
-from gradwalk.ops import OPS, Op
+from gradwalk.operation import Op
+from gradwalk.ops import OPS
 
 EACH_OP = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
 INF, NAN = math.inf, math.nan

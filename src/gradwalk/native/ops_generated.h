@@ -25,7 +25,13 @@ static const char *const op_arguments[OP_COUNT] = {"x, y", "x, y", "x, y", "x, y
 static const unsigned char op_inputs[OP_COUNT] = {2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 1, 1, 1, 3, 1, 1};
 static const unsigned char op_parameters[OP_COUNT] = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
 static const unsigned char op_overflows[OP_COUNT] = {0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+static const unsigned char op_checked[OP_COUNT] = {0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1};
+static const unsigned char op_exact[OP_COUNT] = {1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+/* a bit for each input that decides on which side of a jump the result is */
+static const unsigned char op_jumps[OP_COUNT] = {0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 2, 1, 1, 1, 1, 0, 0};
 static const unsigned char op_default_count[OP_COUNT] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+/* of each local gradient, a bit for each input it looks at */
+static const unsigned char op_reads[OP_COUNT][MOST_INPUTS] = {{0, 0}, {0, 0}, {2, 1}, {2, 2}, {3, 1}, {1}, {0}, {1}, {0}, {1}, {1}, {1}, {1}, {1}, {0}, {0}, {1}, {1}, {0}, {1}, {1}, {1}, {3, 3}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {3, 3}, {3, 3}, {1, 2}, {0, 3}, {3, 0}, {0}, {0}, {0}, {0, 1, 1}, {0}, {1}};
 static const double op_defaults[OP_COUNT][MOST_NAMES] = {{0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0.01}, {1.0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}};
 
 /* ---- functions defined by a formula of their own ---- */
@@ -168,6 +174,11 @@ static inline int pow_domain(double x, double y)
 {
     const double t0 = floor(y);
     return (x > 0.0 || (x == 0.0 && y >= 0.0)) || (x < 0.0 && y == t0);
+}
+
+static inline double pow_jump_distance(double x, double y)
+{
+    return formula_hypot(x, y);
 }
 
 static inline double pow_forward(double x, double y)
@@ -425,6 +436,11 @@ static inline void atan_local_grads(double x, double out, double *local_grads)
     local_grads[0] = 1.0 / (1.0 + x * x);
 }
 
+static inline double atan2_jump_distance(double y, double x)
+{
+    return (x > 0.0 ? formula_hypot(y, x) : fabs(y));
+}
+
 static inline double atan2_forward(double y, double x)
 {
     return atan2(y, x);
@@ -667,6 +683,13 @@ static inline int fmod_domain(double x, double y)
     return fabs(x) < INFINITY && (y < 0.0 || y > 0.0);
 }
 
+static inline double fmod_jump_distance(double x, double y)
+{
+    const double t0 = fabs(fmod(x, y));
+    const double t1 = fabs(y) - t0;
+    return (fabs(x) < fabs(y) ? fabs(y) - fabs(x) : (t0 < t1 ? t0 : t1) / (1.0 + fabs(x / y)));
+}
+
 static inline double fmod_forward(double x, double y)
 {
     return fmod(x, y);
@@ -676,6 +699,12 @@ static inline void fmod_local_grads(double x, double y, double out, double *loca
 {
     local_grads[0] = 1.0;
     local_grads[1] = floor((out - x) / y + 0.5);
+}
+
+static inline double copysign_jump_distance(double x, double y)
+{
+    (void)x;
+    return fabs(y);
 }
 
 static inline double copysign_forward(double x, double y)
@@ -690,6 +719,11 @@ static inline void copysign_local_grads(double x, double y, double out, double *
     local_grads[1] = 0.0;
 }
 
+static inline double floor_jump_distance(double x)
+{
+    return fabs(x - floor(x + 0.5));
+}
+
 static inline double floor_forward(double x)
 {
     return floor(x);
@@ -700,6 +734,11 @@ static inline void floor_local_grads(double x, double out, double *local_grads)
     (void)x;
     (void)out;
     local_grads[0] = 0.0;
+}
+
+static inline double ceil_jump_distance(double x)
+{
+    return fabs(x - floor(x + 0.5));
 }
 
 static inline double ceil_forward(double x)
@@ -714,6 +753,11 @@ static inline void ceil_local_grads(double x, double out, double *local_grads)
     local_grads[0] = 0.0;
 }
 
+static inline double sign_jump_distance(double x)
+{
+    return fabs(x);
+}
+
 static inline double sign_forward(double x)
 {
     return (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : x));
@@ -724,6 +768,13 @@ static inline void sign_local_grads(double x, double out, double *local_grads)
     (void)x;
     (void)out;
     local_grads[0] = 0.0;
+}
+
+static inline double where_jump_distance(double condition, double x, double y)
+{
+    (void)x;
+    (void)y;
+    return fabs(condition);
 }
 
 static inline double where_forward(double condition, double x, double y)
@@ -792,6 +843,45 @@ static inline int op_in_domain(enum op op, const double *in)
     case OP_fmod: return fmod_domain(in[0], in[1]);
     case OP_clamp: return clamp_domain(in[0], in[1], in[2]);
     default: return 1;
+    }
+}
+
+/* How far the inputs are from where the result changes at once: it moves no faster than those of op_jumps. */
+static inline double op_jump_distance(enum op op, const double *in)
+{
+    switch (op) {
+    case OP_pow: return pow_jump_distance(in[0], in[1]);
+    case OP_atan2: return atan2_jump_distance(in[0], in[1]);
+    case OP_fmod: return fmod_jump_distance(in[0], in[1]);
+    case OP_copysign: return copysign_jump_distance(in[0], in[1]);
+    case OP_floor: return floor_jump_distance(in[0]);
+    case OP_ceil: return ceil_jump_distance(in[0]);
+    case OP_sign: return sign_jump_distance(in[0]);
+    case OP_where: return where_jump_distance(in[0], in[1], in[2]);
+    default: return INFINITY;
+    }
+}
+
+/* Whether a local gradient may be infinite although the result is finite. */
+static inline int op_steep(enum op op, const double *parameters)
+{
+    (void)parameters;
+    switch (op) {
+    case OP_div: return 1;
+    case OP_pow: return 1;
+    case OP_pow_number: return parameters[0] < 1.0;
+    case OP_log: return 1;
+    case OP_log2: return 1;
+    case OP_log10: return 1;
+    case OP_sqrt: return 1;
+    case OP_cbrt: return 1;
+    case OP_asin: return 1;
+    case OP_acos: return 1;
+    case OP_atan2: return 1;
+    case OP_acosh: return 1;
+    case OP_lgamma: return 1;
+    case OP_fmod: return 1;
+    default: return 0;
     }
 }
 

@@ -1,0 +1,100 @@
+"""What a row of the table says of its operation: the columns of `ops.py`, where the rows are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gradwalk.formula import Number, heads, is_exact, variable
+
+Sample = float | tuple[float, ...]
+
+
+def everywhere(*_: Number) -> bool:
+    return True
+
+
+def nowhere(*_: Number) -> float:
+    """No jump, or no kink, however far one looks."""
+    return math.inf
+
+
+def never(*_: Number) -> bool:
+    return False
+
+
+def always(*_: Number) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation. `forward` takes the inputs, then the parameters; `local_grads` takes `out` as well.
+
+    `inputs` become children; `parameters` are plain numbers fixed when the node is made. Outside its `domain` an
+    operation raises, saying what it `expected`; so does a finite input with an infinite result if `overflows`.
+    `aliases` are the names of the method that NumPy looks for on the objects in an array; for an `operator` there is
+    no function or method of its name, because Python has a sign for it.
+
+    `jumps` says how far the inputs are from where the result changes at once, `kinks` from where a local gradient
+    does; both are 0 there, and move no faster than the inputs that they mention. `steep`, asked of the parameters,
+    says whether a local gradient may be infinite where the result is finite. What is computed is not always what to
+    show people: `shown` and `shown_local_grads` are the same numbers, written as in a textbook.
+    """
+
+    name: str
+    forward: Callable[..., Number]
+    local_grads: Callable[..., tuple[Number, ...]]
+    doc: str
+    samples: tuple[Sample, ...] = (-20.0, -0.5, -0.0, 0.5, 20.0)
+    inputs: tuple[str, ...] = ("x",)
+    parameters: tuple[str, ...] = ()
+    defaults: tuple[float, ...] = ()
+    symbol: str = ""
+    aliases: tuple[str, ...] = ()
+    domain: Callable[..., Number] = everywhere
+    expected: str = ""
+    overflows: bool = False
+    operator: bool = False
+    jumps: Callable[..., Number] = nowhere
+    kinks: Callable[..., Number] = nowhere
+    steep: Callable[..., Number] = never
+    shown: Callable[..., Number] | None = None
+    shown_local_grads: Callable[..., tuple[Number, ...]] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) > 3 or len(self.parameters) > 2 or len(self.names) > 3:
+            raise TypeError(f"{self.name}: expected at most three names, two of them parameters, got {self.names}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.inputs + self.parameters
+
+    @property
+    def checked(self) -> bool:
+        """Whether it can be refused an input, or overflow: what comes out has to be finite."""
+        return self.overflows or self.domain is not everywhere
+
+    @property
+    def exact(self) -> bool:
+        """Whether the forward rounds as the eager engines do, whoever computes it and however many at a time."""
+        return is_exact(self.forward(*map(variable, self.names)), self.names)
+
+    @property
+    def reads(self) -> list[set[str]]:
+        """Of each local gradient, the inputs that it looks at."""
+        rows = self.local_grads(*map(variable, self.names), variable("out"))
+        return [self._inputs_in(row) for row in rows]
+
+    @property
+    def jumps_with(self) -> set[str]:
+        """The inputs that decide on which side of a jump it is; none where there is no jump."""
+        return self._inputs_in(self.jumps(*map(variable, self.names)))
+
+    def _inputs_in(self, formula: Number) -> set[str]:
+        return heads(formula) & {*self.inputs}
+
+    def spelled(self, parameters: tuple[float, ...]) -> str:
+        """What a node shows as its `_op`: `*`, `ReLU`, and `**3` for a power by a number."""
+        return f"**{parameters[0]:.17g}" if self.name == "pow_number" else self.symbol or self.name
