@@ -44,8 +44,8 @@ def refused(*arguments):
 def test_forward_table():
     """Each node with its formula from the table and its data."""
     output = printed(*NEURON)
-    assert re.search(r"^a\*b +x·y +a, b +-6\.0$", output, re.MULTILINE)
-    assert re.search(r"^relu\(a\*b \+ d\) +0 if x < 0 else x +a\*b \+ d +4\.0$", output, re.MULTILINE)
+    assert re.search(r"^a\*b +a·b +-6\.0$", output, re.MULTILINE)
+    assert re.search(r"^relu\(a\*b \+ d\) +0 if \(a\*b \+ d\) < 0 else a\*b \+ d +4\.0$", output, re.MULTILINE)
 
 
 def test_arithmetic_is_written_out():
@@ -193,7 +193,7 @@ def test_a_function_of_the_users(script):
     """The function gets Values for the numbers given and for numeric defaults, other defaults as they are."""
     output = printed(f"{script}:loss", "x=2")
     assert "model.py: loss(x=2.0, w=0.5)" in output
-    assert re.search(r"^tanh\(x\*w\) +tanh\(x\) ", output, re.MULTILINE)
+    assert re.search(r"^tanh\(x\*w\) +tanh\(x\*w\) ", output, re.MULTILINE)
     assert len(re.findall("✓", output)) == 2
 
 
@@ -253,13 +253,17 @@ def test_json_has_the_engines_numbers(mode):
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals on Windows")
 def test_stepping_with_the_keyboard():
     """Arrow keys and letters step forward and back, several at once too; q leaves, and the terminal is as before."""
+    import fcntl
     import pty
     import select
+    import struct
+    import termios
 
     child, terminal = pty.fork()
     if child == 0:
-        os.environ.update(COLUMNS="80", LINES="30", TERM="xterm-256color", NO_COLOR="1")
-        os.execv(sys.executable, [sys.executable, "-m", "gradwalk", "trace", *NEURON, "--step"])
+        own = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        command = [sys.executable, "-m", "gradwalk", "trace", *NEURON, "--step"]
+        os.execve(sys.executable, command, own | {"TERM": "xterm-256color", "NO_COLOR": "1"})
     shown = b""
 
     def wait_for(wanted):
@@ -271,14 +275,40 @@ def test_stepping_with_the_keyboard():
                 shown += os.read(terminal, 65536)
         shown = b""
 
-    wait_for("0 of 4 steps taken")
+    wait_for("before the first step")
     for keys, expected in [
-        ("\x1b[C", "1 of 4 steps taken"), ("  ", "3 of 4"), ("\x1b[D\x1b[D", "1 of 4"), ("b", "0 of 4"),
-        ("b", "0 of 4"), ("\x1b[F", "4 of 4"), ("\x1b[H", "0 of 4"), ("G", "4 of 4"),
+        ("\x1b[C", "the seed"), ("  ", "step 2 of 3"), ("\x1b[D\x1b[D", "the seed"), ("b", "before the first"),
+        ("b", "before the first"), ("\x1b[F", "step 3 of 3"), ("\x1b[H", "before the first"), ("G", "step 3 of 3"),
     ]:  # fmt: skip
         os.write(terminal, keys.encode())
         wait_for(expected)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 50, 0, 0))
+    wait_for("step 3 of 3")  # nothing was pressed: the new size alone draws it again
     os.write(terminal, b"q")
     _, status = os.waitpid(child, 0)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+# ---------------------------------------------------------------- narrow terminals, and names
+
+
+@pytest.mark.parametrize("columns", [100, 80, 60, 50, 44, 36, 30])
+def test_no_number_is_cut(monkeypatch, columns):
+    """However narrow the terminal, every number that is shown is whole: columns go before digits do."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    output = printed("tanh(w*x - y)**2 + 6e-11*w", "w=2", "x=3", "y=5.123456789")
+    table = output[output.index("result") :].splitlines()
+    grads = {line.split()[0]: line.split() for line in table if line.startswith(("w ", "x ", "y "))}
+    for name, grad in (("w", "2.128516017"), ("x", "1.419010678"), ("y", "-0.7095053389")):
+        assert grad in grads[name]
+        assert grads[name][-1] == "✓"
+    assert "5.123456789" in output
+
+
+def test_formulas_have_the_users_names():
+    """A local gradient is written with the names of the expression, even where these are x and y."""
+    output = printed("w*x - y", "w=2", "x=3", "y=1")
+    assert re.search(r"w\.grad \+= 3\.0 × 1\.0 +→ 3\.0 +∂/∂w = x$", output, re.MULTILINE)
+    assert re.search(r"x\.grad \+= 2\.0 × 1\.0 +→ 2\.0 +∂/∂x = w$", output, re.MULTILINE)
+    assert re.search(r"^w\*x +w·x +6\.0$", output, re.MULTILINE)

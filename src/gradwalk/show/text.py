@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from rich import box
@@ -22,9 +23,10 @@ from gradwalk.check import Difference
 from gradwalk.expression import printable
 from gradwalk.formula import Symbol, variable
 from gradwalk.graph import Graph, short_number
-from gradwalk.ops import OPS
+from gradwalk.ops import OPS, Op
 from gradwalk.walk import MODES, Contribution, Step, Walk
 
+_NARROWEST = 10  # what is left of a column of names when the terminal is narrow
 LEAF, GRAD, QUIET, WRONG, RIGHT = "cyan", "yellow", "bright_black", "bold red", "green"
 
 
@@ -38,38 +40,47 @@ def console() -> Console:
 
 # ---------------------------------------------------------------- formulas, from the rows of the table
 
-_LEVELS = {"or": 1, "and": 2, "<": 3, "<=": 3, ">": 3, ">=": 3, "+": 4, "-": 4, "*": 5, "div": 5, "neg": 6, "pow": 8}
-_INFIX = {"*": "·", "div": "/", "pow": "**", "and": " and ", "or": " or "}
+_LEVELS = {"or": 1, "and": 2, "<": 3, "<=": 3, ">": 3, ">=": 3, "+": 4, "-": 4, "*": 5, "div": 5, "neg": 6, "pow": 8,
+           "power": 8}  # fmt: skip
+_INFIX = {"*": "·", "div": "/", "pow": "**", "power": "**", "and": " and ", "or": " or "}
 
 
-def written(formula: Any) -> str:
-    """A formula of the table as a person writes it.
+def written(formula: Any, names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A formula of the table as a person writes it, with these names for its variables.
 
-    >>> written(OPS["relu"].forward(variable("x"))), written(OPS["tanh"].local_grads(variable("x"), variable("out"))[0])
-    ('0 if x < 0 else x', '4·sigmoid(2·x)·sigmoid(-2·x)')
+    >>> written(OPS["relu"].forward(variable("x"))), written(OPS["mul"].local_grads(variable("x"), variable("y"), 0)[0])
+    ('0 if x < 0 else x', 'y')
+    >>> written(OPS["mul"].forward(variable("x"), variable("y")), {"x": "w", "y": "a + b"})
+    'w·(a + b)'
     """
-    return _written(formula)[0]
+    return _written(formula, names)[0]
 
 
-def _written(part: Any) -> tuple[str, int]:
+def _written(part: Any, names: Mapping[str, str]) -> tuple[str, int]:
     if not isinstance(part, Symbol):
         return format(float(part), ".6g"), 9 if part >= 0.0 else 6
     head, arguments = part.head, part.arguments
     if not arguments:
-        return head, 9
+        name = names.get(head, head)
+        return name, 9 if _is_one_word(name) else 0
     if head == "where":
-        condition, chosen, otherwise = (_written(argument) for argument in arguments)
+        condition, chosen, otherwise = (_written(argument, names) for argument in arguments)
         return f"{_enclosed(chosen, 1)} if {condition[0]} else {otherwise[0]}", 0
     if head == "neg":
-        return "-" + _enclosed(_written(arguments[0]), 6), 6
+        return "-" + _enclosed(_written(arguments[0], names), 6), 6
     if head == "and" and _is_equality(part):
         left, right = arguments[0].arguments  # type: ignore[union-attr]
-        return f"{_enclosed(_written(left), 4)} = {_enclosed(_written(right), 4)}", 3
+        return f"{_enclosed(_written(left, names), 4)} = {_enclosed(_written(right, names), 4)}", 3
     if head in _LEVELS:
         level, sign = _LEVELS[head], _INFIX.get(head, f" {head} ")
-        left_text, right_text = _written(arguments[0]), _written(arguments[1])
+        left_text, right_text = _written(arguments[0], names), _written(arguments[1], names)
         return _enclosed(left_text, level) + sign + _enclosed(right_text, level + 1), level
-    return f"{head}({', '.join(_written(argument)[0] for argument in arguments)})", 9
+    return f"{head}({', '.join(_written(argument, names)[0] for argument in arguments)})", 9
+
+
+def _is_one_word(name: str) -> bool:
+    """Whether a name may stand beside a sign without brackets: `a`, `2e-3`, `tanh(x)`, but not `a + b`."""
+    return re.fullmatch(r"[\w#.]+(\([^()]*\))?|[\d.]+e[+-]?\d+", name) is not None
 
 
 def _enclosed(text: tuple[str, int], level: int) -> str:
@@ -81,33 +92,66 @@ def _is_equality(part: Symbol) -> bool:
     return heads == ["<=", ">="]
 
 
-def formula_of(node: Any) -> str:
-    """What the table says a node computes, in terms of x, y, …"""
+def formula_of(graph: Graph, node: Any) -> str:
+    """What a node computes, in terms of the names of its children."""
     if not node._children:
         return "constant" if node._constant else "leaf"
     op = OPS.get(node._name)
-    if op is None:
-        return f"{node._name or node._op or 'by hand'}(…)"
-    return written(op.forward(*map(variable, op.inputs), *node._parameters))
+    if op is not None:
+        return written(op.forward(*map(variable, op.inputs), *node._parameters), _names_in(op, graph, node))
+    listed = [graph.name(child) for child in node._children[:8]] + ["…"] * (len(node._children) > 8)
+    return f"{node._name or node._op or 'by hand'}({', '.join(listed)})"
 
 
-def local_formulas(node: Any) -> list[str]:
+def local_formulas(graph: Graph, node: Any) -> list[str]:
     """For each child, what the table says the local gradient is; empty for what is not in the table."""
     op = OPS.get(node._name)
     if op is None:
         return [""] * len(node._children)
     rows = op.local_grads(*map(variable, op.inputs), *node._parameters, variable("out"))
-    return [f"∂/∂{name} = {written(row)}" for name, row in zip(op.inputs, rows, strict=True)]
+    names = _names_in(op, graph, node)
+    return [f"∂/∂{_alone(names[name])} = {written(row, names)}" for name, row in zip(op.inputs, rows, strict=True)]
+
+
+def _names_in(op: Op, graph: Graph, node: Any) -> dict[str, str]:
+    """What the variables of a row stand for at a node."""
+    children = zip(op.inputs, node._children, strict=True)
+    return {name: graph.name(child) for name, child in children} | {"out": graph.name(node)}
+
+
+def _alone(name: str) -> str:
+    return name if _is_one_word(name) else f"({name})"
 
 
 # ---------------------------------------------------------------- tables
 
 
-def _table(*columns: tuple[str, Any]) -> Table:
+def _table(columns: Sequence[tuple[str, Any]], rows: Sequence[Sequence[Text]], optional: Sequence[str] = ()) -> Table:
+    """A table in which no number is ever cut: where the terminal is too narrow, the optional columns go, in this order.
+
+    Columns to the right hold numbers; of the others, names end in an ellipsis.
+    """
+    widths = [
+        max([len(name), *(row[i].cell_len for row in rows if i < len(row))]) for i, (name, _) in enumerate(columns)
+    ]
+    least = [min(width, _NARROWEST) if columns[i][1] == "left" else width for i, width in enumerate(widths)]
+    kept = list(range(len(columns)))
+    for name in optional:
+        if sum(least[i] + 3 for i in kept) - 3 > _width():
+            kept = [i for i in kept if columns[i][0] != name]
+    for _ in range(sum(widths[i] + 3 for i in kept) - 3 - _width()):
+        widths[max(kept, key=lambda i: widths[i] - least[i])] -= 1
     table = Table(box=box.SIMPLE_HEAD, header_style=QUIET, pad_edge=False, show_edge=False)
-    for name, justify in columns:
-        table.add_column(name, justify=justify, overflow="fold", no_wrap=justify == "right")
+    for i in kept:
+        name, justify = columns[i]
+        table.add_column(name, justify=justify, overflow="ellipsis", no_wrap=True, width=max(widths[i], least[i]))
+    for row in rows:
+        table.add_row(*(row[i] if i < len(row) else Text() for i in kept))
     return table
+
+
+def _width() -> int:
+    return console().width
 
 
 def _name(graph: Graph, node: Any) -> Text:
@@ -125,23 +169,23 @@ def _more(hidden: int, what: str) -> list[RenderableType]:
 
 
 def forward_table(graph: Graph, most: int) -> RenderableType:
-    table = _table(("node", "left"), ("formula", "left"), ("of", "left"), ("data", "right"))
     shown = [node for node in graph.order if not node._constant]
+    rows = []
     for node in shown[:most]:
-        children = ", ".join(graph.name(child) for child in node._children[:8])
-        children += ", …" if len(node._children) > 8 else ""
-        formula = Text(formula_of(node), style=QUIET if not node._children else "")
-        table.add_row(_name(graph, node), formula, Text(children, style=QUIET), Text(_long(node.data)))
+        formula = Text(formula_of(graph, node), style="" if node._children else QUIET)
+        rows.append([_name(graph, node), formula, Text(_long(node.data))])
+    table = _table([("node", "left"), ("formula", "left"), ("data", "right")], rows, ["formula"])
     return Group(table, *_more(len(shown) - most, "nodes"))
 
 
 def result_table(graph: Graph, walking: Walk, differences: dict[Any, Difference], most: int) -> RenderableType:
     """Every gradient where the walk ends; for leaves the finite difference, and whether it agrees."""
-    table = _table(("node", "left"), ("data", "right"), ("grad", "right"), ("finite difference", "right"),
-                   ("error", "right"), ("", "left"))  # fmt: skip
+    columns = [("node", "left"), ("data", "right"), ("grad", "right"), ("finite difference", "right"),
+               ("error", "right"), ("", "right")]  # fmt: skip
     shown = [node for node in graph.order if not node._constant]
     leaves_first = sorted(shown, key=lambda node: bool(node._children))
     size = graph.root.data
+    rows = []
     for node in leaves_first[:most]:
         grad = walking.grad(node)
         cells = [_name(graph, node), Text(short_number(node.data)), Text(_long(grad), style=GRAD)]
@@ -153,7 +197,8 @@ def result_table(graph: Graph, walking: Walk, differences: dict[Any, Difference]
             error = difference.relative_error(grad, size)
             cells += [Text(f"{difference.slope:.9g}"), Text(f"{error:.0e}" if error else "0", style=QUIET)]
             cells.append(Text(said, style=(QUIET, RIGHT, WRONG)[verdict]))
-        table.add_row(*cells)
+        rows.append(cells)
+    table = _table(columns, rows, ["error", "data", "finite difference"])
     return Group(table, *_more(len(shown) - most, "nodes"))
 
 
@@ -161,8 +206,7 @@ def result_table(graph: Graph, walking: Walk, differences: dict[Any, Difference]
 
 
 def _grad_of(graph: Graph, node: Any) -> str:
-    name = graph.name(node)
-    return f"{name}.grad" if re.fullmatch(r"[\w#]+(\([^()]*\))?", name) else f"({name}).grad"
+    return f"{_alone(graph.name(node))}.grad"
 
 
 def step_lines(graph: Graph, walking: Walk, step: Step) -> list[Text]:
@@ -180,7 +224,8 @@ def step_lines(graph: Graph, walking: Walk, step: Step) -> list[Text]:
     if wrong and step.upstream != right.upstream:
         head.append(f"  ✗ its gradient is {short_number(right.upstream)}", style=WRONG)
     lines = [head]
-    formulas = local_formulas(step.node)
+    formulas = local_formulas(graph, step.node)
+    width = min(80, _width())
     for i, contribution in enumerate(step.contributions):
         if contribution.child._constant:
             continue
@@ -188,7 +233,7 @@ def step_lines(graph: Graph, walking: Walk, step: Step) -> list[Text]:
         line.append(_arithmetic(graph, walking, contribution))
         if wrong and contribution.after != right.contributions[i].after and walking.mode in ("assign", "not_reset"):
             line.append(f"  ✗ right: {short_number(right.contributions[i].after)}", style=WRONG)
-        elif i < len(formulas) and max(46, line.cell_len + 2) + len(formulas[i]) <= 80:
+        elif i < len(formulas) and max(46, line.cell_len + 2) + len(formulas[i]) <= width:
             line.append(" " * max(2, 46 - line.cell_len) + formulas[i], style=QUIET)
         lines.append(line)
     return lines
@@ -253,7 +298,7 @@ def screen(graph: Graph, walking: Walk, title: str, height: int) -> RenderableTy
     lines = (
         step_lines(graph, walking, taken) if taken else [Text("Nothing has happened yet: every gradient is as it was.")]
     )
-    table = _table(("", "left"), ("node", "left"), ("data", "right"), ("grad", "right"))
+    cells = []
     shown = [node for node in reversed(graph.order) if not node._constant]
     centre = next((i for i, node in enumerate(shown) if taken and node is taken.node), 0)
     rows = max(3, height - len(lines) - 10)
@@ -261,6 +306,9 @@ def screen(graph: Graph, walking: Walk, title: str, height: int) -> RenderableTy
     for node in shown[first : first + rows]:
         mark = "▶" if taken and node is taken.node and not taken.is_seed else "●" if node in touched else " "
         grad = Text(short_number(walking.grad(node)), style=f"bold {GRAD}" if node in touched else QUIET)
-        table.add_row(Text(mark, style=GRAD), _name(graph, node), Text(short_number(node.data)), grad)
-    progress = f"{walking.position} of {len(walking)} steps taken"
+        cells.append([Text(mark, style=GRAD), _name(graph, node), Text(short_number(node.data)), grad])
+    table = _table([("", "left"), ("node", "left"), ("data", "right"), ("grad", "right")], cells, ["data"])
+    progress = "before the first step"
+    if taken:
+        progress = "the seed" if taken.is_seed else f"step {taken.index} of {len(walking) - 1}"
     return page(title, [(progress, Group(*lines[: max(2, height - 8)])), ("gradients now", table), (KEYS, Text())])

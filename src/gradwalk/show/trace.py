@@ -12,6 +12,7 @@ import math
 import os
 import re
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from gradwalk.graph import Graph
 from gradwalk.walk import Walk
 
 MOST_SHOWN = 60
+_PATIENCE = 0.15  # seconds between two looks at the size of the window
 MOST_EVALUATIONS = 2_000_000  # of rows, for the finite differences: about a second
 
 
@@ -150,7 +152,7 @@ def _users_errors(path: Path) -> Iterator[None]:
 def checked(graph: Graph) -> dict[Any, Difference]:
     """The finite difference of every leaf, or of as many as can be had in about a second."""
     leaves = [node for node in graph.order if not node._children and not node._constant]
-    most = max(1, MOST_EVALUATIONS // (8 * len(graph)))
+    most = max(1, MOST_EVALUATIONS // (16 * len(graph)))
     differences = finite_differences(graph.root, leaves[:most])
     return {difference.leaf: difference for difference in differences or ()}
 
@@ -224,8 +226,12 @@ def _step_through(title: str, graph: Graph, walking: Walk) -> None:
     console = text.console()
     with console.screen() as screen, _keys() as next_key:
         while True:
-            screen.update(text.screen(graph, walking, title, console.size.height))
-            key = next_key()
+            size = console.size
+            screen.update(text.screen(graph, walking, title, size.height))
+            while (key := next_key()) is None and console.size == size:
+                pass  # nothing was pressed, and the window is as it was
+            if key is None:
+                continue
             if key in ("q", "Q", "\x1b", "\x03", ""):
                 return
             if key in (" ", "n", "\r", "\n", "\x1b[C", "\x1b[B", "\x1bOC", "\x1bOB", "\xe0M", "\xe0P"):
@@ -241,11 +247,16 @@ def _step_through(title: str, graph: Graph, walking: Walk) -> None:
 class _KeysOf:
     """Key after key from what a terminal sends: several may come at once, and an arrow key is a whole sequence."""
 
-    def __init__(self, read: Callable[[], str]) -> None:
+    def __init__(self, read: Callable[[], str | None]) -> None:
         self.read, self.waiting = read, ""
 
-    def next(self) -> str:
-        self.waiting = self.waiting or self.read()
+    def next(self) -> str | None:
+        """The next key; None if none came for a while; "" at the end of the input."""
+        if not self.waiting:
+            read = self.read()
+            if read is None:
+                return None
+            self.waiting = read
         match = re.match(r"\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Z]|.", self.waiting, re.DOTALL)
         key = match[0] if match else ""
         self.waiting = self.waiting[len(key) :]
@@ -258,12 +269,16 @@ def _keys() -> Iterator[Any]:
     if sys.platform == "win32":
         import msvcrt
 
-        def pressed() -> str:
+        def pressed() -> str | None:
+            if not msvcrt.kbhit():
+                time.sleep(_PATIENCE)
+                return None
             key = msvcrt.getwch()
             return "\xe0" + msvcrt.getwch() if key in "\x00\xe0" else key
 
         yield pressed
         return
+    import select
     import termios
     import tty
 
@@ -271,6 +286,11 @@ def _keys() -> Iterator[Any]:
     before = termios.tcgetattr(terminal)
     try:
         tty.setcbreak(terminal)
-        yield _KeysOf(lambda: os.read(terminal, 64).decode(errors="replace")).next
+
+        def read() -> str | None:
+            ready, _, _ = select.select([terminal], [], [], _PATIENCE)
+            return os.read(terminal, 64).decode(errors="replace") if ready else None
+
+        yield _KeysOf(read).next
     finally:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
