@@ -29,7 +29,7 @@ from gradwalk.ops import OPERATORS, OPS
 #
 #   number     = ( digits [ "." [ digits ] ] | "." digits ) [ ( "e" | "E" ) [ "+" | "-" ] digits ]
 #   digits     = digit { digit }                                       0 to 9
-#   name       = ( letter | "_" ) { letter | "_" | digit }             letter: a-z A-Z U+0391-U+03A9 U+03B1-U+03C9
+#   name       = ( letter | "_" ) { letter | "_" | digit }             letter: Latin or Greek, see _LETTER
 #   function   = a name in FUNCTIONS below: the table's operations, their aliases, max and min
 #   separator  = ";" | newline (U+000A)                                a newline inside ( ) is a space instead
 #   space      = U+0020 | U+0009 | U+000D | U+00A0                     between tokens, ignored
@@ -66,7 +66,7 @@ FUNCTIONS: dict[str, str] = {
     "min": "minimum",
 }
 
-_LETTER = "A-Za-z_\u0391-\u03a9\u03b1-\u03c9"
+_LETTER = "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0391-\u03a9\u03b1-\u03c9"  # Latin and Greek
 _TOKEN = re.compile(
     r"(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     rf"|(?P<name>[{_LETTER}][{_LETTER}0-9]*)"

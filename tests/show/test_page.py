@@ -449,3 +449,73 @@ def test_a_large_graph_is_shown_whole(tab: Tab, tmp_path: Path) -> None:
     tab.run("gradwalk.drawing.viewport.zoom(20)")
     assert tab.run("gradwalk.drawing.cards.filter((card) => !card.hidden).length") < 500
     assert json.loads(tab.run("JSON.stringify(gradwalk.line.problems)")) == []
+
+
+# ---------------------------------------------------------------- small things that a hand expects
+
+
+def test_the_menu_closes(tab: Tab, tmp_path: Path) -> None:
+    """Esc closes the Save menu, and so does a press anywhere else."""
+    show(tab, tmp_path)
+    for leave in (lambda: tab.press("Escape"), lambda: tab.click(".expression")):
+        tab.click(".menu summary")
+        assert tab.run("document.querySelector('.menu').open") is True
+        leave()
+        assert tab.run("document.querySelector('.menu').open") is False
+
+
+def test_copying_the_address_says_so(tab: Tab, tmp_path: Path) -> None:
+    """Whether the address could be copied or not, the button tells."""
+    show(tab, tmp_path)
+    tab.click(".menu summary")
+    tab.click("[data-save=link]")
+    tab.wait("document.querySelector('.menu summary').textContent !== 'Save'")
+
+
+def test_the_example_shown_can_be_chosen_again(tab: Tab, tmp_path: Path) -> None:
+    """Choosing it once more gives it the values it began with."""
+    show(tab, tmp_path)
+    tab.run("gradwalk.edit(0, 7.5)")
+    tab.run("document.querySelector('.examples').dispatchEvent(new PointerEvent('pointerdown'))")
+    assert tab.run("document.querySelector('.examples').value") == ""
+    tab.run(
+        "(() => { const s = document.querySelector('.examples'); s.value = '0';"
+        " s.dispatchEvent(new Event('change')) })()"
+    )
+    assert tab.run("gradwalk.values[0]") == 2
+
+
+def test_a_notch_of_the_wheel_is_a_small_step(tab: Tab, tmp_path: Path) -> None:
+    """Ctrl and one notch zoom by about a fifth, not by three."""
+    show(tab, tmp_path)
+    before = tab.run("gradwalk.drawing.viewport.scale")
+    tab.run(
+        "gradwalk.drawing.viewport.wheel({ ctrlKey: true, deltaY: -120, clientX: 300, clientY: 300,"
+        " preventDefault() {} })"
+    )
+    assert 1.1 < tab.run("gradwalk.drawing.viewport.scale") / before < 1.3
+
+
+def test_every_stop_of_the_tab_key_has_a_name(tab: Tab, tmp_path: Path) -> None:
+    """Twenty-four presses of Tab never end on something a screen reader has no word for."""
+    show(tab, tmp_path)
+    for _ in range(24):
+        tab.press("Tab")
+        found = tab.run(
+            "(() => { const e = document.activeElement; return [e.tagName, e.getAttribute('aria-label') || e.title ||"
+            " (['BUTTON', 'SUMMARY', 'BODY'].includes(e.tagName) && 'text')]; })()"
+        )
+        assert found[1], found
+
+
+def test_zeros_have_no_sign_and_numbers_no_trailing_zeros(tab: Tab, tmp_path: Path) -> None:
+    """No "0 + −0 = 0", no 0.5000 beside 2."""
+    show(tab, tmp_path, "a*b", {"a": -0.5, "b": 0.0})
+    assert cards(tab)["a"] == ["−0.5", "0"]
+    assert "−0 " not in tab.text(".step") + " "
+
+
+def test_accented_names(tab: Tab, tmp_path: Path) -> None:
+    """Names may be written in any Latin letters: é is one, × is still a product."""
+    show(tab, tmp_path, "é×ü + ñ", {"é": 2.0, "ü": 3.0, "ñ": 1.0})
+    assert numbers(tab)["é"] == (2, 3)

@@ -403,7 +403,18 @@ class App {
     if (what === "png") download(`${name}.png`, await pngBlob(this.drawing), "image/png");
     if (what === "python") download(`${name}_walk.py`, pythonCode(this.graph, this.values, this.line.data), "text/x-python");
     if (what === "html") download(`${name}.html`, htmlText(this.pristine, this.startingPoint()), "text/html");
-    if (what === "link") await navigator.clipboard?.writeText(location.href);
+    if (what === "link") await this.copyAddress();
+  }
+
+  async copyAddress() {
+    let said = "Copied";
+    try {
+      await navigator.clipboard.writeText(location.href);
+    } catch {
+      said = "Copy it from the address bar"; // a page in a frame, or from a file, may not write to the clipboard
+    }
+    this.header.say(said);
+    setText(this.live, said);
   }
 
   /** What a new file has to begin with to show what is shown now. */

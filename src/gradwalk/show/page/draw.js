@@ -25,7 +25,7 @@ export class Drawing {
     this.edgeLayer = svg("g", { class: "edges" });
     this.firing = svg("g", { class: "edges", "aria-hidden": "true" });
     this.labelLayer = svg("g", { "aria-hidden": "true" });
-    this.nodeLayer = svg("g", { class: "nodes" });
+    this.nodeLayer = svg("g", { class: "nodes", tabindex: "-1" }); // or its listeners make it a stop of the Tab key
     this.pulseLayer = svg("g", { class: "pulses", "aria-hidden": "true" });
     this.lowerWorld = svg("g", {}, this.edgeLayer);
     this.world = svg("g", {}, this.firing, this.labelLayer, this.nodeLayer, this.pulseLayer);

@@ -12,6 +12,8 @@ const SAVES = [
   ["python", "Python code"],
 ];
 
+const SAID_MS = 2000;
+
 export class Header {
   constructor(on, { hasProgram, canSaveHtml }) {
     this.on = on;
@@ -22,7 +24,11 @@ export class Header {
       keydown: (event) => this.key(event),
     });
     this.problem = element("p", { class: "problem", id: "gradwalk-problem", "aria-live": "polite", hidden: true });
-    this.examples = element("select", { class: "examples", "aria-label": "Examples", change: () => this.chosen() },
+    this.examples = element("select", {
+      class: "examples", "aria-label": "Examples", change: () => this.chosen(),
+      pointerdown: () => { this.examples.value = ""; }, // so that the one that is shown can be chosen again: it is reset
+      blur: () => this.setText(this.field.value),
+    },
       element("option", { value: "", hidden: true }, "Examples"),
       hasProgram ? element("option", { value: "program" }, "your program") : null,
       ...EXAMPLES.map((example, i) => element("option", { value: String(i) }, example.title)));
@@ -31,7 +37,7 @@ export class Header {
       element("optgroup", { label: "wrong on purpose" },
         ...MODES.slice(1).map((mode) => element("option", { value: mode.id }, mode.name))));
     const saves = SAVES.filter(([what]) => (what !== "html" && what !== "link") || canSaveHtml);
-    this.menu = element("details", { class: "menu" },
+    this.menu = element("details", { class: "menu", keydown: (event) => this.menuKey(event), focusout: (event) => this.leaving(event) },
       element("summary", { title: "Save or share" }, "Save"),
       element("div", { class: "sheet" }, ...saves.map(([what, label]) =>
         element("button", { type: "button", class: "quiet", "data-save": what, click: () => this.save(what) }, label))));
@@ -104,8 +110,31 @@ export class Header {
   }
 
   save(what) {
-    this.menu.open = false;
+    this.close();
     this.on.save(what);
+  }
+
+  /** Where the menu was: `text` says for a moment what has happened. */
+  say(text) {
+    const [summary] = this.menu.children;
+    setText(summary, text);
+    clearTimeout(this.saying);
+    this.saying = setTimeout(() => setText(summary, "Save"), SAID_MS);
+  }
+
+  close() {
+    this.menu.open = false;
+  }
+
+  menuKey(event) {
+    if (event.key !== "Escape" || !this.menu.open) return;
+    event.stopPropagation();
+    this.close();
+    this.menu.children[0].focus();
+  }
+
+  leaving(event) {
+    if (!this.menu.contains(event.relatedTarget)) this.close();
   }
 
   focusText() {

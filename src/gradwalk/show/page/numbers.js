@@ -2,18 +2,18 @@
 
 const MINUS = "\u2212";
 
-/** Four significant digits, with a true minus sign; trailing zeros are kept, so that columns align. */
+/** Four significant digits at most, with a true minus sign; a zero has no sign here, every digit is in the tooltip. */
 export function short(x) {
   if (x === undefined || x === null) return "";
   if (Number.isNaN(x)) return "nan";
   if (!Number.isFinite(x)) return x > 0 ? "inf" : `${MINUS}inf`;
-  if (x === 0) return Object.is(x, -0) ? `${MINUS}0` : "0";
+  if (x === 0) return "0";
   const size = Math.abs(x);
   let text;
   if (size >= 1e5 || size < 1e-3) {
     text = x.toExponential(2).replace("e+", "e").replace(/\.?0+e/, "e");
   } else {
-    text = Number.isInteger(x) ? String(x) : x.toPrecision(4);
+    text = Number.isInteger(x) ? String(x) : String(Number(x.toPrecision(4)));
   }
   return text.replaceAll("-", MINUS);
 }

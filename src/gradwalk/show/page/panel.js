@@ -81,7 +81,7 @@ function contributionContent(line, t, step) {
       captioned(step.upstream, step.wrong && !Object.is(step.upstream, step.should.upstream) ? "upstream bad" : "upstream", "upstream"),
       sign("="), captioned(step.product, "product", "contribution")),
     element("dl", { class: "parts" },
-      element("dt", {}, "local gradient"), element("dd", {}, rule),
+      element("dt", {}, "local gradient"), element("dd", { tabindex: "-1" }, rule),
       element("dt", {}, "upstream gradient"), element("dd", {}, gradOf(graph.names[step.node]), " = ", number(step.upstream)),
       element("dt", {}, assigning ? "overwritten" : "running sum"),
       element("dd", { class: "sum" }, ...(assigning

@@ -2,6 +2,7 @@
 
 const SMALLEST = 0.04;
 const LARGEST = 3;
+const NOTCH = 20;
 const FAR = 0.38; // below it text cannot be read and is not drawn
 const READABLE = 0.5; // a graph that fits only below this opens at this size and is followed
 const MARGIN = 28;
@@ -110,7 +111,8 @@ export class Viewport {
   wheel(event) {
     if (event.ctrlKey || event.metaKey) {
       event.preventDefault();
-      this.zoom(Math.exp(-event.deltaY * 0.01), this.point(event));
+      // a pinch comes as many small steps, a notch of a wheel as one large one
+      this.zoom(Math.exp(-Math.max(-NOTCH, Math.min(NOTCH, event.deltaY)) * 0.01), this.point(event));
     } else if (this.scale > this.whole * 1.02) {
       event.preventDefault();
       this.pan(-event.deltaX, -event.deltaY);
