@@ -23,7 +23,8 @@ from gradwalk.check import Difference
 from gradwalk.expression import printable
 from gradwalk.formula import Symbol, variable
 from gradwalk.graph import Graph, short_number
-from gradwalk.ops import OPS, Op
+from gradwalk.operation import Op
+from gradwalk.ops import OPS
 from gradwalk.walk import MODES, Contribution, Step, Walk
 
 _NARROWEST = 10  # what is left of a column of names when the terminal is narrow
@@ -98,7 +99,9 @@ def formula_of(graph: Graph, node: Any) -> str:
         return "constant" if node._constant else "leaf"
     op = OPS.get(node._name)
     if op is not None:
-        return written(op.forward(*map(variable, op.inputs), *node._parameters), _names_in(op, graph, node))
+        return written(
+            (op.shown or op.forward)(*map(variable, op.inputs), *node._parameters), _names_in(op, graph, node)
+        )
     listed = [graph.name(child) for child in node._children[:8]] + ["…"] * (len(node._children) > 8)
     return f"{node._name or node._op or 'by hand'}({', '.join(listed)})"
 
@@ -108,7 +111,7 @@ def local_formulas(graph: Graph, node: Any) -> list[str]:
     op = OPS.get(node._name)
     if op is None:
         return [""] * len(node._children)
-    rows = op.local_grads(*map(variable, op.inputs), *node._parameters, variable("out"))
+    rows = (op.shown_local_grads or op.local_grads)(*map(variable, op.inputs), *node._parameters, variable("out"))
     names = _names_in(op, graph, node)
     return [f"∂/∂{_alone(names[name])} = {written(row, names)}" for name, row in zip(op.inputs, rows, strict=True)]
 
