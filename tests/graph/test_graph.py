@@ -8,6 +8,7 @@ import pytest
 
 from gradwalk import scope
 from gradwalk.graph import Graph
+from gradwalk.scopes import path_of
 
 
 def neuron(engine):
@@ -99,6 +100,18 @@ def test_scopes_are_a_tree(engine):
     top = Graph(scoped(engine)).scopes
     model = top.parts["model"]
     assert (model.size, model.parts["first"].size, model.parts["second"].path) == (10, 6, ("model", "second"))
+
+
+def test_any_number_of_scope_names(engine):
+    """A program may open a scope for each of its steps; a name opened again is the same scope."""
+    for i in range(66_000):
+        with scope(f"step {i}"):
+            pass
+    with scope("one more"), scope("inside"):
+        v = engine.Value(1.0) * 2.0
+    assert path_of(v) == ("one more", "inside")
+    with scope("step 7"):
+        assert path_of(engine.Value(1.0)) == ("step 7",)
 
 
 @pytest.mark.parametrize(("levels", "expected"), [(1, {"model"}), (2, {"model/first", "model/second"})])

@@ -136,17 +136,22 @@ static int put_label(PyObject *self, PyObject *given, void *closure)
     return 0;
 }
 
+/* An empty tuple for as many entries as the node has. Making one may run the collector, and with it an __init__ of
+ * this very node: then it is made again. New. */
+static PyObject *tuple_for(Value *v, Py_ssize_t (*count_of)(const Value *))
+{
+    PyObject *tuple = value_show_constant(v) < 0 ? NULL : PyTuple_New(count_of(v));
+    while (tuple != NULL && PyTuple_GET_SIZE(tuple) != count_of(v))
+        Py_SETREF(tuple, PyTuple_New(count_of(v)));
+    return tuple;
+}
+
 PyObject *value_children(PyObject *self, void *closure)
 {
     (void)closure;
     Value *v = (Value *)self;
-    if (value_show_constant(v) < 0)
-        return NULL;
-    Py_ssize_t count = value_child_count(v);
-    PyObject *children = PyTuple_New(count);
-    if (children == NULL)
-        return NULL;
-    for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject *children = tuple_for(v, value_child_count);
+    for (Py_ssize_t i = 0; children != NULL && i < PyTuple_GET_SIZE(children); i++) {
         double local_grad;
         PyObject *child = (PyObject *)value_child(v, i, &local_grad);
         Py_INCREF(child);
@@ -165,25 +170,24 @@ static PyObject *get_prev(PyObject *self, void *closure)
     return set;
 }
 
+static Py_ssize_t local_grad_count(const Value *v)
+{
+    return kind_of(v) == MANY ? details_of(v)->local_count : value_child_count(v);
+}
+
 static PyObject *get_local_grads(PyObject *self, void *closure)
 {
     (void)closure;
     Value *v = (Value *)self;
-    if (value_show_constant(v) < 0)
-        return NULL;
-    Py_ssize_t count = kind_of(v) == MANY ? details_of(v)->local_count : value_child_count(v);
-    PyObject *local_grads = PyTuple_New(count);
-    if (local_grads == NULL)
-        return NULL;
-    for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject *local_grads = tuple_for(v, local_grad_count);
+    for (Py_ssize_t i = 0; local_grads != NULL && i < PyTuple_GET_SIZE(local_grads); i++) {
         double local_grad;
         value_child(v, i, &local_grad);
         PyObject *number = PyFloat_FromDouble(local_grad);
-        if (number == NULL) {
-            Py_DECREF(local_grads);
-            return NULL;
-        }
-        PyTuple_SET_ITEM(local_grads, i, number);
+        if (number == NULL)
+            Py_CLEAR(local_grads);
+        else
+            PyTuple_SET_ITEM(local_grads, i, number);
     }
     return local_grads;
 }
@@ -266,14 +270,15 @@ static PyObject *get_scope(PyObject *self, void *closure)
 PyObject *attributes_set_scope(PyObject *module, PyObject *number)
 {
     (void)module;
-    unsigned long scope = PyLong_AsUnsignedLong(number);
-    if (scope > UINT16_MAX) {
+    unsigned long long scope = PyLong_AsUnsignedLongLong(number);
+    if (scope > UINT32_MAX) {
         if (!PyErr_Occurred())
-            PyErr_Format(PyExc_ValueError, "scope: expected at most %d different scopes, got one more", UINT16_MAX);
+            PyErr_Format(PyExc_ValueError, "scope: expected at most %lu different scopes, got one more",
+                         (unsigned long)UINT32_MAX);
         return NULL;
     }
     PyObject *before = PyLong_FromUnsignedLong(current_scope);
-    current_scope = (uint16_t)scope;
+    current_scope = (uint32_t)scope;
     scopes_in_use = modes_in_use = 1;
     return before;
 }
@@ -286,8 +291,6 @@ static PyObject *get_hand_written(PyObject *self, void *closure)
     return Py_NewRef(function ? function : Py_None);
 }
 
-/* A closure that holds the node it is assigned to keeps it alive for ever if the node came from an operation: the
- * collector does not see such nodes. Nodes made with Value(data, children, op) are seen, and collected. */
 static PyObject *get_backward(PyObject *self, void *closure)
 {
     (void)closure;
@@ -306,20 +309,13 @@ static int put_backward(PyObject *self, PyObject *given, void *closure)
         return -1;
     if (PyCFunction_Check(given) && PyCFunction_GET_SELF(given) == self
         && PyCFunction_GET_FUNCTION(given) == backward_push) {
-        /* its own: nothing written by hand, and nothing that would hold the node for ever */
-        if (kind_of((Value *)self) == MANY)
-            details_set_hand_written(details_of((Value *)self), NULL);
-        return 0;
+        return hand_written_set((Value *)self, NULL); /* its own: nothing written by hand */
     }
     if (!PyCallable_Check(given)) {
         PyErr_Format(PyExc_TypeError, "_backward: expected a function without arguments, got %R", given);
         return -1;
     }
-    Details *details = value_details((Value *)self);
-    if (details == NULL)
-        return -1;
-    details_set_hand_written(details, given);
-    return 0;
+    return hand_written_set((Value *)self, given);
 }
 
 PyGetSetDef value_getset[] = {

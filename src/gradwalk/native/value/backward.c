@@ -9,10 +9,13 @@
 /* For what is written once and compiled for each purpose it is called with. */
 #if defined(__GNUC__)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
+#define NEVER_INLINE __attribute__((noinline))
 #elif defined(_MSC_VER)
 #define ALWAYS_INLINE __forceinline
+#define NEVER_INLINE __declspec(noinline)
 #else
 #define ALWAYS_INLINE inline
+#define NEVER_INLINE
 #endif
 
 typedef struct {
@@ -25,14 +28,20 @@ typedef struct {
 static Order spare_order;
 static Order spare_path;
 
+/* Raised when marks are taken away and gradients put back: making an exception may run the collector, and with it
+ * Python code. */
+static int no_memory(void)
+{
+    if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    return -1;
+}
+
 /* By value, so that a caller's Order can live in registers. nodes is NULL if there is no memory. */
-static Order order_grown(Order order)
+static NEVER_INLINE Order order_grown(Order order)
 {
     order.room = order.room ? order.room * 2 : 1024;
-    Value **nodes = PyMem_RawRealloc(order.nodes, order.room * sizeof *nodes);
-    if (nodes == NULL)
-        PyErr_NoMemory();
-    order.nodes = nodes;
+    order.nodes = PyMem_RawRealloc(order.nodes, order.room * sizeof *order.nodes);
     return order;
 }
 
@@ -90,10 +99,8 @@ static int put_aside(Value *node)
     if (aside_count == aside_room) {
         size_t room = aside_room ? aside_room * 2 : 64;
         PutAside *grown = PyMem_RawRealloc(aside, room * sizeof *grown);
-        if (grown == NULL) {
-            PyErr_NoMemory();
+        if (grown == NULL)
             return -1;
-        }
         aside = grown;
         aside_room = room;
     }
@@ -120,7 +127,7 @@ enum order_for {
 };
 
 /* Whether to descend into a node: 1 for an interior node reached for the first time. A leaf has nothing below it
- * and takes its place in the order at once, where leaves are wanted. -1: out of memory. */
+ * and takes its place in the order at once, where leaves are wanted. -1: out of memory, with no exception set yet. */
 static ALWAYS_INLINE int enter(Value *node, Order *order, enum order_for purpose)
 {
     enum kind kind = kind_of(node);
@@ -150,16 +157,18 @@ static ALWAYS_INLINE int enter(Value *node, Order *order, enum order_for purpose
 #define SECOND_LEFT 1
 #define NODE(entry) ((Value *)((uintptr_t)(entry) & ~(uintptr_t)SECOND_LEFT))
 
-/* Every node in the order is left marked. */
+/* Every node in the order is left marked; none if it fails, which no_memory() is then to tell. */
 static ALWAYS_INLINE int make_order(Value *root, Order *result, enum order_for purpose)
 {
     Order made = *result, way = spare_path; /* copies, which live in registers */
     Order *order = &made, *path = &way;
     Value *node = root, *child = root;
-    int entered = enter(root, order, purpose);
     path->count = 0;
+    int entered = enter(root, order, purpose);
     if (entered <= 0) {
         *result = made;
+        if (entered < 0)
+            root->link &= ~MARKED;
         return entered;
     }
 descend: /* node was entered just now; its children come before it */
@@ -263,18 +272,23 @@ static inline void push(Value *node)
     }
 }
 
-/* Adds to a gradient that may be a Value by now: hand-written code can have made it one. */
+/* Adds to a gradient that may be a Value by now: hand-written code can have made it one. The addition may run Python
+ * code, so both are held. */
 static int add_to_grad(Value *v, double contribution)
 {
     if (kind_of(v) != MANY || details_of(v)->grad_value == NULL) {
         v->grad += contribution;
         return 0;
     }
+    Py_INCREF(v);
+    PyObject *before = Py_NewRef(details_of(v)->grad_value);
     PyObject *number = PyFloat_FromDouble(contribution);
-    PyObject *sum = number ? PyNumber_Add(details_of(v)->grad_value, number) : NULL;
+    PyObject *sum = number ? PyNumber_Add(before, number) : NULL;
     int failed = sum == NULL || attributes_set_grad(v, sum) < 0;
+    Py_DECREF(before);
     Py_XDECREF(number);
     Py_XDECREF(sum);
+    Py_DECREF(v);
     return failed ? -1 : 0;
 }
 
@@ -314,7 +328,7 @@ static int backward_plain(Value *root)
     Order order = order_take();
     if (make_order(root, &order, PLAIN_PASS) < 0) {
         order_give(order);
-        return -1;
+        return no_memory();
     }
     root->grad += 1.0;
     for (size_t i = order.count; i-- > 0;) {
@@ -356,13 +370,12 @@ static int walk_carefully(Value *root)
 {
     Order order = order_take();
     int failed = make_order(root, &order, CAREFUL_PASS) < 0;
-    unmark(&order); /* before any Python code runs: it may call backward() on these nodes */
+    if (!failed)
+        unmark(&order); /* before any Python code runs: it may call backward() on these nodes */
     Kept *kept = failed ? NULL : PyMem_RawMalloc((order.count + 1) * sizeof *kept);
     if (kept == NULL) {
-        if (!failed)
-            PyErr_NoMemory();
         order_give(order);
-        return -1;
+        return no_memory();
     }
     for (size_t i = 0; i < order.count; i++) {
         Value *node = order.nodes[i];
@@ -443,16 +456,12 @@ static inline void forget(Value *node)
 }
 
 /* Marks the leaves among the inputs, so that they are left out of the order, and starts their gradients at zero.
- * 1 if there is anything but leaves, 0 if not, -1 with an exception set. */
+ * 1 if there is anything but leaves, 0 if not, -1: out of memory. */
 static int mark_inputs(PyObject *inputs)
 {
     int interior = 0;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(inputs); i++) {
         Value *input = (Value *)PyList_GET_ITEM(inputs, i);
-        if (!is_value((PyObject *)input)) {
-            PyErr_SetString(PyExc_TypeError, "_gradients: expected a list of Values");
-            return -1;
-        }
         if (input->grad != 0.0 && put_aside(input) < 0)
             return -1;
         if (is_leaf(input))
@@ -465,27 +474,32 @@ static int mark_inputs(PyObject *inputs)
 
 static void unmark_inputs(PyObject *inputs)
 {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(inputs); i++) {
-        PyObject *input = PyList_GET_ITEM(inputs, i);
-        if (is_value(input))
-            forget((Value *)input);
-    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(inputs); i++)
+        forget((Value *)PyList_GET_ITEM(inputs, i));
+}
+
+static int are_values(PyObject *inputs)
+{
+    int all = PyList_Check(inputs);
+    for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(inputs); i++)
+        all = is_value(PyList_GET_ITEM(inputs, i));
+    if (!all)
+        PyErr_SetString(PyExc_TypeError, "_gradients: expected a list of Values");
+    return all;
 }
 
 /* The derivative of this node by each of a list of Values, as a list of floats; no grad is changed. None where
  * Python code would have to run: the caller then goes the long way. New. */
 PyObject *backward_gradients(PyObject *self, PyObject *inputs)
 {
-    if (!PyList_Check(inputs)) {
-        PyErr_SetString(PyExc_TypeError, "_gradients: expected a list of Values");
+    if (!are_values(inputs))
         return NULL;
-    }
-    if (careful_nodes != 0)
-        Py_RETURN_NONE;
     Py_ssize_t count = PyList_GET_SIZE(inputs);
     PyObject *gradients = PyList_New(count); /* now: making it may run the collector, and with it Python code */
-    if (gradients == NULL)
-        return NULL;
+    if (gradients == NULL || careful_nodes != 0 || count != PyList_GET_SIZE(inputs) || !are_values(inputs)) {
+        Py_XDECREF(gradients);
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    }
     Order order = order_take();
     Value *root = (Value *)self;
     int interior = mark_inputs(inputs);
@@ -494,6 +508,7 @@ PyObject *backward_gradients(PyObject *self, PyObject *inputs)
         put_back();
         order_give(order);
         Py_DECREF(gradients);
+        no_memory();
         return NULL;
     }
     root->grad = 1.0;
@@ -524,20 +539,58 @@ PyObject *backward_topological_order(PyObject *self, PyObject *unused)
 {
     (void)unused;
     Order order = order_take();
-    PyObject *list = NULL;
-    if (make_order((Value *)self, &order, SHOWING) == 0) {
-        unmark(&order);
-        list = PyList_New((Py_ssize_t)order.count);
+    if (make_order((Value *)self, &order, SHOWING) < 0) {
+        order_give(order);
+        no_memory();
+        return NULL;
     }
-    for (size_t i = 0; list != NULL && i < order.count; i++) {
-        Py_INCREF(order.nodes[i]);
-        PyList_SET_ITEM(list, (Py_ssize_t)i, (PyObject *)order.nodes[i]);
+    for (size_t i = 0; i < order.count; i++) {
+        order.nodes[i]->link &= ~MARKED;
+        Py_INCREF(order.nodes[i]); /* making the list may run the collector, and with it Python code */
+    }
+    PyObject *list = PyList_New((Py_ssize_t)order.count);
+    for (size_t i = 0; i < order.count; i++) {
+        if (list != NULL)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, (PyObject *)order.nodes[i]);
+        else
+            Py_DECREF(order.nodes[i]);
     }
     order_give(order);
     return list;
 }
 
 /* ---------------------------------------------------------------- a graph that is cut off, for checkpoints */
+
+/* A leaf for the time being. The gradient stays with the node, so that what is done to it meanwhile stays. */
+static int cut_off(Value *node, uint64_t *link)
+{
+    PyObject *grad_value = kind_of(node) == MANY ? Py_XNewRef(details_of(node)->grad_value) : NULL;
+    if (kind_of(node) == MANY)
+        cycles_unwatch(details_of(node));
+    *link = node->link;
+    node->link = make_link(NULL, NO_OP, LEAF) | (node->link & COLLECTED);
+    int failed = grad_value != NULL && grad_value_set(node, grad_value) < 0;
+    Py_XDECREF(grad_value);
+    return failed ? -1 : 0;
+}
+
+/* What it was before, but for its gradient; a label that it was given meanwhile goes. */
+static int join_again(Value *node, uint64_t link)
+{
+    Details *meanwhile = kind_of(node) == MANY ? details_of(node) : NULL;
+    PyObject *grad_value = meanwhile ? Py_XNewRef(meanwhile->grad_value) : NULL;
+    if (meanwhile != NULL)
+        cycles_unwatch(meanwhile);
+    node->link = link;
+    int failed = 0;
+    if (kind_of(node) == MANY && details_of(node)->hand_written != NULL)
+        failed = cycles_watch(node) < 0;
+    failed |= grad_value_set(node, grad_value) < 0;
+    if (meanwhile != NULL)
+        details_release(meanwhile);
+    Py_XDECREF(grad_value);
+    return failed ? -1 : 0;
+}
 
 /* A backward pass inside the function ends at the cut nodes, and adds to their gradients as to those of leaves. New. */
 PyObject *backward_cut(PyObject *unused, PyObject *args)
@@ -547,32 +600,31 @@ PyObject *backward_cut(PyObject *unused, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO:_cut", &given, &function))
         return NULL;
     PyObject *nodes = PySequence_Tuple(given);
-    Py_ssize_t count = nodes ? PyTuple_GET_SIZE(nodes) : 0;
+    Py_ssize_t count = nodes ? PyTuple_GET_SIZE(nodes) : 0, cut = 0;
     uint64_t *links = nodes ? PyMem_RawMalloc(((size_t)count + 1) * sizeof *links) : NULL;
     if (links == NULL) {
         Py_XDECREF(nodes);
         return nodes ? PyErr_NoMemory() : NULL;
     }
     PyObject *result = NULL;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (!is_value(PyTuple_GET_ITEM(nodes, i))) {
+    int failed = 0;
+    for (Py_ssize_t i = 0; i < count && !failed; i++) {
+        failed = !is_value(PyTuple_GET_ITEM(nodes, i));
+        if (failed)
             PyErr_SetString(PyExc_TypeError, "_cut: expected Values");
-            goto done;
-        }
     }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        Value *node = (Value *)PyTuple_GET_ITEM(nodes, i);
-        links[i] = node->link;
-        node->link = make_link(NULL, NO_OP, LEAF) | (node->link & COLLECTED);
-    }
-    result = PyObject_CallNoArgs(function);
-    for (Py_ssize_t i = count; i-- > 0;) { /* in reverse, in case one is there twice */
-        Value *node = (Value *)PyTuple_GET_ITEM(nodes, i);
-        if (kind_of(node) == MANY) /* it was given a label meanwhile */
-            details_release(details_of(node));
-        node->link = links[i];
-    }
-done:
+    for (; cut < count && !failed; cut++)
+        failed = cut_off((Value *)PyTuple_GET_ITEM(nodes, cut), &links[cut]) < 0;
+    if (!failed)
+        result = PyObject_CallNoArgs(function);
+    PyObject *kind, *error, *traceback; /* the function's, if it failed */
+    PyErr_Fetch(&kind, &error, &traceback);
+    while (cut-- > 0) /* in reverse, in case one is there twice */
+        failed |= join_again((Value *)PyTuple_GET_ITEM(nodes, cut), links[cut]) < 0;
+    if (failed)
+        Py_CLEAR(result);
+    if (kind != NULL)
+        PyErr_Restore(kind, error, traceback);
     PyMem_RawFree(links);
     Py_DECREF(nodes);
     return result;

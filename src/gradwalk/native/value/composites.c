@@ -42,16 +42,6 @@ static PyObject *list_from(PyObject *given)
     return PySequence_List(given);
 }
 
-/* Item i; a list may have changed meanwhile, because turning an object into a number can run Python code. New. */
-static PyObject *item_of(PyObject *list, Py_ssize_t i)
-{
-    if (i >= PySequence_Fast_GET_SIZE(list)) {
-        PyErr_SetString(PyExc_RuntimeError, "expected a list that stays as it is, got one that changed while being read");
-        return NULL;
-    }
-    return Py_NewRef(PySequence_Fast_GET_ITEM(list, i));
-}
-
 static int inputs_gather(Inputs *inputs, PyObject *given, const char *name)
 {
     inputs->count = 0;

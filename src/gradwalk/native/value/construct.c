@@ -74,9 +74,11 @@ static Value *value_fill(Value *v, PyObject *data, PyObject *children, PyObject 
     if (number_from(data, "data", NULL, &number) < 0)
         goto failed;
     if (made && details != NULL && details->count > 0) {
-        v = PyObject_GC_New(Value, value_type);
-        if (v != NULL)
+        v = cycles_ready() < 0 ? NULL : PyObject_GC_New(Value, value_type);
+        if (v != NULL) {
             v->link = make_link(NULL, NO_OP, LEAF) | COLLECTED;
+            collected_nodes++;
+        }
     }
     else if (made) {
         v = value_leaf(0.0);
@@ -158,9 +160,11 @@ PyObject *value_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     if (type == value_type)
         return (PyObject *)value_construct(args, kwargs, NULL);
-    Value *v = (Value *)type->tp_alloc(type, 0);
-    if (v != NULL)
+    Value *v = cycles_ready() < 0 ? NULL : (Value *)type->tp_alloc(type, 0);
+    if (v != NULL) {
         v->link = make_link(NULL, NO_OP, LEAF) | COLLECTED;
+        collected_nodes++;
+    }
     return (PyObject *)v;
 }
 
@@ -281,8 +285,9 @@ PyObject *construct_leaves(PyObject *unused, PyObject *numbers)
     PyObject *leaves = PyList_New(PyList_GET_SIZE(numbers));
     for (Py_ssize_t i = 0; leaves != NULL && i < PyList_GET_SIZE(leaves); i++) {
         double number = 0.0;
-        PyObject *given = PyList_GetItem(numbers, i); /* checked: converting one may run Python code */
+        PyObject *given = item_of(numbers, i);
         Value *leaf = given == NULL || number_from(given, "data", NULL, &number) < 0 ? NULL : value_leaf(number);
+        Py_XDECREF(given);
         if (leaf == NULL)
             Py_CLEAR(leaves);
         else
@@ -303,9 +308,12 @@ PyObject *construct_write(PyObject *module, PyObject *args)
     Py_ssize_t i = 0, count = PyList_GET_SIZE(numbers);
     if (count * (Py_ssize_t)sizeof(double) != view.len)
         PyErr_Format(PyExc_ValueError, "write: expected room for %zd numbers, got %zd bytes", count, view.len);
-    else
-        while (i < count && number_from(PyList_GET_ITEM(numbers, i), "numbers", NULL, (double *)view.buf + i) > 0)
-            i++;
+    for (; i < count && !PyErr_Occurred(); i++) {
+        PyObject *given = item_of(numbers, i);
+        if (given != NULL)
+            number_from(given, "numbers", NULL, (double *)view.buf + i);
+        Py_XDECREF(given);
+    }
     PyBuffer_Release(&view);
     if (PyErr_Occurred())
         return NULL;

@@ -148,9 +148,10 @@ static void places_from_codes(const Flattening *self, Py_ssize_t between, int64_
 
 static void grads_put_back(Flattening *self, Py_ssize_t nodes)
 {
-    for (Py_ssize_t i = 0; i < nodes; i++)
+    /* in reverse, in case one is there twice */
+    for (Py_ssize_t i = nodes; i-- > 0;)
         ((Value *)self->nodes[i])->grad = self->grads[i];
-    for (Py_ssize_t i = 0; i < self->outside_count; i++)
+    for (Py_ssize_t i = self->outside_count; i-- > 0;)
         self->outside[i]->grad = self->grads[self->node_count + i];
 }
 
@@ -235,9 +236,15 @@ static PyObject *flatten(PyObject *module, PyObject *args)
     places_from_codes(&self, between, first, code - first);
     places_from_codes(&self, between, root, PyList_GET_SIZE(roots));
     Py_ssize_t given = PyList_GET_SIZE(entries);
+    for (Py_ssize_t i = given; i < self.outside_count; i++)
+        Py_INCREF(self.outside[i]); /* making the tuple may run the collector, and with it Python code */
     leaves = PyTuple_New(self.outside_count - given);
-    for (Py_ssize_t i = given; leaves != NULL && i < self.outside_count; i++)
-        PyTuple_SET_ITEM(leaves, i - given, Py_NewRef((PyObject *)self.outside[i]));
+    for (Py_ssize_t i = given; i < self.outside_count; i++) {
+        if (leaves != NULL)
+            PyTuple_SET_ITEM(leaves, i - given, (PyObject *)self.outside[i]);
+        else
+            Py_DECREF(self.outside[i]);
+    }
     if (leaves != NULL)
         result = Py_BuildValue("OOOOOOONn", leaves, ops, starts, children, owners, parameters, root_places,
                                PyByteArray_FromStringAndSize((char *)self.constants, self.constant_count * 8),

@@ -13,21 +13,6 @@ typedef struct {
 int modes_in_use;
 static _Thread_local Modes modes;
 
-/* The node turned into a leaf that does not know where it came from. */
-static void forget_history(Value *v)
-{
-    Value leaf = *v;
-    if (kind_of(v) == MANY)
-        details_release(details_of(v));
-    else if (kind_of(v) != LEAF) {
-        Py_DECREF(first_of(v));
-        if (kind_of(v) == TWO)
-            Py_DECREF(v->second);
-    }
-    v->data = leaf.data;
-    v->link = make_link(NULL, NO_OP, LEAF);
-}
-
 /* Steals `out` and returns it, or NULL with an exception set. */
 Value *modes_recorded(Value *out)
 {
@@ -47,7 +32,7 @@ Value *modes_recorded(Value *out)
         Py_DECREF(result);
     }
     if (modes.no_grad)
-        forget_history(out);
+        value_forget_history(out);
     return out;
 }
 
@@ -69,7 +54,9 @@ int modes_read(PyObject *value)
 {
     if (modes.on_read == NULL)
         return 0;
-    PyObject *result = PyObject_CallOneArg(modes.on_read, value);
+    PyObject *hook = Py_NewRef(modes.on_read);
+    PyObject *result = PyObject_CallOneArg(hook, value);
+    Py_DECREF(hook);
     Py_XDECREF(result);
     return result == NULL ? -1 : 0;
 }

@@ -85,6 +85,16 @@ PyObject *number_to_compare(PyObject *given, int *comparison, PyObject *beside, 
     return bound;
 }
 
+/* Item i; a list may have changed meanwhile, because turning an object into a number can run Python code. New. */
+PyObject *item_of(PyObject *list, Py_ssize_t i)
+{
+    if (i >= PySequence_Fast_GET_SIZE(list)) {
+        PyErr_SetString(PyExc_RuntimeError, "expected a list that stays as it is, got one that changed while being read");
+        return NULL;
+    }
+    return Py_NewRef(PySequence_Fast_GET_ITEM(list, i));
+}
+
 /* A list of the first `count` numbers. New. */
 static PyObject *list_of(const double *numbers, Py_ssize_t count)
 {

@@ -37,7 +37,7 @@ struct Slab {
     uint64_t summary[SUMMARY_WORDS]; /* a bit per word of `free`: it has a free node */
     size_t live;                     /* nodes handed out, or in hand */
     int listed;                      /* in the list of slabs with room */
-    uint16_t *scopes;                /* the scope each node was made in; NULL as long as none was made in one */
+    uint32_t *scopes;                /* the scope each node was made in; NULL as long as none was made in one */
     Slab *next;                      /* in that list, or in the list of empty slabs */
 };
 
@@ -118,9 +118,9 @@ static void unmap_slab(Slab *slab)
 
 #endif
 
-/* Scopes cost nothing until the first is opened; from then on, two bytes a node beside the nodes themselves. */
+/* Scopes cost nothing until the first is opened; from then on, four bytes a node beside the nodes themselves. */
 int scopes_in_use;
-_Thread_local uint16_t current_scope;
+_Thread_local uint32_t current_scope;
 
 INTERNAL void slab_tag(Value *node)
 {

@@ -121,6 +121,13 @@ static PyObject *refuse_float(PyObject *self)
     return errors_call("refuse_conversion", self);
 }
 
+/* A function of our own, other than the one subclasses get: then Python refuses to assign a node's __class__, which
+ * would make the collector look for a header that nodes in slabs do not have. */
+static void value_free_collected(void *self)
+{
+    PyObject_GC_Del(self);
+}
+
 int type_ready(PyObject *module)
 {
     PyType_Slot own[] = {
@@ -129,6 +136,7 @@ int type_ready(PyObject *module)
         {Py_tp_new, value_new},
         {Py_tp_init, value_init},
         {Py_tp_dealloc, value_dealloc},
+        {Py_tp_free, value_free_collected},
         {Py_tp_is_gc, value_is_gc},
         {Py_tp_traverse, value_traverse},
         {Py_tp_clear, value_clear},

@@ -4,7 +4,7 @@
 
 PyTypeObject *value_type;
 PyObject value_header;
-Py_ssize_t careful_nodes;
+Py_ssize_t careful_nodes, collected_nodes;
 uint64_t data_writes = 1, grad_writes = 1;
 
 /* ---------------------------------------------------------------- making nodes */
@@ -137,9 +137,11 @@ Details *value_details(Value *v)
     return details;
 }
 
-/* ---------------------------------------------------------------- freeing: no recursion, however deep the graph */
+/* ---------------------------------------------------------------- freeing: no recursion, however deep the graph
+ * Dropping a reference may run any Python code: a __del__, a weakref's callback. So a node lets go of things only
+ * when nobody can reach them through it any more. */
 
-static Value *dying;   /* nodes nobody refers to, not yet freed */
+static Value *dying;   /* nodes nobody refers to, not yet freed; the list holds one reference to each */
 static int is_freeing; /* somewhere up the stack, the list is being worked off already */
 
 static inline void release_child(Value *child)
@@ -157,24 +159,41 @@ static inline void release_child(Value *child)
     }
 }
 
-void details_set_hand_written(Details *details, PyObject *function)
+static void details_drop(Details *details)
 {
-    careful_nodes += (function != NULL) - (details->hand_written != NULL);
-    Py_XINCREF(function);
-    Py_XSETREF(details->hand_written, function);
-}
-
-void details_release(Details *details)
-{
+    cycles_unwatch(details);
+    careful_nodes -= (details->local_count < details->count) + (details->hand_written != NULL)
+                   + (details->grad_value != NULL);
     for (Py_ssize_t i = 0; details->together == NULL && i < details->count; i++)
         release_child(details->children[i]);
     Py_XDECREF(details->together);
-    careful_nodes -= details->local_count < details->count;
-    details_set_hand_written(details, NULL);
-    grad_value_forget(details);
+    Py_XDECREF(details->hand_written);
+    Py_XDECREF(details->grad_value);
     Py_XDECREF(details->label);
     Py_XDECREF(details->op);
     PyMem_Free(details);
+}
+
+/* Drops what a node had in `link` and `second`. */
+static inline void history_drop(uint64_t link, Value *second)
+{
+    const Value had = {.link = link};
+    switch (kind_of(&had)) {
+    case LEAF:
+        break;
+    case TWO:
+        release_child(second);
+        /* fall through */
+    case ONE:
+    case ONE_NUMBER:
+    case CHILD_CONSTANT:
+    case CONSTANT_CHILD:
+        release_child(first_of(&had));
+        break;
+    case MANY:
+        details_drop(details_of(&had));
+        break;
+    }
 }
 
 static void value_free(Value *v)
@@ -184,8 +203,23 @@ static void value_free(Value *v)
         return;
     }
     PyTypeObject *type = Py_TYPE(v);
+    collected_nodes--;
     type->tp_free((PyObject *)v);
     Py_DECREF(type);
+}
+
+static void work_off_dying(void)
+{
+    if (is_freeing)
+        return;
+    is_freeing = 1;
+    while (dying != NULL) {
+        Value *v = dying;
+        dying = v->next;
+        history_drop(v->link, v->second);
+        value_free(v);
+    }
+    is_freeing = 0;
 }
 
 void value_dealloc(PyObject *self)
@@ -197,38 +231,30 @@ void value_dealloc(PyObject *self)
         value_free(v);
         return;
     }
+    Py_SET_REFCNT(self, 1); /* the list's */
     v->next = dying;
     dying = v;
-    if (is_freeing)
-        return;
-    is_freeing = 1;
-    while (dying != NULL) {
-        v = dying;
-        dying = v->next;
-        switch (kind_of(v)) {
-        case LEAF:
-            break;
-        case TWO:
-            release_child(v->second);
-            /* fall through */
-        case ONE:
-        case ONE_NUMBER:
-        case CHILD_CONSTANT:
-        case CONSTANT_CHILD:
-            release_child(first_of(v));
-            break;
-        case MANY:
-            details_release(details_of(v));
-            break;
-        }
-        value_free(v);
-    }
-    is_freeing = 0;
+    work_off_dying();
 }
 
-/* ---------------------------------------------------------------- the cycle collector
- * Nodes from operations cannot be part of a cycle, and the collector never sees them. A node made by hand holds a
- * closure that holds the node: such nodes, and instances of subclasses, are allocated with a collector header. */
+void details_release(Details *details)
+{
+    details_drop(details);
+    work_off_dying();
+}
+
+void value_forget_history(Value *v)
+{
+    uint64_t link = v->link;
+    Value *second = v->second;
+    v->link = make_link(NULL, NO_OP, LEAF) | (link & (COLLECTED | CONSTANT));
+    history_drop(link, second);
+    work_off_dying();
+}
+
+/* ---------------------------------------------------------------- the interpreter's collector
+ * It never sees nodes from operations; cycles.c looks after rings that they are part of. A node made by hand usually
+ * holds a closure that holds the node: such nodes, and instances of subclasses, have a collector header. */
 
 int value_is_gc(PyObject *self)
 {
@@ -238,24 +264,37 @@ int value_is_gc(PyObject *self)
 int value_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Value *v = (Value *)self;
-    Py_VISIT(Py_TYPE(self));
-    if (kind_of(v) == MANY) {
+    if (value_is_gc(self))
+        Py_VISIT(Py_TYPE(self)); /* those in slabs hold no reference to their type */
+    switch (kind_of(v)) {
+    case LEAF:
+        break;
+    case TWO:
+        Py_VISIT(v->second);
+        /* fall through */
+    case ONE:
+    case ONE_NUMBER:
+    case CHILD_CONSTANT:
+    case CONSTANT_CHILD:
+        Py_VISIT(first_of(v));
+        break;
+    case MANY: {
         Details *details = details_of(v);
         for (Py_ssize_t i = 0; details->together == NULL && i < details->count; i++)
             Py_VISIT(details->children[i]);
         Py_VISIT(details->together);
         Py_VISIT(details->hand_written);
         Py_VISIT(details->grad_value);
+        Py_VISIT(details->label);
+        Py_VISIT(details->op);
+        break;
+    }
     }
     return 0;
 }
 
 int value_clear(PyObject *self)
 {
-    Value *v = (Value *)self;
-    if (kind_of(v) == MANY) {
-        details_set_hand_written(details_of(v), NULL);
-        grad_value_forget(details_of(v));
-    }
+    value_forget_history((Value *)self);
     return 0;
 }

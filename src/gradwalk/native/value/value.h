@@ -9,6 +9,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "internal.h"
@@ -59,8 +60,8 @@ typedef struct {
     PyObject *label;        /* str, or NULL for "" */
     PyObject *op;           /* str given by the user, or NULL: the op's own symbol */
     PyObject *hand_written; /* the assigned _backward, or NULL */
-    PyObject *grad_value;   /* the gradient as a Value (create_graph), or NULL; set by cycles.c only */
-    Py_ssize_t holder;      /* the place in the list of nodes that have one */
+    PyObject *grad_value;   /* the gradient as a Value (create_graph), or NULL; both are set by cycles.c only */
+    Py_ssize_t watched;     /* one more than its place in the list of nodes that may be part of a ring; 0: not listed */
     double parameters[2];
     unsigned scope; /* of a node that is not in a slab */
     Py_ssize_t cursor; /* next child to visit while an order is being made */
@@ -98,7 +99,7 @@ static inline int is_leaf(const Value *v)
 /* ---- slab.c: memory for nodes ---- */
 
 extern int scopes_in_use;
-extern _Thread_local uint16_t current_scope;
+extern _Thread_local uint32_t current_scope;
 INTERNAL Value *slab_take(void); /* uninitialised memory, or NULL with MemoryError set */
 INTERNAL void slab_give(Value *node);
 INTERNAL void slab_tag(Value *node);       /* it belongs to the current scope */
@@ -132,8 +133,8 @@ Value *value_child(const Value *v, Py_ssize_t i, double *local_grad); /* borrowe
 Details *value_details(Value *v); /* moves the node to kind MANY if it is not */
 Details *details_new(Py_ssize_t count);
 void details_attach(Value *v, Details *details, unsigned op);
-void details_set_hand_written(Details *details, PyObject *function);
-void details_release(Details *details);
+void details_release(Details *details); /* of a node that has others by now, or none */
+void value_forget_history(Value *v);    /* a leaf from now on, with the same number */
 
 void value_dealloc(PyObject *self);
 int value_is_gc(PyObject *self);
@@ -152,8 +153,13 @@ static inline Value *value_blank(void)
 
 /* ---- cycles.c ---- */
 
-int grad_value_set(Value *v, PyObject *value); /* NULL: none any more */
-void grad_value_forget(Details *details);
+extern Py_ssize_t collected_nodes; /* live nodes that the interpreter's collector sees */
+
+int grad_value_set(Value *v, PyObject *value);      /* NULL: none any more; that cannot fail */
+int hand_written_set(Value *v, PyObject *function); /* the same */
+int cycles_watch(Value *v); /* the node's details are about to hold something that may lead back to the node */
+void cycles_unwatch(Details *details);
+int cycles_ready(void); /* before the first node that the collector sees */
 
 /* ---- construct.c ---- */
 
@@ -190,6 +196,7 @@ PyObject *type_set_equality_is_identity(PyObject *module, PyObject *given); /* n
 /* 1: *number is set; 0: not ours (NotImplemented); -1: an exception is set. `beside` may be NULL. */
 int number_from(PyObject *given, const char *operation, Value *beside, double *number);
 PyObject *number_to_compare(PyObject *given, int *comparison, PyObject *beside, double *number); /* new */
+PyObject *item_of(PyObject *list, Py_ssize_t i); /* new; of a list or tuple */
 int number_check(unsigned op, const double *in, double out, PyObject *const *inputs); /* raises what is out of domain */
 PyObject *errors_call(const char *function, PyObject *argument);              /* new; for functions that only raise */
 
