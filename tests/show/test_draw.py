@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from functools import reduce
 from pathlib import Path
 
 import pytest
 
-from gradwalk import scope
+import gradwalk
+from gradwalk import Value, scope
 from gradwalk.graph import Graph
+from gradwalk.nn import MLP
 from gradwalk.show.dot import MOST_DRAWN, THEMES, source
+from gradwalk.show.notebook import WIDEST
 
 pytest.importorskip("pygraphviz")
 HOSTILE = [
@@ -146,6 +151,24 @@ def test_long_graphs_run_downwards(engine):
 
 
 # ---------------------------------------------------------------- notebooks
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(lambda: MLP(3, [4, 1])([1.0, 2.0, 3.0]), id="mlp"),
+        pytest.param(lambda: gradwalk.sum([Value(float(i)) * 2.0 for i in range(40)]), id="wide"),
+        pytest.param(lambda: reduce(lambda x, _: x * 1.01 + 0.1, range(60), Value(1.0)), id="long"),
+        pytest.param(lambda: gradwalk.tanh(Value(1.0) * Value(2.0) + Value(3.0)), id="small"),
+    ],
+)
+def test_a_picture_fits_the_cell(value):
+    """Whatever its shape, a picture is no wider than a notebook's cell, and its letters keep their size."""
+    picture = value()._repr_mimebundle_()["image/svg+xml"]
+    sizes = (r'width="([\d.]+)pt"', r'viewBox="0.00 0.00 ([\d.]+)')
+    width, box = (float(re.search(pattern, picture)[1]) for pattern in sizes)
+    assert width * 96 / 72 <= WIDEST
+    assert width / box > 0.9
 
 
 def test_a_notebook_gets_picture_and_text(engine):

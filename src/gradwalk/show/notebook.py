@@ -5,19 +5,47 @@ A saved notebook keeps the picture, since it is plain SVG. The live front end is
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from gradwalk.graph import Graph
 from gradwalk.show.dot import rendered, source
 
-MOST_SHOWN = 120  # more boxes than this are not readable at the width of a cell
+WIDEST = 960  # pixels: a notebook shows an SVG at its own size and cuts off what is beside the cell
+MOST_SHOWN = (120, 48, 24, 12)  # boxes: what is too wide unfolded is folded up further
+_SIZE = re.compile(r'width="([\d.]+)pt" height="([\d.]+)pt"')
 
 
 def mimebundle(value: Any) -> dict[str, str]:
     """The picture as SVG beside the plain text; the text alone if it cannot be drawn."""
     text = {"text/plain": repr(value)}
     try:
-        svg = rendered(source(Graph(value).overview(MOST_SHOWN)), "svg").decode()
+        return text | {"image/svg+xml": fitting_picture(Graph(value))}
     except Exception:  # showing a number must not fail because its picture does
         return text
-    return text | {"image/svg+xml": svg.replace("<svg ", '<svg style="max-width: 100%; height: auto" ', 1)}
+
+
+def fitting_picture(graph: Graph) -> str:
+    """The graph as SVG that fits a cell: from left to right or from top to bottom, folded up until it does."""
+    narrowest = ""
+    for most in MOST_SHOWN:
+        view = graph.overview(most)
+        for direction in ("LR", "TB"):
+            picture = rendered(source(view, direction=direction), "svg").decode()
+            if width_of(picture) <= WIDEST:
+                return picture
+            narrowest = picture if not narrowest or width_of(picture) < width_of(narrowest) else narrowest
+    return _scaled(narrowest, WIDEST / width_of(narrowest))
+
+
+def width_of(picture: str) -> float:
+    """The width that an SVG asks for, in pixels."""
+    size = _SIZE.search(picture)
+    return float(size[1]) * 96.0 / 72.0 if size else 0.0
+
+
+def _scaled(picture: str, by: float) -> str:
+    def size(found: re.Match[str]) -> str:
+        return f'width="{float(found[1]) * by:.0f}pt" height="{float(found[2]) * by:.0f}pt"'
+
+    return _SIZE.sub(size, picture, count=1)
