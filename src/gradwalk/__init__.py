@@ -3,8 +3,9 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gradwalk import copies as _copies  # these three give Value methods
+from gradwalk import copies as _copies  # these four give Value methods
 from gradwalk import higher_order as _higher_order
+from gradwalk import operators as _operators
 from gradwalk import show as _show
 from gradwalk._version import __version__
 from gradwalk.composites import (
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("nn", "optim", "math"):
+    if name in ("nn", "optim", "math", "numpy", "scipy"):
         return import_module(f"gradwalk.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'gradwalk' has no attribute {name!r}")

@@ -160,8 +160,10 @@ def refuse_conversion(value: Any) -> NoReturn:
     label = value.label
     node = f"node {label!r}" if label else "a Value"
     raise TypeError(
-        f"float: {node} does not turn into a plain number by itself, its gradient would be lost; use .data for the "
-        "number, or gradwalk's own functions (gradwalk.exp(v) or v.exp(), not math.exp(v))"
+        f"float: {node} does not turn into a plain number by itself, its gradient would be lost; compute with "
+        "gradwalk's own functions (gradwalk.exp(v) or v.exp(), not math.exp(v); gradwalk.math, gradwalk.statistics); "
+        "for an array that takes Values, `import gradwalk.numpy as np`, dtype=object, or gradwalk.numpy.everywhere() "
+        "around code that is not to be touched; .data is the number alone"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -123,7 +124,8 @@ class _Array(Part):
         self.shape, self.count = shape, math.prod(shape)
 
     def fill(self, numbers: list[Any], as_argument: bool = False) -> Any:
-        return array_of(numbers[self.start : self.start + self.count], self.shape)
+        array = array_of(numbers[self.start : self.start + self.count], self.shape)
+        return with_values(array) if as_argument else array
 
     def build(self, make: Make) -> Any:
         return make(self.start, self.shape)
@@ -163,6 +165,13 @@ def array_of(numbers: list[Any], shape: tuple[int, ...]) -> Any:
         write(numbers, array.reshape(-1))
         return array
     return numpy.fromiter(numbers, dtype=object, count=len(numbers)).reshape(shape)
+
+
+def with_values(array: Any) -> Any:
+    """An array of objects as one that computes with numbers and Values side by side."""
+    if array.dtype.kind != "O":
+        return array
+    return array.view(importlib.import_module("gradwalk.numpy.arrays").Array)
 
 
 def array_part(given: Any) -> Part | None:

@@ -203,15 +203,12 @@ NOT_FOR_VALUES: dict[str, Callable[[Any], Any]] = {
     "math.sqrt": math.sqrt,
     "math.pow": lambda v: math.pow(v, 2),
     "percent": lambda v: "%.2f" % v,  # noqa: UP031
-    "format": lambda v: f"{v:.2f}",
-    "round": round,
     "index": operator.index,
     "range": lambda v: range(v),
     "len": len,
     "iter": iter,
     "call": lambda v: v(),
     "item": lambda v: v[0],
-    "trunc": math.trunc,
     "attribute": lambda v: v.nothing,
 }
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradwalk.structure import VALUE_TYPES, dataclass_like, field_names, only_type, sequence_like
+from gradwalk.structure import VALUE_TYPES, dataclass_like, field_names, only_type, sequence_like, with_values
 from gradwalk.structure import flatten as flatten_parts
 
 _FLOAT, _INT, _VALUE = "float", "int", "value"
@@ -135,7 +135,7 @@ def replaced(whole: Any, number: Callable[[float], Any], integer: Callable[[int]
         flat = filled.ravel()  # a view: it was just made, in one piece
         for i, entry in enumerate(whole.ravel().tolist()):
             flat[i] = replaced(entry, number, integer)
-        return filled
+        return with_values(filled)
     if isinstance(whole, dict):
         like = whole.copy()
         for key, entry in whole.items():

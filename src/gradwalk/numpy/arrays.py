@@ -1,0 +1,207 @@
+"""An array in which numbers and Values stand side by side, and what NumPy's functions do with it.
+
+It is an ndarray of objects. NumPy asks it before each ufunc and each function; what NumPy can do by itself on
+objects, it does; what it cannot is in `ufuncs.py` and `linalg.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradwalk.composites import dot
+from gradwalk.numpy import ufuncs
+from gradwalk.structure import VALUE_TYPES, is_value, only_type
+
+Function = Callable[..., Any]
+
+HANDLED: dict[Any, Function] = {}  # functions of NumPy that cannot do it by themselves: what does it instead
+
+
+class Array(np.ndarray):
+    """Numbers and Values in one array; what is read out of it is a float or a Value.
+
+    >>> from gradwalk import Value
+    >>> a = accepting(np.zeros(3))
+    >>> a[1] = Value(2.0)
+    >>> np.exp(a)[0]
+    1.0
+    """
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return apply_ufunc(ufunc, method, inputs, options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return apply_function(function, args, kwargs)
+
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        """Floats stay as they are, and with them the Values; anything else is a plain array."""
+        if np.dtype(dtype).kind in "fO":
+            return self.copy()
+        return plain(self).astype(dtype, *args, **kwargs)
+
+    def round(self, decimals: Any = 0, out: Any = None) -> Any:
+        """Rounded; no gradient flows through it."""
+        return np.frompyfunc(lambda x: round(x, decimals) if decimals else round(x), 1, 1)(
+            self.view(np.ndarray), out=out
+        )
+
+    def dot(self, other: Any, out: Any = None) -> Any:
+        """As np.dot."""
+        return np.dot(self, other) if out is None else super().dot(other, out)
+
+    def __reduce__(self) -> Any:
+        return accepting, (np.array(self.tolist(), object).reshape(self.shape),)
+
+
+def accepting(array: Any) -> Any:
+    """The same numbers in an array that accepts Values; what is no array of floats or objects stays as it is."""
+    if type(array) is Array or not isinstance(array, np.ndarray) or array.dtype.kind not in "fO":
+        return array
+    return (array if array.dtype.kind == "O" else array.astype(object)).view(Array)
+
+
+def has_values(given: Any) -> bool:
+    """Whether there is a Value somewhere in this argument."""
+    if isinstance(given, np.ndarray):
+        return given.dtype.kind == "O" and _has_values(given.ravel().tolist())
+    if isinstance(given, list | tuple):
+        return any(map(has_values, given))
+    return is_value(given)
+
+
+def _has_values(entries: list[Any]) -> bool:
+    kind = only_type(entries)
+    return issubclass(kind, VALUE_TYPES) if kind is not None else any(map(is_value, entries))
+
+
+def plain(given: Any) -> Any:
+    """The argument as NumPy knows it: arrays of plain numbers as such."""
+    if isinstance(given, np.ndarray) and given.dtype.kind == "O":
+        return np.array(given.view(np.ndarray).tolist()) if given.size else np.zeros(given.shape)
+    if isinstance(given, list | tuple) and any(isinstance(each, Array | list | tuple) for each in given):
+        return type(given)(map(plain, given)) if type(given) in (list, tuple) else given
+    return given
+
+
+def wrapped(made: Any) -> Any:
+    """What came out, with arrays that accept Values."""
+    if isinstance(made, tuple | list):
+        made = [wrapped(each) for each in made] if type(made) is list else (
+            tuple(map(wrapped, made)) if type(made) is tuple else made)  # fmt: skip
+        return made
+    if isinstance(made, np.ndarray) and made.ndim == 0 and made.dtype.kind in "fO":
+        return made.item()
+    return made.item() if isinstance(made, np.floating) else accepting(made)
+
+
+# ---------------------------------------------------------------- ufuncs
+
+
+def _is_many(given: Any) -> bool:
+    return given.ndim > 0 if isinstance(given, np.ndarray) else isinstance(given, list | tuple)
+
+
+def _as_number(given: Any) -> Any:
+    if not isinstance(given, np.generic | np.ndarray):
+        return given
+    number = given.item()
+    return float(number) if isinstance(number, np.longdouble) else number
+
+
+def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The ufunc where a Value, or an array with Values, is among its inputs."""
+    if method == "__call__" and not options and not any(map(_is_many, inputs)):
+        return ufuncs.of_numbers(ufunc)(*map(_as_number, inputs))
+    outs = options.get("out", ())
+    if not any(map(has_values, inputs)):
+        options["out"] = None
+        made = getattr(ufunc, method)(*map(plain, inputs), **{**options, "out": None} if method != "at" else {})
+        return _written(made, outs) if outs else wrapped(made)
+    if any(isinstance(out, np.ndarray) and out.dtype.kind != "O" for out in outs) and (
+        ufunc.__name__ not in ufuncs.QUESTIONS
+    ):
+        raise TypeError(f"{ufunc.__name__}: {ADVICE}")
+    if ufunc.__name__ in ("matmul", "vecdot", "matvec", "vecmat"):
+        made = _products(ufunc, inputs, options)
+        return _written(made, outs) if outs else wrapped(made)
+    arrays = [_as_objects(given) for given in inputs]
+    options.pop("dtype", None)
+    if outs:
+        options["out"] = tuple(out.view(np.ndarray) if isinstance(out, np.ndarray) else out for out in outs)
+    with np.errstate(all="ignore"):  # a nan that Values are compared with is no news
+        made = getattr(ufuncs.elementwise(ufunc), method)(*arrays, **options)
+    if ufunc.__name__ in ufuncs.QUESTIONS and isinstance(made, np.ndarray):
+        made = made.astype(bool)
+    return outs[0] if len(outs) == 1 else outs or wrapped(made)
+
+
+def _written(made: Any, outs: tuple[Any, ...]) -> Any:
+    for out, numbers in zip(outs, made if isinstance(made, tuple) else (made,), strict=True):
+        if out is not None:
+            out[...] = numbers
+    return outs[0] if len(outs) == 1 else outs
+
+
+def _as_objects(given: Any) -> Any:
+    """For a loop over objects: arrays give floats, not NumPy's scalars, which would look for arrays in Values."""
+    if isinstance(given, np.ndarray):
+        return given.view(np.ndarray) if given.dtype.kind in "Ob" else given.astype(object)
+    if is_value(given):
+        made = np.empty((), object)
+        made[()] = given
+        return made
+    if isinstance(given, list | tuple):
+        return np.array(given, object)
+    return _as_number(given)
+
+
+def _products(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    left, right = (np.asarray(_as_objects(given)) for given in inputs)
+    if ufunc.__name__ != "matmul" or max(left.ndim, right.ndim) > 2 or not left.size or not right.size:
+        return ufunc(left, right)
+    if left.ndim == 0 or right.ndim == 0 or left.shape[-1] != right.shape[0]:
+        raise ValueError(f"matmul: expected shapes that fit, got {left.shape} and {right.shape}")
+    rows = left.tolist() if left.ndim == 2 else [left.tolist()]
+    columns = right.T.tolist() if right.ndim == 2 else [right.tolist()]
+    made = np.empty((len(rows), len(columns)), object)
+    for i, row in enumerate(rows):
+        for j, column in enumerate(columns):
+            made[i, j] = dot(row, column)  # one node, and a part of a matrix product after compiling
+    return made.reshape(left.shape[:-1] + right.shape[1:])
+
+
+ADVICE = (
+    "a Value cannot be written into an array of floats, its gradient would be lost; make the array with "
+    "`import gradwalk.numpy as np` or dtype=object, or run the function inside gradwalk.numpy.everywhere()"
+)
+
+
+# ---------------------------------------------------------------- functions
+
+
+def apply_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The function of NumPy where an `Array` or a Value is among its arguments."""
+    if not any(map(has_values, (*args, *kwargs.values()))):
+        made = function(*map(plain, args), **{name: plain(given) for name, given in kwargs.items() if name != "out"})
+        out = kwargs.get("out")
+        return wrapped(made) if out is None else _written(made, out if isinstance(out, tuple) else (out,))
+    if function in HANDLED:
+        return wrapped(HANDLED[function](*args, **kwargs))
+    given = tuple(_as_objects(arg) if is_value(arg) else arg for arg in args)
+    return wrapped(np.ndarray.__array_function__(_EMPTY, function, (Array,), given, kwargs))
+
+
+_EMPTY = np.empty(0, object).view(Array)
+
+
+def handles(*functions: Any) -> Callable[[Function], Function]:
+    """The decorated function does what these functions of NumPy do, on Values."""
+
+    def register(instead: Function) -> Function:
+        HANDLED.update(dict.fromkeys(functions, instead))
+        return instead
+
+    return register

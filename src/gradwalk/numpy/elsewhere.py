@@ -1,0 +1,144 @@
+"""`everywhere`: arrays that accept Values, in code that is not to be touched.
+
+NumPy itself is left alone, because compiled code writes doubles into what `np.empty` gives it. What is exchanged, for
+as long as somebody is inside, are the names that your own modules have for NumPy and its makers; what stands there
+then asks in which thread it is, and is NumPy for all that are not inside.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ContextDecorator
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from gradwalk.numpy.makers import ACCEPTING
+
+
+class _Inside(threading.local):
+    depth = 0
+
+
+_inside = _Inside()
+_lock = threading.Lock()
+_users = 0
+_replaced: list[tuple[dict[str, Any], str, Any]] = []
+_LIBRARY = sysconfig.get_paths()["stdlib"]
+
+
+class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
+    """Inside, in this thread, NumPy makes arrays that accept Values; also a decorator.
+
+    It holds for the modules that are not installed as packages; of those that are, for the ones named.
+
+    >>> import numpy, gradwalk
+    >>> def squares(x):
+    ...     out = numpy.zeros(len(x))
+    ...     for i in range(len(x)):
+    ...         out[i] = x[i] ** 2
+    ...     return out.sum()
+    >>> gradwalk.grad(everywhere()(squares))([1.0, 2.0])
+    [2.0, 4.0]
+    """
+
+    def __init__(self, *packages: str) -> None:
+        self._packages = packages
+        self._namespaces: list[dict[str, Any]] = []  # of the function, which may be no module's
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[override]
+        called = getattr(function, "__func__", function)
+        self._namespaces.append(getattr(called, "__globals__", {}))
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        global _users
+        with _lock:
+            _users += 1
+            instead = _stand_ins()
+            for namespace in (*_namespaces(self._packages), *self._namespaces):
+                for name, theirs in list(namespace.items()):
+                    if id(theirs) in instead and instead[id(theirs)][0] is theirs:
+                        _replaced.append((namespace, name, theirs))
+                        namespace[name] = instead[id(theirs)][1]
+        _inside.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        global _users
+        _inside.depth -= 1
+        with _lock:
+            _users -= 1
+            while not _users and _replaced:
+                namespace, name, theirs = _replaced.pop()
+                namespace[name] = theirs
+
+
+def _namespaces(packages: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for name, module in list(sys.modules.items()):
+        if (_is_own(name) or name.split(".")[0] in packages) and hasattr(module, "__dict__"):
+            yield module.__dict__
+
+
+@functools.cache
+def _is_own(name: str) -> bool:
+    """Whether the module is the user's own code, in Python."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if name.split(".")[0] in ("gradwalk", "numpy", "scipy") or name in sys.builtin_module_names:
+        return False
+    if file is None:
+        return True
+    is_installed = file.startswith(_LIBRARY) or {"site-packages", "dist-packages"} & set(Path(file).parts)
+    return file.endswith((".py", ".pyc")) and not is_installed
+
+
+# ---------------------------------------------------------------- what stands there
+
+
+class _StandIn(ModuleType):
+    """A module, with other functions in it for whoever is inside."""
+
+    def __init__(self, theirs: ModuleType, ours: dict[str, Any]) -> None:
+        super().__init__(theirs.__name__, theirs.__doc__)
+        self.__dict__.update(_theirs=theirs, _ours=ours)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._ours[name] if _inside.depth and name in self._ours else getattr(self._theirs, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._theirs)
+
+
+def _chooser(theirs: Any, ours: Any) -> Any:
+    @functools.wraps(theirs)
+    def chosen(*args: Any, **kwargs: Any) -> Any:
+        return (ours if _inside.depth else theirs)(*args, **kwargs)
+
+    return chosen
+
+
+def _stand_ins() -> dict[int, tuple[Any, Any]]:
+    """What is exchanged, by its id: itself, and what stands there instead."""
+    if "numpy" not in _made:
+        _made["numpy"] = _pairs(np, ACCEPTING)
+    for room in ("special", "stats", "integrate"):
+        if (name := f"scipy.{room}") in sys.modules and name not in _made:
+            _made[name] = _pairs(sys.modules[name], import_module(f"gradwalk.{name}").OURS)
+            rooms = {each.rpartition(".")[2]: pairs[0][1] for each, pairs in _made.items() if each != "numpy"}
+            _made["scipy"] = [(sys.modules["scipy"], _StandIn(sys.modules["scipy"], rooms))]
+    return {id(theirs): (theirs, ours) for pairs in _made.values() for theirs, ours in pairs}
+
+
+_made: dict[str, list[tuple[Any, Any]]] = {}
+
+
+def _pairs(module: ModuleType, ours: dict[str, Any]) -> list[tuple[Any, Any]]:
+    named = [(getattr(module, name), instead) for name, instead in ours.items()]
+    choosers = [(theirs, _chooser(theirs, own) if isinstance(own, FunctionType) else own) for theirs, own in named]
+    return [(module, _StandIn(module, ours)), *choosers]

@@ -1,0 +1,185 @@
+"""Functions of NumPy that cannot do it by themselves on objects, in terms of those that can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradwalk import composites
+from gradwalk.numpy.arrays import Array, accepting, handles
+from gradwalk.structure import is_value
+
+
+def objects(given: Any) -> Any:
+    """An array of objects, without asking its Values for anything."""
+    if isinstance(given, np.ndarray):
+        return accepting(given if given.dtype.kind in "fO" else given.astype(object))
+    made = np.empty((), object)
+    if is_value(given):
+        made[()] = given
+        return made.view(Array)
+    return accepting(np.array(given, object))
+
+
+def _make_like(function: Any) -> Any:
+    def like(prototype: Any, *args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("subok", None)
+        fill = objects(args[0] if args else kwargs["fill_value"]) if function is np.full_like else None
+        made = np.zeros_like(np.zeros(objects(prototype).shape), **{k: v for k, v in kwargs.items() if k == "dtype"})
+        made = accepting(np.ones_like(made) if function is np.ones_like else made)
+        if fill is not None:
+            made[...] = fill
+        return made
+
+    return like
+
+
+for _function in (np.zeros_like, np.ones_like, np.empty_like, np.full_like):
+    handles(_function)(_make_like(_function))
+
+
+@handles(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Straight lines between points; at a point, the slope to its right."""
+    if period is not None:
+        raise TypeError("interp: a period is not supported with Values; bring x into one period with x % period")
+    places, heights = objects(xp).tolist(), objects(fp).tolist()
+    if len(places) != len(heights) or not places:
+        raise ValueError(f"interp: expected as many places as heights, got {len(places)} and {len(heights)}")
+
+    def at(point: Any) -> Any:
+        if point < places[0]:
+            return heights[0] if left is None else left
+        if point > places[-1]:
+            return heights[-1] if right is None else right
+        last = next((i for i in range(len(places) - 1) if point < places[i + 1]), len(places) - 2)
+        if last < 0:
+            return heights[0]
+        share = (point - places[last]) / (places[last + 1] - places[last])
+        return heights[last] + share * (heights[last + 1] - heights[last])
+
+    return np.frompyfunc(at, 1, 1)(objects(x).view(np.ndarray))
+
+
+@handles(np.linspace)
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, **options: Any) -> Any:
+    """Evenly spaced from one number to another; the last one is the other itself."""
+    shares = np.linspace(0.0, 1.0, num, endpoint, dtype=None)
+    first, last = objects(start), objects(stop)
+    made = np.stack([first + share * (last - first) if share < 1.0 else last + 0.0 * first for share in shares])
+    if options.get("axis", 0) not in (0, -made.ndim):
+        made = np.moveaxis(made, 0, options["axis"])
+    return (made, (last - first) / (num - 1 if endpoint else num)) if retstep else made
+
+
+@handles(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """As np.dot: a sum of products, a matrix product, or a product with a number."""
+    left, right = objects(a), objects(b)
+    if left.ndim == 0 or right.ndim == 0:
+        return left * right
+    if right.ndim <= 2 and left.ndim <= 2:
+        return np.matmul(left, right)
+    return np.tensordot(left, right, axes=(left.ndim - 1, max(right.ndim - 2, 0)))
+
+
+@handles(np.inner)
+def inner(a: Any, b: Any) -> Any:
+    """As np.inner: over the last axis of both."""
+    left, right = objects(a), objects(b)
+    return left * right if 0 in (left.ndim, right.ndim) else np.tensordot(left, right, axes=(-1, -1))
+
+
+@handles(np.vdot)
+def vdot(a: Any, b: Any) -> Any:
+    """The sum of products of all entries."""
+    return composites.dot(objects(a).ravel().tolist(), objects(b).ravel().tolist())
+
+
+@handles(np.sum)
+def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    """As np.sum; of everything at once it is one node."""
+    array = objects(a)
+    if axis is None and out is None and not keepdims and not options and array.size:
+        return composites.sum(array.ravel().tolist())
+    return np.add.reduce(array, axis, out=out, keepdims=bool(keepdims), **options)
+
+
+@handles(np.isclose)
+def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """As np.isclose."""
+    left, right = objects(a), objects(b)
+    return (left == right) | (abs(left - right) <= atol + rtol * abs(right))
+
+
+@handles(np.allclose)
+def allclose(a: Any, b: Any, **tolerances: Any) -> bool:
+    """As np.allclose."""
+    return bool(np.all(isclose(a, b, **tolerances)))
+
+
+@handles(np.array_equal)
+def array_equal(a: Any, b: Any, equal_nan: bool = False) -> bool:
+    """As np.array_equal."""
+    left, right = objects(a), objects(b)
+    return left.shape == right.shape and bool(np.all(left == right))
+
+
+@handles(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """As np.nan_to_num, a new array; what is replaced is a constant."""
+    largest = float(np.finfo(float).max)
+    high, low = largest if posinf is None else posinf, -largest if neginf is None else neginf
+
+    def replaced(number: Any) -> Any:
+        return nan if number != number else high if number > largest else low if number < -largest else number
+
+    return np.frompyfunc(replaced, 1, 1)(objects(x).view(np.ndarray))
+
+
+@handles(np.round, np.around)
+def around(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    """As np.round; no gradient flows through it."""
+    return objects(a).round(decimals, out)
+
+
+@handles(np.real, np.real_if_close, np.conjugate)
+def real(a: Any, *_: Any) -> Any:
+    """A Value is real."""
+    return a
+
+
+@handles(np.imag)
+def imag(a: Any) -> Any:
+    """0: a Value is real."""
+    return np.zeros(objects(a).shape)
+
+
+@handles(np.iscomplexobj)
+def iscomplexobj(_: Any) -> bool:
+    """A Value is real."""
+    return False
+
+
+@handles(np.isrealobj)
+def isrealobj(_: Any) -> bool:
+    """A Value is real."""
+    return True
+
+
+@handles(np.angle)
+def angle(z: Any, deg: bool = False) -> Any:
+    """0 or π: a Value is real."""
+    return np.where(objects(z) < 0.0, 180.0 if deg else np.pi, 0.0)
+
+
+@handles(np.median)
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    """As np.median, by sorting."""
+    array = objects(a)
+    ordered = np.sort(array.ravel() if axis is None else array, axis=-1 if axis is None else axis)
+    ordered = np.moveaxis(ordered, -1 if axis is None else axis, 0)
+    half, odd = divmod(len(ordered), 2)
+    middle = ordered[half] if odd else 0.5 * (ordered[half - 1] + ordered[half])
+    return np.expand_dims(middle, axis) if keepdims and axis is not None else middle

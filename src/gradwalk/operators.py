@@ -1,0 +1,89 @@
+"""What a plain float can do besides the operations of the table: %, //, divmod, round, trunc, .real, and the like.
+
+Given to the Values of both engines. Whatever rounds is a Value without gradient; what has to be a plain number, and
+would be the same in every later call of a compiled function, is refused.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from gradwalk import engine
+from gradwalk import math as gm
+from gradwalk.control import is_traced
+from gradwalk.errors import number_from
+from gradwalk.structure import is_value
+
+
+def _beside(value: Any, other: Any, operation: str) -> bool:
+    """Whether the other is a number too: an array knows itself what to do with a Value."""
+    return isinstance(other, type(value)) or number_from(other, operation, beside=value) is not NotImplemented
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """With the sign of y, as Python has it."""
+    rest = (x if is_value(x) else y)._apply("fmod", x, y)
+    return rest + y if (rest < 0.0 and y > 0.0) or (rest > 0.0 and y < 0.0) else rest
+
+
+def _whole(x: Any, y: Any) -> Any:
+    exact = (x - _remainder(x, y)) / y  # whole but for rounding
+    return gm.floor(exact + 0.5)
+
+
+def _operator(operation: str, of_two: Any) -> tuple[Any, Any]:
+    def forward(self: Any, other: Any) -> Any:
+        return of_two(self, other) if _beside(self, other, operation) else NotImplemented
+
+    def reflected(self: Any, other: Any) -> Any:
+        return of_two(other, self) if _beside(self, other, operation) else NotImplemented
+
+    return forward, reflected
+
+
+def _rounded(self: Any, digits: int | None = None) -> Any:
+    """To the nearest whole number, the even one of two; or to so many digits."""
+    if digits is not None:
+        if is_traced():
+            raise TypeError(
+                "round: digits of a traced number would be fixed in every later call; write "
+                "round(x * 1000.0) / 1000.0, or round after the call"
+            )
+        return type(self)(round(self.data, digits))
+    below = gm.floor(self)
+    rest = self - below
+    if rest < 0.5:
+        return below
+    return below + 1.0 if rest > 0.5 or _remainder(below, 2.0) > 0.0 else below
+
+
+def _is_integer(self: Any) -> bool:
+    return bool(self == gm.floor(self))
+
+
+def _format(self: Any, specification: str) -> str:
+    if not specification:
+        return str(self)
+    if is_traced():
+        raise TypeError("format: the digits of a traced number would be those of one call; print after the call")
+    return format(self.data, specification)
+
+
+def _asked_by_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    return import_module("gradwalk.numpy.arrays").apply_ufunc(ufunc, method, inputs, options)
+
+
+def _asked_by_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    return import_module("gradwalk.numpy.arrays").apply_function(function, args, kwargs)
+
+
+for _module in engine.available():
+    _Value = _module.Value
+    _Value.__mod__, _Value.__rmod__ = _operator("mod", _remainder)
+    _Value.__floordiv__, _Value.__rfloordiv__ = _operator("floordiv", _whole)
+    _Value.__divmod__, _Value.__rdivmod__ = _operator("divmod", lambda x, y: (_whole(x, y), _remainder(x, y)))
+    _Value.__round__, _Value.__trunc__ = _rounded, gm.trunc
+    _Value.real, _Value.imag = property(lambda self: self), property(lambda self: 0.0)
+    _Value.is_integer, _Value.__format__ = _is_integer, _format
+    _Value.__array_ufunc__, _Value.__array_function__ = _asked_by_ufunc, _asked_by_function

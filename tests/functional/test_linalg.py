@@ -1,0 +1,76 @@
+"""numpy.linalg on Values: NumPy's numbers, derivatives that the differences confirm, and the same compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradwalk import compile, grad, gradcheck, hessian, value_and_grad
+
+RNG = np.random.default_rng(3)
+MATRIX = RNG.normal(size=(4, 4))
+POSITIVE = MATRIX @ MATRIX.T + np.eye(4)
+TALL = RNG.normal(size=(5, 3))
+VECTOR = RNG.normal(size=4)
+
+CASES: dict[str, tuple[Any, Any]] = {
+    "solve": (lambda a: np.linalg.solve(a, VECTOR).sum(), MATRIX),
+    "solve for many": (lambda a: (np.linalg.solve(a, MATRIX.T) ** 2).sum(), MATRIX),
+    "solve, by the right side": (lambda b: (np.linalg.solve(MATRIX, b) ** 2).sum(), VECTOR),
+    "inv": (lambda a: (np.linalg.inv(a) ** 2).sum(), MATRIX),
+    "det": (np.linalg.det, MATRIX),
+    "det of a small one": (np.linalg.det, MATRIX[:3, :3]),
+    "slogdet": (lambda a: np.linalg.slogdet(a)[1], MATRIX),
+    "cholesky": (lambda a: (np.linalg.cholesky(a + a.T) ** 3).sum(), POSITIVE),
+    "norm": (np.linalg.norm, MATRIX),
+    "norms of rows": (lambda a: (np.linalg.norm(a, axis=1) ** 3).sum(), MATRIX),
+    "norm 1 of a matrix": (lambda a: np.linalg.norm(a, 1), MATRIX),
+    "lstsq": (lambda a: (np.linalg.lstsq(a, np.arange(5.0), rcond=None)[0] ** 2).sum(), TALL),
+    "lstsq of a wide one": (lambda a: (np.linalg.lstsq(a, np.arange(3.0), rcond=None)[0] ** 2).sum(), TALL.T),
+    "pinv": (lambda a: (np.linalg.pinv(a) ** 2).sum(), TALL),
+    "a stack": (lambda a: np.linalg.det(np.stack([a, a.T])).sum() + np.linalg.inv(np.stack([a, a + a])).prod(), MATRIX),
+    "matrix_power, multi_dot": (
+        lambda a: np.linalg.matrix_power(a, 3).sum() + np.linalg.multi_dot([a, a, VECTOR]).sum(), MATRIX
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("made", [pytest.param(lambda f: f, id="eager"), pytest.param(compile, id="compiled")])
+@pytest.mark.parametrize("name", CASES)
+def test_linalg(name: str, made: Any) -> None:
+    """The value of NumPy's own, eager and compiled."""
+    f, point = CASES[name]
+    value, gradient = value_and_grad(made(f))(point)
+    assert value == pytest.approx(float(f(point)), rel=1e-9)
+    assert gradient == pytest.approx(grad(f)(point), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives(name: str) -> None:
+    """Confirmed by differences."""
+    f, point = CASES[name]
+    report = gradcheck(f, point, tolerance=1e-5)
+    assert report, str(report)
+
+
+def test_second_derivatives() -> None:
+    """Of the determinant by two entries that meet in it: the product of the others."""
+    by = hessian(np.linalg.det)(np.array([[2.0, 1.0], [1.0, 3.0]]))
+    assert by[0, 0, 1, 1] == 1.0
+    assert by[0, 1, 1, 0] == -1.0
+
+
+def test_a_singular_matrix() -> None:
+    """No solution, but a determinant with a derivative."""
+    singular = np.array([[1.0, 2.0], [2.0, 4.0]])
+    assert grad(np.linalg.det)(singular).tolist() == [[4.0, -2.0], [-2.0, 1.0]]
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        grad(lambda a: np.linalg.solve(a, np.ones(2)).sum())(singular)
+    with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+        grad(lambda a: np.linalg.cholesky(a).sum())(-np.eye(2))
+    with pytest.raises(np.linalg.LinAlgError, match="square"):
+        grad(lambda a: np.linalg.det(a))(np.ones((2, 3)))
+    with pytest.raises(TypeError, match="singular values"):
+        grad(lambda a: np.linalg.norm(a, 2))(np.eye(2))

@@ -1,0 +1,231 @@
+"""Functions written with NumPy: with one import changed, with none changed, and with Values among constants."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy import zeros
+
+import gradwalk
+import gradwalk.numpy as gnp
+from gradwalk import Value, compile, grad, gradcheck, value_and_grad
+from gradwalk.numpy.ufuncs import QUESTIONS, RULES
+
+POINT = np.array([0.3, 0.7, 0.2])
+MAKERS = [pytest.param(lambda f: f, id="eager"), pytest.param(compile, id="compiled")]
+
+
+def fills_an_array(x: Any) -> Any:
+    out = np.zeros(4)
+    for i in range(3):
+        out[i] = x[i] ** 2
+    out[1:] += x
+    return np.sum(out * np.array([1.0, 2.0, 3.0, 4.0], dtype=float))
+
+
+def fills_by_name(x: Any) -> Any:
+    out = zeros((2, 2))
+    out[0, 0] = x[0] * x[1]
+    out[1] = x[:2]
+    return out.sum()
+
+
+# ---------------------------------------------------------------- arrays that accept Values
+
+
+@pytest.mark.parametrize("made", MAKERS)
+@pytest.mark.parametrize("function", [fills_an_array, fills_by_name])
+def test_code_that_is_not_touched(function: Any, made: Any) -> None:
+    """Inside `everywhere()` its arrays accept Values; outside the error says what to do."""
+    value, gradient = value_and_grad(made(gnp.everywhere()(function)))(POINT)
+    assert value == function(POINT)
+    assert type(gradient) is np.ndarray
+    assert gradient.dtype == np.float64
+    assert gradcheck(gnp.everywhere()(function), POINT)
+    with pytest.raises(TypeError, match=r"import gradwalk.numpy as np.*dtype=object.*gradwalk.numpy.everywhere\(\)"):
+        grad(function)(POINT)
+
+
+def test_everywhere_as_a_context_leaves_nothing_behind() -> None:
+    """Neither the module's names nor NumPy's are other ones afterwards, even after an error."""
+    before = np.zeros, zeros, np
+    with gnp.everywhere():
+        assert grad(fills_an_array)(POINT) == pytest.approx([1.0 * 0.6 + 2.0, 4.0 * 0.7 + 3.0, 6.0 * 0.2 + 4.0])
+        assert type(np.random.rand(3)) is np.ndarray  # compiled code gets what it asks NumPy for
+    with pytest.raises(ZeroDivisionError), gnp.everywhere(), gnp.everywhere():
+        1 / 0  # noqa: B018
+    assert (np.zeros, zeros, np) == before
+    assert np is sys.modules["numpy"]
+
+
+def test_everywhere_is_for_one_thread() -> None:
+    """Others get from the same names what NumPy gives."""
+    made: list[Any] = []
+    with gnp.everywhere():
+        thread = threading.Thread(target=lambda: made.append(np.zeros(2)))
+        thread.start()
+        thread.join()
+        made.append(np.zeros(2))
+    assert [each.dtype for each in made] == [np.float64, object]
+
+
+def test_everywhere_holds_for_modules_that_are_named() -> None:
+    """An installed package is left alone, unless its name is given."""
+    module = types.ModuleType("published")
+    module.__file__ = np.__file__  # installed
+    exec("import numpy as np\ndef f(x):\n    a = np.zeros(1)\n    a[0] = x * x\n    return a[0]", module.__dict__)
+    sys.modules["published"] = module
+    try:
+        with gnp.everywhere(), pytest.raises(TypeError, match="everywhere"):
+            grad(lambda x: module.f(x))(3.0)
+        with gnp.everywhere("published"):
+            assert grad(lambda x: module.f(x))(3.0) == 6.0
+    finally:
+        del sys.modules["published"]
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty"])
+def test_makers_make_arrays_that_accept_values(name: str) -> None:
+    """Of floats; whole numbers and truth values stay what they are."""
+    array = getattr(gnp, name)(3)
+    array[1] = Value(2.0)
+    assert (type(array), type(array[1])) == (gnp.Array, Value)
+    assert getattr(gnp, name)(3, dtype=int).dtype.kind == "i"
+    assert isinstance(array, np.ndarray)
+
+
+def test_all_of_numpy_is_there() -> None:
+    """What makes no array is NumPy's own."""
+    assert gnp.exp is np.exp
+    assert gnp.pi == np.pi
+    assert gnp.array([1.0, Value(2.0)], dtype=float)[1].data == 2.0
+    assert gnp.full(2, Value(3.0))[1].data == 3.0
+    assert gnp.arange(3).dtype.kind == "i"
+    with pytest.raises(TypeError, match="array: expected numbers for dtype int64, got Values"):
+        gnp.array([Value(1.0)], dtype=np.int64)
+
+
+def test_constants_are_what_numpy_makes_of_them() -> None:
+    """An array without Values computes as NumPy does, inf and nan included; with them, its constants do."""
+    with np.errstate(all="ignore"):
+        assert gnp.log(gnp.array([0.0, 1.0])).tolist() == [-np.inf, 0.0]
+        assert (gnp.array([1.0]) / gnp.array([0.0])).tolist() == [np.inf]
+        mixed = gnp.array([0.0, Value(1.0)])
+        assert np.log(mixed)[0] == -np.inf
+        assert np.isnan((gnp.array([-8.0, Value(8.0)]) ** (1.0 / 3.0))[0])
+
+
+def test_a_copy_and_a_pickle_of_an_array_are_such_arrays() -> None:
+    """And the dtype float leaves the Values where they are."""
+    array = gnp.array([1.0, 2.0])
+    assert type(pickle.loads(pickle.dumps(array))) is gnp.Array
+    assert type(array.copy()) is gnp.Array
+    with_value = gnp.array([Value(1.5), 2.0])
+    assert with_value.astype(float)[0] is with_value[0]
+    with pytest.raises(TypeError, match="gradient would be lost"):
+        with_value.astype(int)
+
+
+# ---------------------------------------------------------------- constants among Values, under every ufunc
+
+UFUNCS = sorted(
+    {
+        name
+        for name in dir(np)
+        if isinstance(getattr(np, name), np.ufunc) and getattr(np, name).__name__ in RULES
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_constants_and_values_in_one_array(name: str) -> None:
+    """Each entry gives the number that NumPy gives, and is a Value where it was one."""
+    ufunc = getattr(np, name)
+    numbers = np.array([1.25, 1.5, 2.0] if "arccosh" in ufunc.__name__ or name == "acosh" else [0.25, 0.5, 0.75])
+    mixed = gnp.array([Value(numbers[0]), numbers[1], Value(numbers[2])])
+    others = [2 * np.ones(3, int)] if name == "ldexp" else [np.array([0.5, 0.25, 0.5])] * (ufunc.nin - 1)
+    made, expected = ufunc(mixed, *others), ufunc(numbers, *others)
+    for ours, theirs in zip(
+        made if ufunc.nout > 1 else [made], expected if ufunc.nout > 1 else [expected], strict=True
+    ):
+        plain = [entry.data if isinstance(entry, Value) else entry for entry in ours]
+        assert plain == pytest.approx(theirs.tolist(), rel=1e-14)
+        assert ours.dtype == (bool if ufunc.__name__ in QUESTIONS else object)
+        assert not isinstance(ours[1], Value)
+
+
+def test_a_clipped_probability() -> None:
+    """At the bound an entry is a constant, and log takes it all the same."""
+    f = lambda p: np.log(np.clip(p, 1e-9, 1.0)).sum()  # noqa: E731
+    assert grad(f)(np.array([0.5, 0.0])).tolist() == [2.0, 0.0]
+    g = lambda p: np.log(np.where(p > 0.1, p, 0.5)).sum()  # noqa: E731
+    assert grad(g)(np.array([0.5, 0.0])).tolist() == [2.0, 0.0]
+
+
+FUNCTIONS: dict[str, Any] = {
+    "sum": lambda x: np.sum(x * x),
+    "sum by axis": lambda x: np.sum(np.outer(x, x), axis=0)[1],
+    "mean, std, var": lambda x: np.mean(x) * np.std(x) + np.var(x),
+    "prod": lambda x: np.prod(x),
+    "max, min": lambda x: np.max(x) - np.min(x) * x.max(),
+    "where": lambda x: np.where(x > 0.25, x * x, np.sin(x)).sum(),
+    "clip": lambda x: np.clip(x, 0.25, 0.6).sum() + x.sum(),
+    "linspace": lambda x: np.sum(np.linspace(x[0], x[1], 5) ** 2),
+    "einsum": lambda x: np.einsum("i,ij,j->", x, np.outer(x, np.ones(3)), x),
+    "tensordot": lambda x: np.tensordot(np.outer(x, x), np.outer(x, x), axes=1).sum(),
+    "cumsum, diff": lambda x: np.sum(np.cumsum(x) ** 2) + np.sum(np.diff(x) ** 2),
+    "interp": lambda x: np.interp(x[0], [0.0, 0.5, 1.0], [0.0, x[1], 2.0]),
+    "fancy and boolean indexing": lambda x: x[[2, 0]].sum() ** 2 + (x[x > 0.25] ** 3).sum(),
+    "matmul": lambda x: (np.outer(x, x) @ x) @ x,
+    "dot": lambda x: np.dot(x, np.dot(np.eye(3), x)),
+    "concatenate, stack": lambda x: (np.concatenate([x, x * x]) ** 2).sum() + np.stack([x, x]).prod(),
+    "sort, median": lambda x: np.sort(x)[0] ** 2 + np.median(x) * np.median(x[:2]),
+    "norm": lambda x: np.linalg.norm(x) + np.linalg.norm(x, 1) * np.linalg.norm(x, np.inf) + np.linalg.norm(x, 3),
+    "reductions of ufuncs": lambda x: np.logaddexp.reduce(x) + np.maximum.reduce(x) + np.multiply.accumulate(x).sum(),
+    "heaviside, logaddexp, mod": lambda x: (np.heaviside(x, 0.5) * np.logaddexp(x, 0.1) + np.mod(x, 0.17)).sum(),
+    "roll, flip, tile, repeat": lambda x: (
+        (np.roll(x, 1) * np.flip(x)).sum() + np.tile(x, 2).sum() * np.repeat(x, 2).prod()
+    ),
+    "trapezoid": lambda x: np.trapezoid(x * x, dx=0.5),
+    "polyval": lambda x: np.polyval(x, x[0]),
+    "average": lambda x: np.average(x, weights=x * x),
+    "kron, trace, cross": lambda x: np.trace(np.kron(np.outer(x, x), np.eye(2))) + np.cross(x, np.ones(3))[0],
+}
+
+
+@pytest.mark.parametrize("made", MAKERS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_numpy(name: str, made: Any) -> None:
+    """The value that NumPy gives, and a derivative that the differences confirm."""
+    f = FUNCTIONS[name]
+    value, gradient = value_and_grad(made(f))(POINT)
+    assert value == pytest.approx(float(f(POINT)), rel=1e-13)
+    assert gradient == pytest.approx(grad(f)(POINT), rel=1e-12)
+    report = gradcheck(f, POINT)
+    assert report, str(report)
+
+
+def test_what_has_no_derivative_says_so() -> None:
+    """A ufunc that is not known, and a complex number."""
+    special = pytest.importorskip("scipy.special")
+    with pytest.raises(
+        TypeError, match=r"jv has no derivative here; make it an operation of your own with gradwalk.cus"
+    ):
+        grad(lambda x: special.jv(2.0, x).sum())(POINT)
+    with pytest.raises(TypeError, match=r"complex.*\.real and \.imag"):
+        grad(lambda x: (x * 1j).sum())(POINT)
+
+
+def test_a_compiled_function_returns_plain_arrays() -> None:
+    """Whatever the function computed with."""
+    made = compile(lambda x: np.sin(x) * 2.0)(POINT)
+    assert type(made) is np.ndarray
+    with gradwalk.no_grad():
+        plain = compile(lambda x: np.sin(x) * 2.0)(POINT)
+    assert (type(plain), plain.dtype) == (np.ndarray, np.float64)

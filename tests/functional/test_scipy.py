@@ -1,0 +1,94 @@
+"""SciPy's functions on Values: special functions, the normal distribution, differential equations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradwalk import compile, grad, gradcheck, value_and_grad
+from gradwalk.numpy import everywhere
+
+special = pytest.importorskip("scipy.special")
+stats = pytest.importorskip("scipy.stats")
+integrate = pytest.importorskip("scipy.integrate")
+
+POINT = np.array([0.4, 0.7, 0.3])
+CASES: dict[str, Any] = {
+    "logsumexp": lambda x: special.logsumexp(x) + special.logsumexp(np.outer(x, x), axis=1)[0],
+    "weighted logsumexp": lambda x: special.logsumexp(x, b=np.array([1.0, 2.0, 3.0])),
+    "softmax": lambda x: special.softmax(x)[1] + special.log_softmax(np.outer(x, x), axis=0)[0, 1],
+    **{name: (lambda x, name=name: getattr(special, name)(x).sum()) for name in
+       ("erf", "erfc", "gammaln", "expit", "log_expit", "logit", "ndtr", "log_ndtr", "entr", "gamma", "exp10")},
+    "betaln, beta": lambda x: special.betaln(x[0], x[1]) + special.beta(x[1], x[2]),
+    "xlogy": lambda x: special.xlogy(x, x).sum() + special.xlog1py(x, x).sum(),
+    "rel_entr, kl_div": lambda x: special.rel_entr(x, x[::-1]).sum() + special.kl_div(x, x[::-1]).sum(),
+    "huber": lambda x: special.huber(0.35, x).sum() + special.pseudo_huber(0.5, x).sum(),
+    **{name: (lambda x, name=name: getattr(stats.norm, name)(x, x[0] - 0.3, 2.0 * x[1]).sum())
+       for name in ("logpdf", "pdf", "cdf", "logcdf", "sf", "logsf")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_special_functions(name: str) -> None:
+    """SciPy's numbers, eager and compiled, and derivatives that the differences confirm."""
+    f = everywhere()(CASES[name])
+    for made in (f, compile(f)):
+        assert value_and_grad(made)(POINT)[0] == pytest.approx(float(CASES[name](POINT)), rel=1e-12)
+    assert grad(compile(f))(POINT) == pytest.approx(grad(f)(POINT), rel=1e-12)
+    report = gradcheck(f, POINT)
+    assert report, str(report)
+
+
+def test_the_tail_of_the_normal_distribution() -> None:
+    """Where the probability is below the smallest float."""
+    for x in (-29.9, -30.1, -40.0, -300.0):
+        value, slope = value_and_grad(lambda x: special.log_ndtr(x))(x)
+        assert value == pytest.approx(float(special.log_ndtr(x)), rel=1e-12)
+        assert slope == pytest.approx(math.exp(stats.norm.logpdf(x) - special.log_ndtr(x)), rel=1e-9)
+
+
+def test_a_module_of_its_own() -> None:
+    """Without `everywhere`."""
+    from gradwalk.scipy import integrate as ours
+    from gradwalk.scipy import special as ours_special
+    from gradwalk.scipy import stats as ours_stats
+
+    assert grad(ours_special.logsumexp)(POINT) == pytest.approx(special.softmax(POINT))
+    assert grad(lambda x: ours_stats.norm.cdf(x))(0.0) == pytest.approx(1.0 / math.sqrt(math.tau))
+    assert grad(lambda k: ours.odeint(lambda y, t: -k * y, 1.0, [0.0, 1.0])[-1, 0])(2.0) == pytest.approx(-math.exp(-2))
+    assert (ours_special.erf, ours_stats.t) == (special.erf, stats.t)
+
+
+def test_differential_equations() -> None:
+    """By parameters, the state at the start and the time at the end."""
+
+    def oscillation(p: Any) -> Any:
+        rate, start, end = p
+        times = np.array([0.0, 0.5, end])
+        return integrate.odeint(lambda y, t: [y[1], -rate * y[0]], [start, 0.0], times)[-1, 0]
+
+    rate, start, end = 2.0, 1.5, 1.2
+    root = math.sqrt(rate)
+    value, gradient = value_and_grad(everywhere()(oscillation))([rate, start, end])
+    assert value == pytest.approx(start * math.cos(root * end), rel=1e-7)
+    exact = [
+        -start * math.sin(root * end) * end / (2 * root),
+        math.cos(root * end),
+        -start * root * math.sin(root * end),
+    ]
+    assert gradient == pytest.approx(exact, rel=1e-6)
+
+    def decay(p: Any) -> Any:
+        found = integrate.solve_ivp(
+            lambda t, y, k: -k * y, (0.0, 1.0), [p[1]], t_eval=[0.5, 1.0], args=(p[0],), rtol=1e-9
+        )
+        return found.y[0, -1]
+
+    assert grad(everywhere()(decay))([2.0, 3.0]) == pytest.approx([-3.0 * math.exp(-2.0), math.exp(-2.0)], rel=1e-6)
+    with pytest.raises(TypeError, match="integrate: in a compiled function the steps of the first call"):
+        compile(everywhere()(decay))([2.0, 3.0])
+    with everywhere():
+        assert integrate.odeint(lambda y, t: -y, 1.0, [0.0, 1.0])[-1, 0] == pytest.approx(math.exp(-1.0))
