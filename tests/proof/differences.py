@@ -1,0 +1,271 @@
+"""What one way of running a program says otherwise than another, and the smallest program that still shows it."""
+
+from __future__ import annotations
+
+import ast
+import math
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from outcomes import Outcome, Ready, arguments_of, by_nodes, leaves, objects, plain, weighted
+from programs import Program
+
+from gradwalk import engine, higher_order
+
+ROUNDING = 1e-12  # what a rolled-up sum may differ by, of its terms
+Outcomes = dict[str, dict[str, list[Outcome]]]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two ways of running one call that disagree."""
+
+    call: int
+    way: str
+    expected: Outcome
+    found: Outcome
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What has to stay the same while a program is made smaller."""
+        return self.way, *self.expected.raised[:1], "but", *self.found.raised[:1]
+
+
+# ---------------------------------------------------------------- finding
+
+
+def differences(program: Program, of: Outcomes) -> Iterator[Difference]:
+    """Plain and eager to the bit, both engines to the bit, exact to the bit, the rest up to rounding."""
+    native, reference = of["native"], of["reference"]
+    for call in range(len(program.calls)):
+        eager = native["eager"][call]
+        if not _same_raise(native["plain"][call], eager) or not same(native["plain"][call].numbers, eager.numbers):
+            yield Difference(call, "plain against eager", native["plain"][call], eager)
+        if not _same_raise(reference["eager"][call], eager, exactly=True) or not _equal(reference["eager"][call], eager):
+            yield Difference(call, "reference against native", reference["eager"][call], eager)
+    for name, ways in of.items():
+        for way, found in ways.items():
+            if way in ("plain", "eager", "eager twice"):
+                continue
+            expected = ways["eager twice" if way.endswith("twice") else "eager"]
+            for place, (one, other) in enumerate(zip(expected, found, strict=True)):
+                call = place * 3 if way.endswith("twice") else place
+                if not _agrees(program, call, way, one, other):
+                    yield Difference(call, f"{way} ({name})", one, other)
+    yield from _wrong_derivatives(program, native)
+
+
+def _agrees(program: Program, call: int, way: str, expected: Outcome, found: Outcome) -> bool:
+    if found == Outcome() or found.message.startswith("compile: value_and_grad expected"):
+        return True  # left out of the batch; several numbers
+    if not _same_raise(expected, found, exactly=True):
+        return False
+    if expected.raised:
+        return True
+    gradients, own = expected.gradients or (), found.gradients or ()
+    if len(own) != len(gradients) and "twice" not in way:  # only the weights', or one list passed twice
+        gradients, own = gradients[-2:], own[-2:]
+    if "exact" in way:
+        return same((*expected.numbers, *gradients), (*found.numbers, *own))
+    wanted, got = (*expected.numbers, *gradients), (*found.numbers, *own)
+    if "twice" in way:
+        scale = max((abs(number) for number in wanted if math.isfinite(number)), default=0.0)
+        return _close(wanted, got, [1e3 * scale] * len(wanted))
+    if _close(wanted, got, [0.0] * len(wanted)):
+        return True
+    sizes = _sizes(program, call)
+    return _close(wanted, got, sizes[: len(expected.numbers)] + sizes[len(sizes) - len(gradients) :])
+
+
+def _same_raise(one: Outcome, other: Outcome, exactly: bool = False) -> bool:
+    """Python's own error may be one of ours that is a subclass of it."""
+    if not one.raised or not other.raised:
+        return not one.raised and not other.raised
+    return one.raised[0] == other.raised[0] if exactly else one.raised[0] in other.raised
+
+
+def same(one: Sequence[float], other: Sequence[float]) -> bool:
+    """To the bit, whatever a nan's bits are."""
+    return len(one) == len(other) and all(
+        struct.pack("d", x) == struct.pack("d", y) or (x != x and y != y) for x, y in zip(one, other, strict=True)
+    )
+
+
+def _equal(one: Outcome, other: Outcome) -> bool:
+    return same(one.numbers, other.numbers) and same(one.gradients or (), other.gradients or ())
+
+
+def _close(one: Sequence[float], other: Sequence[float], sizes: Sequence[float]) -> bool:
+    return len(one) == len(other) and all(
+        x == y or (x != x and y != y) or abs(x - y) <= ROUNDING * max(abs(x), abs(y), size)
+        for x, y, size in zip(one, other, sizes, strict=True)
+    )
+
+
+def _sizes(program: Program, call: int) -> list[float]:
+    """For each number and gradient: all that has a part in it, added up without the signs, as its rounding does."""
+    ready = Ready(program.source)
+    for earlier in program.calls[: call + 1]:
+        ready.before(earlier)
+    given = arguments_of(program.calls[call], engine.Value, objects)
+    inputs = [*dict.fromkeys(leaves(given)), *ready.weights]
+    result = ready.function(*given)
+    values = list(leaves(result)) if not isinstance(result, engine.Value) else [result]
+    root = weighted(result)
+    try:
+        gradients = higher_order.gradient_values(root)
+    except TypeError:  # a custom operation's have no graph
+        gradients = {}
+    whole = _size(root)
+    return [*(whole for _ in values), *(_size(gradients[leaf]) if leaf in gradients else whole for leaf in inputs)]
+
+
+def _size(root: engine.Value) -> float:
+    parts = dict.fromkeys(engine.topological_order(root), 0.0) | {root: 1.0}
+    for node in reversed(list(parts)):
+        for child, local_grad in zip(node._children, node._local_grads, strict=True):
+            parts[child] += abs(local_grad) * parts[node]
+    return sum(abs(node.data) * part for node, part in parts.items())
+
+
+# ---------------------------------------------------------------- another opinion on derivatives
+
+
+def _wrong_derivatives(program: Program, native: dict[str, list[Outcome]]) -> Iterator[Difference]:
+    """The eager gradient against central differences of the float code, where it is smooth."""
+    if "stop_gradient" in program.source:
+        return
+    for place in (0, len(program.calls) - 1):
+        eager, call = native["eager"][place], program.calls[place]
+        if eager.raised or len(eager.numbers) != 1 or call.arguments["ys"] == "xs":
+            continue
+        ready = Ready(program.source, is_plain=True)
+        point = list(leaves(arguments_of(call, float, objects)))
+
+        def moved(entry: int, step: float) -> float:
+            at = iter(range(len(point)))
+            given = arguments_of(call, lambda x: x + step if next(at) == entry else x, objects)  # noqa: B023
+            ready.before(call)  # noqa: B023
+            return float(ready.function(*given))  # noqa: B023
+
+        for entry, x in enumerate(point):
+            measured = _measured(lambda step: moved(entry, step), x)  # noqa: B023
+            gradient = (eager.gradients or ())[entry]
+            if measured is not None and not abs(gradient - measured) <= 1e-3 * max(1.0, abs(measured)):
+                found = Outcome((x, measured), (gradient,), message=f"by number {entry} of the arguments")
+                yield Difference(place, "eager against central differences", eager, found)
+
+
+def _measured(function: Callable[[float], float], x: float) -> float | None:
+    """The slope, where it is the same on both sides and in two distances."""
+    step = 1e-4 * max(1.0, abs(x))
+    try:
+        far = (function(step) - function(-step)) / (2.0 * step)
+        here, right, left = function(0.0), function(step / 2.0), function(-step / 2.0)
+    except Exception:
+        return None
+    near = (right - left) / step
+    bend = abs((right - here) - (here - left)) / (step / 2.0)
+    scale = max(1.0, abs(near))
+    smooth = abs(far - near) <= 1e-5 * scale and bend <= 3e-4 * scale and abs(here) * 1e-16 / step <= 1e-6 * scale
+    return near if smooth else None
+
+
+# ---------------------------------------------------------------- making it smaller
+
+
+def smallest(program: Program, fails: Callable[[Program], bool], tries: int = 400) -> Program:
+    """The program without the calls, statements and parts of expressions that it fails without, too."""
+    left = tries
+    changed = True
+    while changed:
+        changed = False
+        for candidate in _smaller(program):
+            left -= 1
+            if left < 0:
+                return program
+            if fails(candidate):
+                program, changed = candidate, True
+                break
+    return program
+
+
+def _smaller(program: Program) -> Iterator[Program]:
+    calls = program.calls
+    if len(calls) > 2:
+        yield replace(program, calls=calls[: len(calls) // 2])
+        yield replace(program, calls=calls[len(calls) // 2 :])
+    for i in range(len(calls)):
+        if len(calls) > 1:
+            yield replace(program, calls=calls[:i] + calls[i + 1 :])
+    tree = ast.parse(program.source)
+    count = sum(1 for _ in ast.walk(tree))
+    seen = {program.source}
+    for place in range(1, count):
+        for variant in range(4):
+            source = _without(ast.parse(program.source), place, variant)
+            if source is not None and source not in seen and len(source) < len(program.source):
+                seen.add(source)
+                yield replace(program, source=source)
+
+
+def _without(tree: ast.Module, place: int, variant: int) -> str | None:
+    """The text without one node: gone, or something simple or a part of it in its place."""
+    target = list(ast.walk(tree))[place]
+    if isinstance(target, ast.stmt):
+        return _without_statement(tree, target, variant)
+    if not isinstance(target, ast.expr):
+        return None
+    parts = [part for part in ast.iter_child_nodes(target) if isinstance(part, ast.expr)]
+    if variant >= 2:
+        if variant - 2 >= len(parts):
+            return None
+        new: ast.expr = parts[-1 - (variant - 2)]
+    elif isinstance(target, ast.Name | ast.Constant):
+        return None
+    else:
+        new = ast.Name("a", ast.Load()) if variant else ast.Constant(1.0)
+
+    class Swapped(ast.NodeTransformer):
+        def generic_visit(self, node: ast.AST) -> ast.AST:
+            return new if node is target else super().generic_visit(node)
+
+    return _text(Swapped().visit(tree))
+
+
+def _without_statement(tree: ast.Module, target: ast.stmt, variant: int) -> str | None:
+    if variant > 1 or target in tree.body:
+        return None
+    inside = [*getattr(target, "body", []), *getattr(target, "orelse", [])] if variant else []
+    if variant and not inside:
+        return None
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            listed = getattr(node, name, None)
+            if isinstance(listed, list) and target in listed:
+                at = listed.index(target)
+                listed[at : at + 1] = inside or ([ast.Pass()] if len(listed) == 1 and name == "body" else [])
+    return _text(tree)
+
+
+def _text(tree: ast.Module) -> str | None:
+    try:
+        source = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+        compile(source, "<smaller>", "exec")
+    except (SyntaxError, ValueError, TypeError):
+        return None
+    return source
+
+
+def shown(program: Program, difference: Difference) -> str:
+    """All that is needed to see it again."""
+    lines = [f"# seed {program.seed}: {difference.way}, call {difference.call}", program.source]
+    lines += [f"# call {i}: {call.arguments} with w[1] = {call.weight!r}" for i, call in enumerate(program.calls)]
+    for name, outcome in (("expected", difference.expected), ("found", difference.found)):
+        said = f"{outcome.raised[0]}: {outcome.message}" if outcome.raised else f"{outcome.numbers} {outcome.gradients} {outcome.message}"
+        lines.append(f"# {name}: {said}")
+    return "\n".join(lines)
+
+
+__all__ = ["Difference", "by_nodes", "differences", "plain", "shown", "smallest"]

@@ -1,0 +1,51 @@
+"""`make fuzz`: random programs for as long as one likes, and each failure in its smallest form.
+
+    FUZZ=20000 make fuzz        as many programs
+    SEED=40000 FUZZ=10 make fuzz     these ten
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+
+from differences import Difference, differences, shown, smallest
+from outcomes import Engines
+from programs import Program, program
+
+
+def found(engines: Engines, tried: Program) -> list[Difference]:
+    return list(differences(tried, engines.outcomes(tried)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int, nargs="?", default=1000, help="programs to try")
+    parser.add_argument("--seed", type=int, default=0, help="of the first")
+    parser.add_argument("--show", type=int, default=20, help="failures to make small and show, one of a kind")
+    options = parser.parse_args()
+    engines, failed, kinds, begun = Engines(), 0, Counter[tuple[str, ...]](), time.monotonic()
+    for seed in range(options.seed, options.seed + options.count):
+        tried = program(seed)
+        different = found(engines, tried)
+        failed += bool(different)
+        for difference in different[:1]:
+            kinds[difference.kind] += 1
+            if kinds[difference.kind] == 1 and sum(kinds.values()) <= options.show:
+                small = smallest(tried, lambda one: any(d.kind == difference.kind for d in found(engines, one)))  # noqa: B023
+                again = [d for d in found(engines, small) if d.kind == difference.kind]
+                print(shown(small, again[0] if again else difference), "\n", flush=True)
+        done = seed - options.seed + 1
+        if done % 100 == 0 or done == options.count:
+            rate = done / (time.monotonic() - begun)
+            print(f"{done} programs of {options.count}, {failed} with a difference, {rate:.1f} a second", flush=True)
+    engines.close()
+    for kind, count in kinds.most_common():
+        print(count, " ".join(kind))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

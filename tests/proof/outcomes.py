@@ -1,0 +1,302 @@
+"""One program, run in every way there is: as float code, eager, compiled, exact, in batches, differentiated twice.
+
+All of it by the engine of this process; `Engines` has a process for each.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from programs import Call, Point, Program
+
+import gradwalk
+from gradwalk import engine
+
+NAMES = ("a", "b", "n", "k", "xs", "ys", "d", "p", "arr")
+DIFFERENTIATED = {"a": 0, "b": 1, "xs": 4, "arr": 8}  # what derivatives are taken by, where several are: and its place
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a call came to: numbers and gradients, or the error it raised."""
+
+    numbers: tuple[float, ...] = ()
+    gradients: tuple[float, ...] | None = None
+    raised: tuple[str, ...] = ()  # the names of the error's classes, its own first
+    message: str = ""
+
+
+# ---------------------------------------------------------------- what a program sees
+
+
+def _sum(xs: Any) -> Any:
+    """From left to right, as for Values: the built-in one corrects its rounding for floats, in newer Pythons."""
+    total: Any = 0
+    for x in xs:
+        total = total + x
+    return total
+
+
+def _strict(x: float) -> float:
+    if x < 0.0:
+        raise ValueError("strict: below 0")
+    return x * 3.0
+
+
+def custom_operations() -> dict[str, Any]:
+    made = gradwalk.custom_op
+    return {
+        "cube": made(lambda x: x**3, lambda x, out: 3.0 * x**2, name="cube", check=False),
+        "step": made(lambda x: 1.0 if x > 0.0 else -0.5, lambda x, out: 0.0, name="step", check=False),
+        "strict": made(_strict, lambda x, out: 3.0, name="strict", check=False),
+        "blend": made(lambda x, y: x * math.tanh(y), lambda x, y, out: (math.tanh(y), x / math.cosh(y) ** 2),
+                      name="blend", check=False),
+    }  # fmt: skip
+
+
+class Ready:
+    """A program's function, with weights of its own."""
+
+    def __init__(self, source: str, is_plain: bool = False) -> None:
+        number = float if is_plain else engine.Value
+        self.weights = [number(0.75), number(-1.25)]
+        scope = {
+            "m": gradwalk, "np": np, "copy": copy, "dataclasses": dataclasses, "P": Point, "sum": _sum,
+            "w": self.weights, "h": self.weights[0] * 2.0, **custom_operations(),
+            **{name: getattr(gradwalk, name) for name in ("grad", "value_and_grad", "jvp")},
+        }  # fmt: skip
+        exec(compile(source, "<program>", "exec"), scope)
+        self.function: Any = scope["program"]
+        self.is_plain = is_plain
+
+    def before(self, call: Call) -> None:
+        if self.is_plain:
+            self.weights[1] = call.weight
+        else:
+            self.weights[1].data = call.weight
+            for weight in self.weights:
+                weight.grad = 0.0
+
+
+def arguments_of(call: Call, number: Callable[[float], Any], array: Callable[[list[Any]], Any]) -> tuple[Any, ...]:
+    """The call's arguments, made anew, with what `number` makes of each float."""
+
+    def made(part: Any) -> Any:
+        if isinstance(part, list | tuple):
+            return type(part)(map(made, part))
+        if isinstance(part, dict):
+            return {key: made(entry) for key, entry in part.items()}
+        return number(part) if isinstance(part, float) else part
+
+    given = {name: made(part) for name, part in call.arguments.items()}
+    if given["ys"] == "xs":
+        given["ys"] = given["xs"]
+    given["p"] = Point(*given["p"])
+    given["arr"] = array(given["arr"])
+    return tuple(given[name] for name in NAMES)
+
+
+def objects(entries: list[Any]) -> Any:
+    return np.array([*entries, None], dtype=object)[:-1]
+
+
+def leaves(part: Any) -> Iterator[Any]:
+    """The floats and Values in arguments or a result, in order; integers are not differentiated by."""
+    if isinstance(part, dict):
+        part = list(part.values())
+    elif isinstance(part, Point):
+        part = [part.u, part.v, part.k]
+    if isinstance(part, list | tuple | np.ndarray):
+        for entry in part:
+            yield from leaves(entry)
+    elif not isinstance(part, int | np.integer):
+        yield part
+
+
+def numbers_of(result: Any) -> tuple[float, ...]:
+    """Every number of a result, whatever it is."""
+    if isinstance(result, dict):
+        result = list(result.values())
+    elif isinstance(result, Point):
+        result = [result.u, result.v, result.k]
+    if isinstance(result, list | tuple | np.ndarray):
+        return tuple(number for entry in result for number in numbers_of(entry))
+    return (float(result.data if isinstance(result, engine.Value) else result),)
+
+
+def weighted(result: Any) -> Any:
+    """One number out of a result, which has a part in every number of it."""
+    total: Any = None
+    for i, value in enumerate(leaves(result)):
+        if isinstance(value, engine.Value):
+            total = value * (i + 1.0) if total is None and i else value if total is None else total + value * (i + 1.0)
+    return total
+
+
+# ---------------------------------------------------------------- the ways
+
+
+def outcome(make: Callable[[], Outcome]) -> Outcome:
+    try:
+        return make()
+    except RecursionError:
+        raise
+    except Exception as error:
+        names = [kind.__name__ for kind in type(error).__mro__ if issubclass(kind, Exception)]
+        return Outcome(raised=tuple(names), message=str(error)[:300])
+
+
+def plain(ready: Ready, call: Call) -> Outcome:
+    return Outcome(numbers_of(ready.function(*arguments_of(call, float, objects))))
+
+
+def by_nodes(function: Any, ready: Ready, call: Call) -> Outcome:
+    """Given Values, and walked back from the result."""
+    given = arguments_of(call, engine.Value, objects)
+    inputs = list(dict.fromkeys(leaves(given)))
+    result = function(*given)
+    numbers, root = numbers_of(result), weighted(result)
+    if root is not None:
+        root.backward()
+    return Outcome(numbers, tuple(leaf.grad for leaf in (*inputs, *ready.weights)))
+
+
+def by_numbers(function: Any, ready: Ready, call: Call) -> Outcome:
+    """Given floats: `value_and_grad` for the arguments, `backward` for the weights."""
+    given = arguments_of(call, float, np.array)
+    value, gradients = function.value_and_grad(*given)
+    again = function.backward(*arguments_of(call, float, np.array))
+    same = value == again or value != value
+    by_arguments = tuple(g for g, x in zip(leaves_of_all(gradients), all_of(given), strict=True) if type(x) is float)
+    return Outcome((value if same else math.inf,), (*by_arguments, *(weight.grad for weight in ready.weights)))
+
+
+def all_of(part: Any) -> list[Any]:
+    """Every number of the arguments, integers too."""
+    if isinstance(part, dict):
+        part = list(part.values())
+    elif isinstance(part, Point):
+        part = [part.u, part.v, part.k]
+    if isinstance(part, np.ndarray):
+        part = part.tolist()
+    return [entry for each in part for entry in all_of(each)] if isinstance(part, list | tuple) else [part]
+
+
+leaves_of_all = all_of
+
+
+def twice(function: Any, ready: Ready, call: Call) -> Outcome:
+    """The gradient and the Hessian by some of the arguments, by the functions for functions."""
+    given = arguments_of(call, float, np.array)
+    by = tuple(place for name, place in DIFFERENTIATED.items() if not isinstance(call.arguments[name], int))
+    value, gradient = gradwalk.value_and_grad(function, by)(*given)
+    hessian = gradwalk.hessian(function, by)(*arguments_of(call, float, np.array))
+    return Outcome((float(value), *map(float, all_of(gradient))), tuple(map(float, all_of(hessian))))
+
+
+def outcomes(program: Program) -> dict[str, list[Outcome]]:
+    """Every way's outcome of every call."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dict(_ways(program))
+
+
+def _ways(program: Program) -> Iterator[tuple[str, list[Outcome]]]:
+    calls = program.calls
+
+    def each(ready: Ready, make: Callable[[Call], Outcome], which: Any = slice(None)) -> list[Outcome]:
+        made = []
+        for call in calls[which]:
+            ready.before(call)
+            made.append(outcome(lambda call=call: make(call)))  # type: ignore[misc]
+        return made
+
+    floats = Ready(program.source, is_plain=True)
+    yield "plain", each(floats, lambda call: plain(floats, call))
+    ready = Ready(program.source)
+    eager = each(ready, lambda call: by_nodes(ready.function, ready, call))
+    yield "eager", eager
+    yield "eager twice", each(ready, lambda call: twice(ready.function, ready, call), slice(0, None, 3))
+    for kind, exact in (("compiled", False), ("exact", True)):
+        own = Ready(program.source)
+        made = gradwalk.compile(own.function, exact=exact)
+        yield f"{kind}, nodes", each(own, lambda call: by_nodes(made, own, call))  # noqa: B023
+        yield f"{kind}, numbers", each(own, lambda call: by_numbers(made, own, call))  # noqa: B023
+        yield f"{kind} twice", each(own, lambda call: twice(made, own, call), slice(0, None, 3))  # noqa: B023
+    yield from _batches(program, eager)
+
+
+def _batches(program: Program, eager: list[Outcome]) -> Iterator[tuple[str, list[Outcome]]]:
+    """In one go, those that raise nothing; the weight is the first call's for all, so only these have their like."""
+    own = Ready(program.source)
+    made = gradwalk.compile(own.function)
+    first = program.calls[0].weight
+    like = [i for i, call in enumerate(program.calls) if call.weight == first and not eager[i].raised]
+    own.before(program.calls[0])
+    inputs = [arguments_of(program.calls[i], float, np.array) for i in like]
+    nothing = Outcome()
+    rows = [nothing] * len(program.calls)
+    try:
+        results = made.map(inputs)
+    except Exception as error:
+        yield "batch", [outcome(lambda: _raise(error)) if i in like else nothing for i in range(len(program.calls))]
+        return
+    for i, result in zip(like, results, strict=True):
+        for weight in own.weights:
+            weight.grad = 0.0
+        root = weighted(result)
+        if root is not None:
+            root.backward()
+        rows[i] = Outcome(numbers_of(result), tuple(weight.grad for weight in own.weights))
+    yield "batch", rows
+    if like and all(isinstance(result, engine.Value) for result in results):
+        inputs = [arguments_of(program.calls[i], float, np.array) for i in like]
+        rows = [nothing] * len(program.calls)
+        values, gradients = made.map_gradients(inputs, own.weights)
+        for i, value, gradient in zip(like, values, gradients.tolist(), strict=True):
+            rows[i] = Outcome((value,), tuple(gradient))
+        yield "batch, gradients", rows
+
+
+def _raise(error: Exception) -> Any:
+    raise error
+
+
+# ---------------------------------------------------------------- both engines
+
+
+class Engines:
+    """A process for each engine."""
+
+    def __init__(self) -> None:
+        before = os.environ.get("GRADWALK_ENGINE")
+        self.pools = {}
+        for name in engine.ENGINES:
+            os.environ["GRADWALK_ENGINE"] = name
+            self.pools[name] = ProcessPoolExecutor(1, get_context("spawn"))
+            self.pools[name].submit(engine_name).result()
+        os.environ.pop("GRADWALK_ENGINE")
+        if before is not None:
+            os.environ["GRADWALK_ENGINE"] = before
+
+    def outcomes(self, program: Program) -> dict[str, dict[str, list[Outcome]]]:
+        asked = {name: pool.submit(outcomes, program) for name, pool in self.pools.items()}
+        return {name: future.result() for name, future in asked.items()}
+
+    def close(self) -> None:
+        for pool in self.pools.values():
+            pool.shutdown(cancel_futures=True)
+
+
+def engine_name() -> str:
+    return engine.NAME
