@@ -16,8 +16,19 @@ from outcomes import Engines
 from programs import Program, program
 
 
-def found(engines: Engines, tried: Program) -> list[Difference]:
-    return list(differences(tried, engines.outcomes(tried)))
+def found(engines: Engines, tried: Program, way: str = "") -> list[Difference]:
+    """All differences; those of one way only, where it is named."""
+    return [d for d in differences(tried, engines.outcomes(tried, way)) if not way or d.way == way]
+
+
+def made_small(engines: Engines, tried: Program, difference: Difference) -> str:
+    """The smallest program that fails like this one, and how."""
+
+    def alike(one: Program) -> list[Difference]:
+        return [d for d in found(engines, one, difference.way) if d.kind == difference.kind]
+
+    small = smallest(tried, lambda one: bool(alike(one)))
+    return shown(small, [*alike(small), difference][0])
 
 
 def main() -> None:
@@ -34,9 +45,7 @@ def main() -> None:
         for difference in different[:1]:
             kinds[difference.kind] += 1
             if kinds[difference.kind] == 1 and sum(kinds.values()) <= options.show:
-                small = smallest(tried, lambda one: any(d.kind == difference.kind for d in found(engines, one)))  # noqa: B023
-                again = [d for d in found(engines, small) if d.kind == difference.kind]
-                print(shown(small, again[0] if again else difference), "\n", flush=True)
+                print(made_small(engines, tried, difference), "\n", flush=True)
         done = seed - options.seed + 1
         if done % 100 == 0 or done == options.count:
             rate = done / (time.monotonic() - begun)

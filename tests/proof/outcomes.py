@@ -204,14 +204,14 @@ def twice(function: Any, ready: Ready, call: Call) -> Outcome:
     return Outcome((float(value), *map(float, all_of(gradient))), tuple(map(float, all_of(hessian))))
 
 
-def outcomes(program: Program) -> dict[str, list[Outcome]]:
-    """Every way's outcome of every call."""
+def outcomes(program: Program, way: str = "") -> dict[str, list[Outcome]]:
+    """Every way's outcome of every call; only those that one way is compared with, where it is named."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return dict(_ways(program))
+        return dict(_ways(program, way))
 
 
-def _ways(program: Program) -> Iterator[tuple[str, list[Outcome]]]:
+def _ways(program: Program, way: str) -> Iterator[tuple[str, list[Outcome]]]:
     calls = program.calls
 
     def each(ready: Ready, make: Callable[[Call], Outcome], which: Any = slice(None)) -> list[Outcome]:
@@ -228,12 +228,15 @@ def _ways(program: Program) -> Iterator[tuple[str, list[Outcome]]]:
     yield "eager", eager
     yield "eager twice", each(ready, lambda call: twice(ready.function, ready, call), slice(0, None, 3))
     for kind, exact in (("compiled", False), ("exact", True)):
+        if way and not way.startswith(kind):
+            continue
         own = Ready(program.source)
         made = gradwalk.compile(own.function, exact=exact)
         yield f"{kind}, nodes", each(own, lambda call: by_nodes(made, own, call))  # noqa: B023
         yield f"{kind}, numbers", each(own, lambda call: by_numbers(made, own, call))  # noqa: B023
         yield f"{kind} twice", each(own, lambda call: twice(made, own, call), slice(0, None, 3))  # noqa: B023
-    yield from _batches(program, eager)
+    if not way or way.startswith("batch"):
+        yield from _batches(program, eager)
 
 
 def _batches(program: Program, eager: list[Outcome]) -> Iterator[tuple[str, list[Outcome]]]:
@@ -289,8 +292,8 @@ class Engines:
         if before is not None:
             os.environ["GRADWALK_ENGINE"] = before
 
-    def outcomes(self, program: Program) -> dict[str, dict[str, list[Outcome]]]:
-        asked = {name: pool.submit(outcomes, program) for name, pool in self.pools.items()}
+    def outcomes(self, program: Program, way: str = "") -> dict[str, dict[str, list[Outcome]]]:
+        asked = {name: pool.submit(outcomes, program, way) for name, pool in self.pools.items()}
         return {name: future.result() for name, future in asked.items()}
 
     def close(self) -> None:
