@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test chromium check sanitize bench generate clean
+.PHONY: help train test chromium check sanitize fuzz bench generate clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,6 +26,9 @@ check: .venv/tested
 
 sanitize: .venv-sanitize/installed  ## the suite (or TESTS=…) under the address and undefined-behaviour sanitizers
 	tools/sanitized .venv-sanitize/bin/python -m pytest -n auto -m "not unsanitized" $(TESTS)
+
+fuzz: .venv/tested  ## random programs, run in every way there is: FUZZ=20000 of them, from SEED=0 on
+	$(BIN)/python tests/proof/fuzz.py $(or $(FUZZ),1000) --seed $(or $(SEED),0)
 
 bench: .venv-bench/installed  ## side by side with floats, micrograd, torch, jax, casadi and NumPy by hand
 	.venv-bench/bin/python benchmarks/engine.py

@@ -21,7 +21,7 @@ class DomainError(ValueError):
 
 
 class DivisionByZeroError(DomainError, ZeroDivisionError):
-    """A division by zero; also a ZeroDivisionError, which is what plain floats raise."""
+    """A division by zero, or 0 to a negative power; also a ZeroDivisionError, which is what plain floats raise."""
 
 
 class RangeError(DomainError, OverflowError):
@@ -72,7 +72,8 @@ def check_domain(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> Non
     if op.domain is everywhere or op.domain(*numbers) or _mode.ieee or any(map(math.isnan, numbers)):
         return
     _mode.refused += 1
-    kind = DivisionByZeroError if op.name == "div" else DomainError
+    is_power_of_zero = op.name in ("pow", "pow_number") and numbers[0] == 0.0  # by a negative exponent: 1 over 0
+    kind = DivisionByZeroError if op.name == "div" or is_power_of_zero else DomainError
     advice = "clamp the input or use gradwalk.ieee()" if op.name != "clamp" else "swap them"
     raise kind(f"{op.name}: expected {op.expected}, got {_described(op, numbers, inputs)}; {advice}")
 

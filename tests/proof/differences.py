@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from outcomes import Outcome, Ready, arguments_of, leaves, objects, weighted
+from outcomes import TWICE, Outcome, Ready, arguments_of, leaves, objects, weighted
 from programs import Program
 
 from gradwalk import engine, higher_order
@@ -45,7 +45,9 @@ def differences(program: Program, of: Outcomes) -> Iterator[Difference]:
         eager = native["eager"][call]
         if not _same_raise(native["plain"][call], eager) or not same(native["plain"][call].numbers, eager.numbers):
             yield Difference(call, "plain against eager", native["plain"][call], eager)
-        if not _same_raise(reference["eager"][call], eager, exactly=True) or not _equal(reference["eager"][call], eager):
+        if not _same_raise(reference["eager"][call], eager, exactly=True) or not _equal(
+            reference["eager"][call], eager
+        ):
             yield Difference(call, "reference against native", reference["eager"][call], eager)
     for name, ways in of.items():
         for way, found in ways.items():
@@ -53,7 +55,7 @@ def differences(program: Program, of: Outcomes) -> Iterator[Difference]:
                 continue
             expected = ways["eager twice" if way.endswith("twice") else "eager"]
             for place, (one, other) in enumerate(zip(expected, found, strict=True)):
-                call = place * 3 if way.endswith("twice") else place
+                call = place * TWICE if way.endswith("twice") else place
                 if not _agrees(program, call, way, one, other):
                     yield Difference(call, f"{way} ({name})", one, other)
     yield from _wrong_derivatives(program, native)
@@ -62,7 +64,9 @@ def differences(program: Program, of: Outcomes) -> Iterator[Difference]:
 def _agrees(program: Program, call: int, way: str, expected: Outcome, found: Outcome) -> bool:
     if found == Outcome() or found.message.startswith("compile: value_and_grad expected"):
         return True  # left out of the batch; several numbers
-    if not _same_raise(expected, found, exactly=True):
+    if "NoGraphError" in found.raised and "twice" in way:
+        return True  # a custom operation: the plain function may come by without it, a program for all points may not
+    if not _same_raise(expected, found):
         return False
     if expected.raised:
         return True
@@ -268,7 +272,10 @@ def shown(program: Program, difference: Difference) -> str:
     lines = [f"# seed {program.seed}: {difference.way}, call {difference.call}", program.source]
     lines += [f"# call {i}: {call.arguments} with w[1] = {call.weight!r}" for i, call in enumerate(program.calls)]
     for name, outcome in (("expected", difference.expected), ("found", difference.found)):
-        said = f"{outcome.raised[0]}: {outcome.message}" if outcome.raised else f"{outcome.numbers} {outcome.gradients} {outcome.message}"
+        said = (
+            f"{outcome.raised[0]}: {outcome.message}"
+            if outcome.raised
+            else f"{outcome.numbers} {outcome.gradients} {outcome.message}"
+        )
         lines.append(f"# {name}: {said}")
     return "\n".join(lines)
-

@@ -1,7 +1,7 @@
 """`make fuzz`: random programs for as long as one likes, and each failure in its smallest form.
 
-    FUZZ=20000 make fuzz        as many programs
-    SEED=40000 FUZZ=10 make fuzz     these ten
+FUZZ=20000 make fuzz        as many programs
+SEED=40000 FUZZ=10 make fuzz     these ten
 """
 
 from __future__ import annotations

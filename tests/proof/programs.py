@@ -57,7 +57,9 @@ class Writer:
         for _ in range(self.rng.randint(2, 9)):
             self.statement(depth=0)
         used = [name for name in self.scope.numbers if name[0] == "v"]
-        used += [f"sum({name})" for name in self.scope.lists if name != "w"] + [f"{name}.u" for name in self.scope.points]
+        used += [f"sum({name})" for name in self.scope.lists if name != "w"] + [
+            f"{name}.u" for name in self.scope.points
+        ]
         used = self.rng.sample(used, min(len(used), 4))
         returned = " + ".join([self.number(2), *used, "w[1]"])  # a Value in any case
         if self.rng.random() < 0.15:
@@ -108,8 +110,8 @@ class Writer:
         rng, scope = self.rng, self.scope
         one = self.pick(scope.integers)
         return rng.choice([
-            one, one, one, str(rng.randint(0, 3)), f"{one} + 1", f"{one} % 2", f"{one} // 2", f"-{one}", f"abs({one})",
-            f"len({self.pick(scope.lists)})", f"{self.pick(scope.points)}.k", f"{one} * {self.pick(scope.integers)}",
+            one, one, one, str(rng.randint(0, 3)), f"({one} + 1)", f"({one} % 2)", f"({one} // 2)", f"-{one}", f"abs({one})",
+            f"len({self.pick(scope.lists)})", f"{self.pick(scope.points)}.k", f"({one} * {self.pick(scope.integers)})",
             f"max({one}, {self.pick(scope.integers)})", f"int({one})", f"round({one})", f"divmod({one}, 2)[0]",
             f"(1 if isinstance({one}, int) else 7)", f"(3 & {one})", f"(1 << (3 & {one}))", f"~{one}",
         ])  # fmt: skip
@@ -163,7 +165,7 @@ class Writer:
         if kind < 0.78:
             return f"{self.pick(scope.lists)}[{rng.choice(('0', '-1'))}]"
         if kind < 0.85:
-            return f"{self.pick(scope.dicts)}[{rng.choice(('0', '1'))!r}]".replace("'0'", "'u'").replace("'1'", "'v'")
+            return f"{self.pick(scope.dicts)}[{rng.choice('uv')!r}]"
         if kind < 0.92:
             return f"{self.pick(scope.points)}.{rng.choice('uv')}"
         if kind < 0.96:
@@ -214,7 +216,7 @@ class Writer:
     def indexed(self, depth: int) -> str:
         rng, xs = self.rng, self.pick(self.scope.lists)
         integer = self.integer()
-        safe = f"({integer}) % len({xs})"
+        safe = f"{integer} % len({xs})"
         return rng.choice([
             f"{xs}[{safe}]", f"{xs}[{safe}]", f"{xs}[{integer}]", f"m.take({xs}, {safe})", f"m.take({xs}, {safe})", f"m.take({xs}, {self.pick(self.scope.integers)})",
             f"m.cross_entropy({xs}, {safe})", f"m.cross_entropy({xs}, {self.pick(self.scope.integers)})",
@@ -331,7 +333,9 @@ class Writer:
             scope.lists.append(name)
         elif kind < 0.75:
             name = self.pick(owned)
-            self.write(f"{name}[{rng.choice(('0', '-1', f'n % len({name})'))}] {rng.choice(('=', '+='))} {self.number(2)}")
+            self.write(
+                f"{name}[{rng.choice(('0', '-1', f'n % len({name})'))}] {rng.choice(('=', '+='))} {self.number(2)}"
+            )
         elif kind < 0.85:
             self.write(f"{self.pick(owned)}.append({self.number(2)})")
         elif kind < 0.9:
@@ -339,15 +343,28 @@ class Writer:
             self.write(f"{name}[0], {name}[-1] = {name}[-1], {name}[0]")
         else:
             name = self.pick(owned)
-            self.write(rng.choice([f"{name}.reverse()", f"{name}.sort()", f"{name} += [{self.number(1)}]",
-                                   f"{name}.sort(key=lambda e: -e)", f"{name}.insert(0, {self.simple()})",
-                                   f"{name}.extend({name}[:2])"]) if not self.in_function else f"{name}.reverse()")
+            self.write(
+                rng.choice(
+                    [
+                        f"{name}.reverse()",
+                        f"{name}.sort()",
+                        f"{name} += [{self.number(1)}]",
+                        f"{name}.sort(key=lambda e: -e)",
+                        f"{name}.insert(0, {self.simple()})",
+                        f"{name}.extend({name}[:2])",
+                    ]
+                )
+                if not self.in_function
+                else f"{name}.reverse()"
+            )
 
     def with_dict(self, depth: int) -> None:
         rng, scope = self.rng, self.scope
         kind = rng.random()
         if kind < 0.4:
-            self.write(f"{self.pick(scope.dicts)}[{rng.choice(('u', 'v'))!r}] {rng.choice(('=', '*='))} {self.number(2)}")
+            self.write(
+                f"{self.pick(scope.dicts)}[{rng.choice(('u', 'v'))!r}] {rng.choice(('=', '*='))} {self.number(2)}"
+            )
         elif kind < 0.6:
             name = self.new("d")
             self.write(f"{name} = {{'u': {self.number(2)}, 'v': {self.simple()}}}")
@@ -381,9 +398,18 @@ class Writer:
         else:
             name = self.new("p")
             source = self.pick(scope.points)
-            self.write(f"{name} = " + rng.choice([source, f"copy.copy({source})", f"copy.deepcopy({source})",
-                       f"P({self.number(1)}, {self.simple()}, {self.integer()})",
-                       f"dataclasses.replace({source}, v={self.number(1)})"]))
+            self.write(
+                f"{name} = "
+                + rng.choice(
+                    [
+                        source,
+                        f"copy.copy({source})",
+                        f"copy.deepcopy({source})",
+                        f"P({self.number(1)}, {self.simple()}, {self.integer()})",
+                        f"dataclasses.replace({source}, v={self.number(1)})",
+                    ]
+                )
+            )
             scope.points.append(name)
 
     def with_array(self, depth: int) -> None:
