@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np

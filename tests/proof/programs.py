@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradwalk.ops import OPS, everywhere
+from gradwalk.ops import OPS
 
 CALLS = 8
 SIGNS = ("<", "<=", ">", ">=", "==", "!=")
 _SKIPPED = ("stop_gradient", "pow", "pow_number", "neg", "add", "sub", "mul", "div")  # written as Python writes them
 UNARY = [name for name, op in OPS.items() if op.names == ("x",) and name not in _SKIPPED]
-HARMLESS = [name for name in UNARY if OPS[name].domain is everywhere and not OPS[name].overflows]
+HARMLESS = [name for name in UNARY if not OPS[name].checked]
 PARAMETRISED = [name for name, op in OPS.items() if op.parameters and name not in _SKIPPED]
 BINARY = [name for name, op in OPS.items() if len(op.inputs) == 2 and not op.parameters and name not in _SKIPPED]
 REDUCING = ("m.sum", "m.mean", "m.norm", "m.logsumexp", "m.maximum", "m.minimum", "sum", "max", "min")
@@ -110,8 +110,9 @@ class Writer:
         rng, scope = self.rng, self.scope
         one = self.pick(scope.integers)
         return rng.choice([
-            one, one, one, str(rng.randint(0, 3)), f"({one} + 1)", f"({one} % 2)", f"({one} // 2)", f"-{one}", f"abs({one})",
-            f"len({self.pick(scope.lists)})", f"{self.pick(scope.points)}.k", f"({one} * {self.pick(scope.integers)})",
+            one, one, one, str(rng.randint(0, 3)), f"({one} + 1)", f"({one} % 2)", f"({one} // 2)", f"-{one}",
+            f"abs({one})", f"len({self.pick(scope.lists)})", f"{self.pick(scope.points)}.k",
+            f"({one} * {self.pick(scope.integers)})",
             f"max({one}, {self.pick(scope.integers)})", f"int({one})", f"round({one})", f"divmod({one}, 2)[0]",
             f"(1 if isinstance({one}, int) else 7)", f"(3 & {one})", f"(1 << (3 & {one}))", f"~{one}",
         ])  # fmt: skip
@@ -136,7 +137,7 @@ class Writer:
             (1, lambda depth: f"({self.number(depth - 1)}) ** {rng.choice(('2', '3', '2.0', '-1', '0', 'abs(n)'))}"),
             (1, lambda depth: f"abs({self.number(depth - 1)}) ** {rng.choice(('0.5', '1.5', 'm.sin(a)'))}"),
             (1, lambda depth: f"{rng.choice(('max', 'min'))}({self.number(depth - 1)}, {self.number(depth - 1)})"),
-            (2, lambda depth: f"({self.number(depth - 1)} if {self.condition(depth - 1)} else {self.number(depth - 1)})"),
+            (2, self.conditional),
             (1, lambda depth: f"({self.number(depth - 1)} {rng.choice(('and', 'or'))} {self.number(depth - 1)})"),
             (3, lambda depth: f"{rng.choice(REDUCING)}({self.sequence(depth - 1)})"),
             (1, lambda depth: f"{rng.choice(NORMALISING)}({self.sequence(depth - 1)})[0]"),
@@ -171,6 +172,9 @@ class Writer:
         if kind < 0.96:
             return f"{self.pick(scope.arrays)}[{rng.choice(('0', '-1', 'n % 3'))}]"
         return f"float({self.pick(scope.integers)})"
+
+    def conditional(self, depth: int) -> str:
+        return f"({self.number(depth - 1)} if {self.condition(depth - 1)} else {self.number(depth - 1)})"
 
     def parametrised(self, depth: int) -> str:
         name = self.rng.choice(PARAMETRISED)
@@ -218,7 +222,8 @@ class Writer:
         integer = self.integer()
         safe = f"{integer} % len({xs})"
         return rng.choice([
-            f"{xs}[{safe}]", f"{xs}[{safe}]", f"{xs}[{integer}]", f"m.take({xs}, {safe})", f"m.take({xs}, {safe})", f"m.take({xs}, {self.pick(self.scope.integers)})",
+            f"{xs}[{safe}]", f"{xs}[{safe}]", f"{xs}[{integer}]", f"m.take({xs}, {safe})",
+            f"m.take({xs}, {safe})", f"m.take({xs}, {self.pick(self.scope.integers)})",
             f"m.cross_entropy({xs}, {safe})", f"m.cross_entropy({xs}, {self.pick(self.scope.integers)})",
             f"{xs}[{xs}.index({self.simple()})]", f"float({xs}.count({self.simple()}))",
         ])  # fmt: skip
