@@ -19,6 +19,8 @@ PACKAGE = Path(gradwalk.__file__).resolve().parent
 ORDER = (
     ("_version",),
     ("formula",),
+    ("row_formula",),
+    ("row_ops",),
     ("operation",),
     ("ops", "agreement"),
     ("errors",),

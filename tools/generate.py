@@ -1,4 +1,5 @@
-"""Writes what follows from the table: ops.py → C header, docs/ops.md, the page's ops.js, the type stub.
+"""Writes what follows from the two tables: ops.py and row_ops.py → C headers, docs/ops.md, the page's ops.js and
+composites.js, the type stubs.
 
 Run it with `make generate` after changing a row. A test runs it again and compares every byte.
 """
@@ -8,10 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from generate_rows import (
+    c_composites,
+    composite_stub,
+    javascript_composites,
+    js_list,
+    js_string,
+    mentions,
+    row_forward_latex,
+    row_local_grads_latex,
+    spelled,
+)
+
 from gradwalk.agreement import RULE, STEPS
 from gradwalk.formula import DEFINITIONS, JAVASCRIPT, C, Number, Target, latex, statements, variable
 from gradwalk.operation import Op, everywhere, never, nowhere
 from gradwalk.ops import OPERATORS, OPS
+from gradwalk.row_ops import COMPOSITES
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTICE = "do not edit; made by tools/generate.py from src/gradwalk/ops.py"
@@ -74,11 +88,6 @@ def c_reads(op: Op) -> str:
 
 def c_mask(op: Op, names: set[str]) -> str:
     return str(sum(1 << op.inputs.index(name) for name in names))
-
-
-def mentions(text: str, name: str) -> bool:
-    padded = "".join(c if c.isalnum() or c == "_" else " " for c in text)
-    return name in padded.split()
 
 
 def definitions_in_order() -> list[str]:
@@ -215,6 +224,8 @@ def javascript_functions(op: Op) -> str:
     domain = "true" if op.domain is everywhere else domain
     return f"""  {op.name}: {{
     symbol: {js_string(op.symbol or op.name)},
+    operator: {str(op.operator).lower()},
+    aliases: {js_list(op.aliases)},
     inputs: {js_list(op.inputs)},
     parameters: {js_list(op.parameters)},
     defaults: [{", ".join(JAVASCRIPT.number(d) for d in op.defaults)}],
@@ -236,18 +247,10 @@ def javascript_functions(op: Op) -> str:
 """
 
 
-def js_string(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def js_list(texts: tuple[str, ...] | list[str]) -> str:
-    return "[" + ", ".join(js_string(text) for text in texts) + "]"
-
-
 def js_definition(name: str, function: Callable[..., Number]) -> str:
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     lines, (result,) = body([function(*map(variable, names))], JAVASCRIPT, "  ")
-    return f"function {name}({', '.join(names)}) {{\n{lines}  return {result};\n}}\n"
+    return f"export function {name}({', '.join(names)}) {{\n{lines}  return {result};\n}}\n"
 
 
 def javascript() -> str:
@@ -264,7 +267,7 @@ export const OPS = {{
 
 
 def javascript_agreement() -> str:
-    functions = "\n".join(f"export {js_definition(name, function)}" for name, function in RULE.items())
+    functions = "\n".join(js_definition(name, function) for name, function in RULE.items())
     notice = NOTICE.replace("ops.py", "agreement.py")
     return f"// {notice}\n\nexport const STEPS = [{', '.join(map(JAVASCRIPT.number, STEPS))}];\n\n{functions}"
 
@@ -273,30 +276,55 @@ def javascript_agreement() -> str:
 
 
 def forward_latex(op: Op) -> str:
-    return latex(op.forward(*symbols(op)))
+    return latex((op.shown or op.forward)(*symbols(op)))
 
 
 def local_grads_latex(op: Op) -> list[str]:
-    return [latex(local) for local in op.local_grads(*symbols(op), variable("out"))]
+    local_grads = op.shown_local_grads or op.local_grads
+    return [latex(local) for local in local_grads(*symbols(op), variable("out"))]
+
+
+def with_default(parameters: tuple[str, ...], defaults: tuple[float, ...]) -> str:
+    given = ", ".join(f"{name} = {default}" for name, default in zip(parameters, defaults, strict=False))
+    return f" Default: {given}." if given else ""
 
 
 def documentation() -> str:
+    newline = "\n"
     rows = []
     for op in OPS.values():
-        where = op.expected or "every number"
         locals_ = "".join(
             f"$$\\frac{{\\partial\\,\\mathit{{out}}}}{{\\partial {latex(variable(name))}}} = {local}$$\n\n"
             for name, local in zip(op.inputs, local_grads_latex(op), strict=True)
         )
-        defaults = ", ".join(f"{name} = {default}" for name, default in zip(op.parameters, op.defaults, strict=False))
+        places = "".join(
+            f" It {what} where ${latex(distance(*symbols(op)))} = 0$."
+            for what, distance in (("jumps", op.jumps), ("has a kink", op.kinks))
+            if distance is not nowhere
+        )
         rows.append(
             f"## `{op.name}`\n\n{op.doc}\n\n$$\\mathit{{out}} = {forward_latex(op)}$$\n\n{locals_}"
-            f"Defined for {where}.{f' Default: {defaults}.' if defaults else ''}\n"
+            f"Defined for {op.expected or 'every number'}.{with_default(op.parameters, op.defaults)}{places}\n"
+        )
+    over_rows = []
+    for row in COMPOSITES.values():
+        locals_ = "".join(
+            f"$$\\frac{{\\partial\\,\\mathit{{out}}}}{{\\partial {spelled(row)[name]}_{{j}}}} = {local}$$\n\n"
+            for name, local in zip(row.inputs, row_local_grads_latex(row), strict=True)
+        )
+        shape = "One output for each entry `i`." if row.per_entry else "One output."
+        over_rows.append(
+            f"## `{row.called_by}`{' of a list' if row.called else ''}\n\n{row.doc.splitlines()[0]}\n\n"
+            f"$$\\mathit{{out}} = {row_forward_latex(row)}$$\n\n"
+            f"{locals_}{shape}{with_default(row.parameters, row.defaults)}\n"
         )
     return (
-        f"<!-- {NOTICE} -->\n\n# The table of operations\n\n"
-        "Every operation with its forward formula and its local gradients, as both engines compute them.\n"
-        "The source, with the reasons beside each row, is `src/gradwalk/ops.py`.\n\n" + "\n".join(rows)
+        f"<!-- {NOTICE} and row_ops.py -->\n\n# The table of operations\n\n"
+        "Every operation with its forward formula and its local gradients: the numbers that both engines compute,\n"
+        "in the form of a textbook. How they are computed, with the reasons, is said in `src/gradwalk/ops.py`.\n\n"
+        f"{newline.join(rows)}\n# Operations over many numbers\n\n"
+        "One node over a whole list, or one for each of its entries. The source is `src/gradwalk/row_ops.py`.\n\n"
+        f"{newline.join(over_rows)}"
     )
 
 
@@ -313,9 +341,14 @@ def functions_stub() -> str:
     functions = [
         f'def {op.name}({", ".join(signature(op))}, /) -> Any:\n    """{op.doc}"""\n\n'
         for op in OPS.values()
-        if op.name not in OPERATORS and op.name not in ("maximum", "minimum")
+        if op.name not in OPERATORS | {row.called for row in COMPOSITES.values()}
     ]
-    return f"# {NOTICE}\n\nfrom typing import Any\n\nfrom gradwalk._native import Number\n\n" + "".join(functions)
+    functions += [composite_stub(row) for row in COMPOSITES.values()]
+    functions.append("def matvec(rows: Iterable[Iterable[Number]], x: Iterable[Number]) -> list[Any]: ...\n")
+    return (
+        f"# {NOTICE} and row_ops.py\n\nfrom collections.abc import Iterable\nfrom typing import Any\n\n"
+        "from gradwalk._native import Number\n\n" + "".join(functions)
+    )
 
 
 def stub() -> str:
@@ -333,7 +366,9 @@ def outputs() -> dict[Path, str]:
     """Every generated file and what it should contain."""
     return {
         ROOT / "src/gradwalk/native/ops_generated.h": c_header(),
+        ROOT / "src/gradwalk/native/composites_generated.h": c_composites(),
         ROOT / "src/gradwalk/show/page/ops.js": javascript(),
+        ROOT / "src/gradwalk/show/page/composites.js": javascript_composites(),
         ROOT / "src/gradwalk/show/page/agreement.js": javascript_agreement(),
         ROOT / "src/gradwalk/_native.pyi": stub(),
         ROOT / "src/gradwalk/functions.pyi": functions_stub(),

@@ -8,22 +8,6 @@ from gradwalk import higher_order as _higher_order
 from gradwalk import operators as _operators
 from gradwalk import show as _show
 from gradwalk._version import __version__
-from gradwalk.composites import (
-    cross_entropy,
-    dot,
-    layernorm,
-    log_softmax,
-    logsumexp,
-    matvec,
-    maximum,
-    mean,
-    minimum,
-    norm,
-    rmsnorm,
-    softmax,
-    sum,
-    take,
-)
 from gradwalk.control import no_grad
 from gradwalk.engine import Value
 from gradwalk.errors import DivisionByZeroError, DomainError, RangeError, ieee

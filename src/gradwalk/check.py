@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from gradwalk import engine
 from gradwalk.agreement import STEPS, inaccuracy, is_at_kink, rounding, verdict
-from gradwalk.composites import COMPOSITES
 from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES
 
 
 class Difference(NamedTuple):
@@ -87,7 +87,7 @@ def _forward(node: Any, inputs: list[float]) -> float:
     name = node._name
     if name in OPS:
         return float(OPS[name].forward(*inputs, *node._parameters))
-    return float(COMPOSITES[name].forward(inputs, *node._parameters))
+    return float(COMPOSITES[name].on(inputs, *node._parameters))
 
 
 def leaves_of(root: Any) -> list[Any]:

@@ -8,6 +8,7 @@ apply the operation itself. Rows use `+ - *`, comparisons and these functions; t
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -74,12 +75,24 @@ class Symbol:
         raise TypeError("a row cannot branch on a symbol: use where(condition, a, b), & and |")
 
 
+class Raw(Symbol):
+    """A symbol that is printed as it is."""
+
+    __slots__ = ()
+
+
 def variable(name: str) -> Symbol:
     """A symbol that stands for itself."""
     return Symbol(name)
 
 
 # ---------------------------------------------------------------- functions every target already has
+
+# what every head of a formula does to number-likes
+FUNCTIONS: dict[str, Callable[..., Number]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "neg": operator.neg, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge, "and": operator.and_, "or": operator.or_,
+}  # fmt: skip
 
 
 def _function(name: str, compute: Callable[..., float]) -> Callable[..., Number]:
@@ -90,6 +103,7 @@ def _function(name: str, compute: Callable[..., float]) -> Callable[..., Number]
         return compute(*arguments)
 
     function.__name__ = name
+    FUNCTIONS[name] = function
     return function
 
 
@@ -189,6 +203,9 @@ def where(condition: Number, a: Number, b: Number) -> Number:
     return a if condition else b
 
 
+FUNCTIONS["where"] = where
+
+
 def equal(a: Number, b: Number) -> Number:
     """`a` and `b` are the same number (`==` on symbols is identity)."""
     return (a <= b) & (a >= b)
@@ -215,6 +232,7 @@ def _auxiliary(body: Callable[..., Number]) -> Callable[..., Number]:
     def function(x: Number) -> Number:
         return Symbol(body.__name__, x) if isinstance(x, Symbol) else body(x)
 
+    FUNCTIONS[body.__name__] = function
     return function
 
 
@@ -507,7 +525,9 @@ def latex(formula: Number) -> str:
             return (text, _ATOM) if value >= 0.0 else ("-" + text, _PRECEDENCE["neg"])
         head, arguments = part.head, part.arguments
         if not arguments:
-            return (head if len(head) == 1 else rf"\mathit{{{head}}}"), _ATOM
+            return (head if len(head) == 1 or isinstance(part, Raw) else rf"\mathit{{{head}}}"), _ATOM
+        if head == "total":
+            return rf"\sum_{{{enclosed(arguments[0], 0)}}} {enclosed(arguments[1], _PRECEDENCE['*'])}", _PRECEDENCE["*"]
         if head == "where":
             branches = []
             rest: Number = part

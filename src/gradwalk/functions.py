@@ -4,10 +4,12 @@
 1.5
 """
 
+from gradwalk.composites import PUBLIC
 from gradwalk.engine import FUNCTIONS
 from gradwalk.ops import OPERATORS
 
-# maximum and minimum take more than two numbers: composites.py has them
-__all__ = sorted(FUNCTIONS.keys() - OPERATORS - {"maximum", "minimum"})
+_ALL = {name: function for name, function in FUNCTIONS.items() if name not in OPERATORS} | PUBLIC
 
-globals().update({name: FUNCTIONS[name] for name in __all__})
+__all__ = sorted(_ALL)
+
+globals().update(_ALL)

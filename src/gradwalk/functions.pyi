@@ -1,5 +1,6 @@
-# do not edit; made by tools/generate.py from src/gradwalk/ops.py
+# do not edit; made by tools/generate.py from src/gradwalk/ops.py and row_ops.py
 
+from collections.abc import Iterable
 from typing import Any
 
 from gradwalk._native import Number
@@ -130,3 +131,43 @@ def stop_gradient(x: Number, /) -> Any:
 def clamp(x: Number, low: float, high: float, /) -> Any:
     """x, held between two numbers."""
 
+def sum(xs: Iterable[Any]) -> Any:
+    """The sum as one node."""
+
+def mean(xs: Iterable[Any]) -> Any:
+    """The mean as one node."""
+
+def dot(xs: Iterable[Any], ys: Iterable[Any]) -> Any:
+    """The sum of products as one node."""
+
+def norm(xs: Iterable[Any]) -> Any:
+    """The Euclidean length as one node, without overflow on the way."""
+
+def logsumexp(xs: Iterable[Any]) -> Any:
+    """The logarithm of the sum of exponentials as one node, without overflow on the way."""
+
+def softmax(xs: Iterable[Any]) -> list[Any]:
+    """Exponentials divided by their sum: one node per output."""
+
+def log_softmax(xs: Iterable[Any]) -> list[Any]:
+    """Logarithms of the softmax, exact where it underflows: one node per output."""
+
+def cross_entropy(logits: Iterable[Any], target: int) -> Any:
+    """Minus the logarithm of the probability that softmax gives to entry `target`, as one node."""
+
+def rmsnorm(xs: Iterable[Any], eps: float = 1e-05) -> list[Any]:
+    """xs divided by the root of their mean square: one node per output."""
+
+def layernorm(xs: Iterable[Any], eps: float = 1e-05) -> list[Any]:
+    """xs shifted to mean 0 and scaled to variance 1: one node per output."""
+
+def maximum(*xs: Any) -> Any:
+    """The largest; of equals, the first gets the gradient."""
+
+def minimum(*xs: Any) -> Any:
+    """The smallest; of equals, the first gets the gradient."""
+
+def take(rows: Iterable[Any], index: int) -> Any:
+    """`rows[index]` as recorded nodes: one node for a Value, a list of nodes for a row of them."""
+
+def matvec(rows: Iterable[Iterable[Number]], x: Iterable[Number]) -> list[Any]: ...

@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.composites import COMPOSITES
 from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES
 from gradwalk.scopes import path_of
 from gradwalk.walk import number_of
 

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.composites import COMPOSITES
+from gradwalk.composites import ON_VALUES
 from gradwalk.control import modes
 from gradwalk.errors import ieee
 from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES
 
 Rule = Callable[[Any], Sequence[Any]]  # a node's local gradients: floats, or Values where they depend on something
 
@@ -108,7 +109,7 @@ def local_grads_of(node: Any) -> Any:
     if name in OPS:
         local_grads = OPS[name].local_grads(*node._children, *node._parameters, node)
     elif name in COMPOSITES:
-        local_grads = COMPOSITES[name].local_grads(list(node._children), *node._parameters, node)
+        local_grads = COMPOSITES[name].local_grads_on(list(node._children), *node._parameters, node, lists=ON_VALUES)
     else:
         raise NoGraphError(
             f"backward: expected operations of the table on the way to a second derivative, got a node made by hand as "

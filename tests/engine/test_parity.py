@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from measures import INF, NAN, bits
 
 import gradwalk
-from gradwalk.composites import COMPOSITES
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES
 
 EVALUATIONS_PER_OP = 22_000
 

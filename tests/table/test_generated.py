@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,8 @@ from gradwalk.ops import OPS
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = (
     "src/gradwalk/native/ops_generated.h",
+    "src/gradwalk/native/composites_generated.h",
+    "src/gradwalk/show/page/composites.js",
     "src/gradwalk/show/page/ops.js",
     "src/gradwalk/show/page/agreement.js",
     "src/gradwalk/_native.pyi",
@@ -26,6 +29,7 @@ GENERATED = (
 
 @pytest.fixture(scope="module")
 def generate() -> ModuleType:
+    sys.path.append(str(ROOT / "tools"))  # it has a second part
     spec = importlib.util.spec_from_file_location("generate", ROOT / "tools" / "generate.py")
     assert spec is not None
     assert spec.loader is not None

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gradwalk.compiler.loops import LOOPS, same_rows
-from gradwalk.composites import COMPOSITES
 from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES
 
 Ints = npt.NDArray[np.signedinteger[Any]]
 Codes = npt.NDArray[np.int16]
@@ -27,19 +27,21 @@ INPUT, CONSTANT, CALL = CODES["input"], CODES["constant"], CODES["call"]
 SIGNS = ("<", "<=", ">", ">=", "==", "!=")
 
 # One instruction makes a whole row of these: the nodes that share their children are its entries.
-ROW_OPS = frozenset({"softmax", "log_softmax", "rmsnorm", "layernorm"})
+ROW_OPS = frozenset(row.name for row in COMPOSITES.values() if row.per_entry)
+# The last child of these says which entry is meant; of `take`, it is the first.
+TARGETED = frozenset(row.name for row in COMPOSITES.values() if row.target and row.name != "take")
 # An operation of the table that can be refused an input, or overflow: what comes out has to be finite.
-CHECKED = frozenset(op.name for op in OPS.values() if op.overflows or op.expected)
+CHECKED = frozenset(op.name for op in OPS.values() if op.checked)
 
 
 @dataclass(frozen=True, eq=False)
 class Flat:
     """The graph. The children of node i are `children[starts[i]:starts[i + 1]]`.
 
-    Composites as the instructions have them: `dot` has its left list, then its right one; `cross_entropy` the logits,
-    then the target; `take` the index, then one entry per row (its parameters: the number of the table, the column).
-    `softmax` and the others of ROW_OPS have the entry's place as their first parameter. The parameters of `call` are
-    those of the instruction: the function's place, and how many guards come before it.
+    Composites as the instructions have them: `dot` has its left list, then its right one; `cross_entropy` and the
+    others of TARGETED the row, then the target; `take` the index, then one entry per row (its parameters: the number of
+    the table, the column). `softmax` and the others of ROW_OPS have the entry's place as their first parameter. The
+    parameters of `call` are those of the instruction: the function's place, and how many guards come before it.
     """
 
     op: Codes
@@ -98,6 +100,11 @@ class Flat:
             outputs=place[self.outputs],
             guards=place[self.guards],
         )
+
+
+def is_among(op: Ints, names: frozenset[str]) -> Truths:
+    """Which of these codes stand for an operation of one of these names."""
+    return np.isin(op, [CODES[name] for name in names])
 
 
 def starts_of(counts: Ints) -> Ints:

@@ -11,10 +11,23 @@ from itertools import pairwise
 import numpy as np
 
 from gradwalk.compiler.dead_code import needed_for
-from gradwalk.compiler.flat import CODES, CONSTANT, INPUT, NAMES, ROW_OPS, Flat, Ints, Truths, ragged
+from gradwalk.compiler.flat import (
+    CODES,
+    CONSTANT,
+    INPUT,
+    NAMES,
+    ROW_OPS,
+    TARGETED,
+    Flat,
+    Ints,
+    Truths,
+    is_among,
+    ragged,
+)
 from gradwalk.compiler.loops import same_rows
 from gradwalk.compiler.matrices import Group, matrix_products
 from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES
 
 NOBODY = -1  # an entry of a row that no node stands for
 _PADDED = frozenset({"dot", "sum", "largest", "smallest"})
@@ -90,12 +103,12 @@ def alike(flat: Flat, level: Ints) -> Alike:
 
 def _signatures(flat: Flat, nodes: Ints) -> tuple[Ints, Ints]:
     """What the nodes do, each thing once and in a fixed order, and for every node which of them it does."""
-    length = np.where(_is_among(flat.op[nodes], _PADDED), 0, flat.counts[nodes])
+    length = np.where(is_among(flat.op[nodes], _PADDED), 0, flat.counts[nodes])
     doing, of = same_rows(np.column_stack([flat.op[nodes], flat.row[nodes], length]))
     op, row, length = doing.T
     bits = flat.numbers[row].view(np.int64)
     # which entry of a row, or of a table, is not part of what to do
-    first = np.where(_is_among(op, ROW_OPS), 0, bits[:, 0])
+    first = np.where(is_among(op, ROW_OPS), 0, bits[:, 0])
     second = np.where(op == CODES["take"], 0, bits[:, 1])
     signatures, which = same_rows(np.column_stack([op, first, second, length]))
     order = np.lexsort(signatures.T[::-1])
@@ -112,10 +125,6 @@ def _ordered(keys: Ints) -> Ints:
         order = order[np.argsort((keys[order] >> shift).astype(np.uint16), kind="stable")]
         shift += 16
     return order
-
-
-def _is_among(op: Ints, names: frozenset[str]) -> Truths:
-    return np.isin(op, [CODES[name] for name in names])
 
 
 def differentiated(flat: Flat) -> Truths:
@@ -136,9 +145,10 @@ def _groups_of(flat: Flat, name: str, nodes: Ints, zero: int) -> list[Group]:
         return [_rows(flat, name, nodes, children)]
     if name == "take":
         return [_taken(flat, nodes, children)]
-    if name == "cross_entropy":
+    if name in TARGETED:
         return [Group(name, nodes[:, None], (children[:, :-1], children[:, -1:]))]
-    return [Group(name, nodes[:, None], (children,), tuple(flat.given(nodes)[0].tolist()) if name == "call" else ())]
+    given = 2 if name == "call" else len(COMPOSITES[name].parameters)
+    return [Group(name, nodes[:, None], (children,), tuple(flat.given(nodes)[0, :given].tolist()))]
 
 
 def _of_similar_length(lengths: Ints, nodes: Ints) -> list[Ints]:
@@ -182,8 +192,8 @@ def _rows(flat: Flat, name: str, nodes: Ints, children: Ints) -> Group:
     rows = rows[:, :-1]
     out = np.full(rows.shape, NOBODY)
     out[place, entry] = nodes
-    parameters = (float(flat.given(nodes)[0, 1]),) if name in ("rmsnorm", "layernorm") else ()
-    return Group(name, out, (rows,), parameters)
+    parameters = flat.given(nodes)[0, 1 : 1 + len(COMPOSITES[name].parameters)]
+    return Group(name, out, (rows,), tuple(parameters.tolist()))
 
 
 def _taken(flat: Flat, nodes: Ints, children: Ints) -> Group:

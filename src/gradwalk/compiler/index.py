@@ -42,13 +42,9 @@ class Index:
 
     # ---------------------------------------------------------------- left open
 
-    def _take(self, rows: Any) -> Any:
-        """For `gradwalk.take`: the row, or None if it has to be taken the ordinary way."""
-        return self._trace.take(self, list(rows))
-
-    def _cross_entropy(self, logits: Any) -> Any:
-        """For `gradwalk.cross_entropy`: the node, or None if it has to be made the ordinary way."""
-        return self._trace.cross_entropy(self, list(logits))
+    def _composite(self, name: str, xs: Any) -> Any:
+        """For `gradwalk.take` and the like: the nodes, or None if they have to be made the ordinary way."""
+        return self._trace.take(self, list(xs)) if name == "take" else self._trace.composite(name, self, list(xs))
 
     def within(self, count: int) -> bool:
         """Whether it is the place of one of `count` entries; a guard from now on."""

@@ -10,20 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from gradwalk.compiler import formulas
-from gradwalk.compiler.flat import CHECKED, ROW_OPS
+from gradwalk.compiler.flat import CHECKED, ROW_OPS, TARGETED
 from gradwalk.compiler.program import Guard, Instruction, Program, View
-from gradwalk.composites import COMPOSITES
 from gradwalk.custom import CustomOp
 from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES
 
 Array = npt.NDArray[np.float64]
 _UNIT = 2.0**-53
 _SAFETY = 4.0
-# Rounded as in the eager engine, to the bit: no sums, and no functions that a library computes in its own way.
-_SAME = frozenset({"add", "sub", "mul", "div", "neg", "abs", "sqrt", "relu", "leaky_relu", "minimum", "maximum", "fmod",
-                   "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"})  # fmt: skip
-_JUMPING = frozenset({"floor", "ceil", "sign", "where", "fmod", "copysign", "atan2"})
-_LOGARITHMS = frozenset({"logsumexp", "log_softmax", "cross_entropy"})
+_JUMPING = {op.name: [op.inputs.index(each) for each in op.jumps_with] for op in OPS.values() if op.jumps_with}
+_EXACT = frozenset(op.name for op in OPS.values() if op.exact)
 _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne
 }  # fmt: skip
@@ -164,20 +161,11 @@ def judged(program: Program, slots: Array, guards: Sequence[Guard], end: int) ->
 def _may_have_jumped(instruction: Instruction, slots: Array, doubt: Array) -> bool:
     """Whether an entry is so close to where the operation jumps that the plain function may be on the other side."""
     there = [places(view) for view in instruction.operands]
-    place = there[1 if instruction.op == "copysign" else 0]
-    x, doubtful = slots[place], doubt[place]
+    doubtful = sum(doubt[there[operand]] for operand in _JUMPING[instruction.op])
     with np.errstate(all="ignore"):
-        distance = np.abs(x - np.rint(x)) if instruction.op in ("floor", "ceil") else np.abs(x)
-        if instruction.op == "fmod":
-            y = slots[there[1]]
-            rest = np.abs(np.fmod(x, y))
-            distance = np.minimum(rest, np.abs(y) - rest)
-            doubtful = doubtful + _carried(x / y, doubt[there[1]])
-        if instruction.op == "atan2":  # where y changes its sign left of the origin
-            beside = slots[there[1]]
-            distance = np.where(beside > 0.0, np.hypot(x, beside), distance)
-            doubtful = doubtful + doubt[there[1]]
-        return bool(((doubtful != 0.0) & ~(distance > _SAFETY * doubtful)).any())
+        numbers = [slots[place] for place in there]
+        distance = formulas.jump_distance(instruction.op, numbers, instruction.parameters)
+    return bool(((doubtful != 0.0) & ~(distance > _SAFETY * doubtful)).any())
 
 
 def doubts(program: Program, slots: Array, end: int) -> Array:
@@ -210,7 +198,7 @@ def _doubt(instruction: Instruction, operands: list[Array], before: list[Array],
     if name in OPS:
         slopes = formulas.local_grads(name, operands, instruction.parameters, out)
         carried = sum(map(_carried, slopes, before))
-        return carried + (np.asarray(carried != 0.0) if name in _SAME else 1.0) * (4 * _UNIT * np.abs(out))
+        return carried + (np.asarray(carried != 0.0) if name in _EXACT else 1.0) * (4 * _UNIT * np.abs(out))
     if name in ("matmul", "dot"):
         sizes = [np.abs(operand) for operand in operands]
         own = 0.0 if xs.shape[1] == 1 else (xs.shape[1] + 1) * _UNIT
@@ -220,16 +208,11 @@ def _doubt(instruction: Instruction, operands: list[Array], before: list[Array],
         return (left * sizes[1] + sizes[0] * right).sum(axis=1)
     if name == "take":
         return before[0][np.clip(operands[1][:, 0].astype(np.intp), 0, len(xs) - 1)]
-    same = name in ("largest", "smallest") or (name in ("sum", "mean") and xs.shape[1] <= 2)
-    own = 0.0 if same else (xs.shape[1] + 16) * _UNIT
-    made = np.empty_like(out)
-    for column in range(out.shape[1]):
-        grad = np.zeros_like(out)
-        grad[:, column] = 1.0
-        slopes_of_row = np.abs(np.asarray(_backward(instruction, operands, out, grad)[0]))
-        size = np.abs(out[:, column]) + (slopes_of_row * np.abs(xs)).sum(axis=1) + (name in _LOGARITHMS)
-        made[:, column] = _carried(slopes_of_row, before[0]).sum(axis=1) + own * size
-    return made
+    made = _over_rows(instruction, operands)
+    slopes_of_rows = np.abs(made.local_grads())
+    own = 0.0 if made.row.is_exact(xs.shape[1]) else (xs.shape[1] + 16) * _UNIT
+    size = np.abs(out) + (slopes_of_rows * np.abs(xs)[:, None, :]).sum(axis=2) + made.row.is_logarithm
+    return _carried(slopes_of_rows, before[0][:, None, :]).sum(axis=2) + own * size
 
 
 # ---------------------------------------------------------------- what each instruction computes
@@ -243,70 +226,18 @@ def _forward(instruction: Instruction, operands: list[Array]) -> Any:
         return xs @ operands[1].T
     if name == "take":
         return xs[np.clip(operands[1][:, 0].astype(np.intp), 0, len(xs) - 1)]
-    if name == "cross_entropy":
-        target = np.clip(operands[1].astype(np.intp), 0, xs.shape[1] - 1)
-        return _logsumexp(xs) - np.take_along_axis(xs, target, axis=1)
-    return _OVER_ROWS[name](instruction, operands)
+    if name == "dot":
+        return (xs * operands[1]).sum(axis=1)
+    return _over_rows(instruction, operands).out
 
 
-def _shifted(xs: Array) -> tuple[Array, Array]:
-    largest = xs.max(axis=1, keepdims=True)
-    shift = np.where(np.isfinite(largest), largest, 0.0)
-    return np.exp(xs - shift), shift
-
-
-def _logsumexp(xs: Array) -> Array:
-    exponentials, shift = _shifted(xs)
-    return np.asarray(np.log(exponentials.sum(axis=1, keepdims=True)) + shift)
-
-
-def _softmax(xs: Array) -> Array:
-    exponentials, _ = _shifted(xs)
-    return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
-
-
-def _rms_scale(xs: Array, eps: float) -> Array:
-    return np.asarray(((xs * xs).mean(axis=1, keepdims=True) + eps) ** -0.5)
-
-
-def _centred(xs: Array) -> Array:
-    return np.asarray(xs - xs.mean(axis=1, keepdims=True))
-
-
-def _norm(xs: Array) -> Array:
-    scale = np.abs(xs).max(axis=1, keepdims=True)
-    usable = (scale > 0.0) & np.isfinite(scale)
-    safe = np.where(usable, scale, 1.0)
-    length = np.sqrt(((xs / safe) ** 2).sum(axis=1, keepdims=True)) * safe
-    return np.asarray(np.where(usable, length, np.abs(xs).sum(axis=1, keepdims=True)))
-
-
-_OVER_ROWS: dict[str, Callable[[Instruction, list[Array]], Array]] = {
-    "dot": lambda _, xs: (xs[0] * xs[1]).sum(axis=1),
-    "sum": lambda _, xs: xs[0].sum(axis=1),
-    "mean": lambda _, xs: xs[0].mean(axis=1),
-    "norm": lambda _, xs: _norm(xs[0]),
-    "logsumexp": lambda _, xs: _logsumexp(xs[0]),
-    "largest": lambda _, xs: xs[0].max(axis=1),
-    "smallest": lambda _, xs: xs[0].min(axis=1),
-    "softmax": lambda _, xs: _softmax(xs[0]),
-    "log_softmax": lambda _, xs: xs[0] - _logsumexp(xs[0]),
-    "rmsnorm": lambda i, xs: xs[0] * _rms_scale(xs[0], i.parameters[0]),
-    "layernorm": lambda i, xs: _centred(xs[0]) * _rms_scale(_centred(xs[0]), i.parameters[0]),
-}  # fmt: skip
+def _over_rows(instruction: Instruction, operands: list[Array]) -> formulas.OverRows:
+    xs, *targets = operands
+    target = np.clip(targets[0].astype(np.intp), 0, xs.shape[1] - 1) if targets else None
+    return formulas.OverRows(instruction.op, xs, target, instruction.parameters)
 
 
 # ---------------------------------------------------------------- and what it hands back
-
-
-def _one_hot(xs: Array, position: Array) -> Array:
-    hot = np.zeros_like(xs)
-    np.put_along_axis(hot, position.astype(np.intp).reshape(-1, 1), 1.0, axis=1)
-    return hot
-
-
-def _extreme(xs: Array, sign: float) -> Array:
-    return np.asarray(np.argmax(np.where(np.isnan(xs), np.inf, sign * xs), axis=1), np.float64)
 
 
 def _backward(instruction: Instruction, operands: list[Array], out: Array, grad: Array) -> list[Array | None]:
@@ -322,33 +253,9 @@ def _backward(instruction: Instruction, operands: list[Array], out: Array, grad:
         table = np.zeros_like(xs)
         np.add.at(table, np.clip(operands[1][:, 0].astype(np.intp), 0, len(xs) - 1), grad)
         return [table, None]
-    if name == "cross_entropy":
-        target = np.clip(operands[1], 0, xs.shape[1] - 1)
-        return [grad * (_softmax(xs) - _one_hot(xs, target)), None]
-    return [_row_grads(instruction, xs, out, grad)]
-
-
-def _row_grads(instruction: Instruction, xs: Array, out: Array, grad: Array) -> Array:
-    name, count = instruction.op, xs.shape[1]
-    if name == "sum":
-        return grad * np.ones_like(xs)
-    if name == "mean":
-        return grad * np.full_like(xs, 1.0 / count)
-    if name == "norm":
-        return grad * np.where(out == 0.0, 0.0, xs / out)
-    if name == "logsumexp":
-        return grad * _softmax(xs)
-    if name in ("largest", "smallest"):
-        return grad * _one_hot(xs, _extreme(xs, 1.0 if name == "largest" else -1.0))
-    if name == "softmax":
-        return np.asarray(out * (grad - (grad * out).sum(axis=1, keepdims=True)))
-    if name == "log_softmax":
-        return np.asarray(grad - _softmax(xs) * grad.sum(axis=1, keepdims=True))
-    centred = _centred(xs) if name == "layernorm" else xs
-    scale = _rms_scale(centred, instruction.parameters[0])
-    slope = (grad * out).sum(axis=1, keepdims=True) * scale * scale / count
-    inner = np.asarray(grad * scale - slope * centred)
-    return np.asarray(inner - inner.mean(axis=1, keepdims=True)) if name == "layernorm" else inner
+    slopes = _over_rows(instruction, operands).local_grads()
+    reached = np.where(grad[:, :, None] == 0.0, 0.0, slopes * grad[:, :, None])  # and not 0 times infinity
+    return [reached.sum(axis=1), *([None] * (len(operands) - 1))]
 
 
 # ---------------------------------------------------------------- exact programs: the rows of the tables, on floats
@@ -359,11 +266,11 @@ def _numbers(instruction: Instruction, operands: Sequence[Array]) -> tuple[list[
     xs: list[float] = operands[0].ravel().tolist()
     if instruction.op == "dot":
         return xs + operands[1].ravel().tolist(), ()
-    if instruction.op == "cross_entropy":
+    if instruction.op in TARGETED:
         return xs, (int(operands[1][0, 0]),)
     if instruction.op in ROW_OPS:
         return xs, (int(instruction.parameters[-1]), *instruction.parameters[:-1])
-    return xs, ()
+    return xs, instruction.parameters
 
 
 def _exact_forward(instruction: Instruction, operands: list[Array]) -> Any:
@@ -372,7 +279,7 @@ def _exact_forward(instruction: Instruction, operands: list[Array]) -> Any:
     if instruction.op == "take":
         return operands[0][int(operands[1][0, 0])]
     xs, parameters = _numbers(instruction, operands)
-    return COMPOSITES[instruction.op].forward(xs, *parameters)
+    return COMPOSITES[instruction.op].on(xs, *parameters)
 
 
 def _exact_backward(instruction: Instruction, operands: list[Array], out: Array, grad: Array) -> list[Array | None]:
@@ -385,7 +292,7 @@ def _exact_backward(instruction: Instruction, operands: list[Array], out: Array,
         slopes = OPS[instruction.op].local_grads(*entries, *instruction.parameters, float(out[0, 0]))
         return [np.full((1, 1), float(each) * grad[0, 0]) for each in slopes]
     xs, parameters = _numbers(instruction, operands)
-    local = COMPOSITES[instruction.op].local_grads(xs, *parameters, float(out[0, 0]))
+    local = COMPOSITES[instruction.op].local_grads_on(xs, *parameters, float(out[0, 0]))
     contributions = np.array([float(each) * grad[0, 0] for each in local])
     width = operands[0].size
     parts: list[Array | None] = [contributions[:width].reshape(operands[0].shape)]

@@ -42,9 +42,9 @@ class Instruction:
     - a row of the table (`add`, `tanh`, `pow_number`, …): entry by entry; each operand is a View(rows, columns)
     - `matmul`: out[r, c] = Σ_k A[r, k] · B[c, k], with A a View(rows, k), B a View(columns, k)
     - `dot`: out[r, 0] = Σ_k A[r, k] · B[r, k], both View(rows, k); columns is 1
-    - `sum`, `mean`, `norm`, `logsumexp`, `largest`, `smallest`: out[r, 0] over A's row, a View(rows, k)
-    - `softmax`, `log_softmax`, `rmsnorm`, `layernorm` (parameter: eps): out[r, :] over A's row, a View(rows, columns)
-    - `cross_entropy`: out[r, 0] of the logits A, a View(rows, k), and the targets, a View(rows, 1) of whole numbers
+    - another composite (`sum`, `norm`, …), with its parameters: out[r, 0] over A's row, a View(rows, k); with an output
+      per entry (`softmax`, …): out[r, :] over A's row, a View(rows, columns)
+    - with a target (`cross_entropy`): the second operand has the targets, a View(rows, 1) of whole numbers
     - `take`: out[r, :] = A[i, :] where i is the whole number in the second operand's (r, 0); A is a View(n, columns)
     - `call`: out[r, 0] is what a Python function says of A's row, a View(rows, k). Parameters: its place among the
       program's functions, and how many of the first guards the plain function had passed before it made the call

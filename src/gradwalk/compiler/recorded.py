@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from gradwalk import engine
-from gradwalk.compiler.flat import CODES, ROW_OPS, Codes, Floats, Ints, starts_of
+from gradwalk.compiler.flat import CODES, Codes, Floats, Ints, starts_of
+from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES
 
 BY_HAND = -1  # the code of a node that no operation of the table and no composite made
-_PARAMETRISED = frozenset(
-    {"pow_number", "leaky_relu", "elu", "clamp", "cross_entropy", "take", *ROW_OPS}
-)  # a node of another operation has no parameters to ask for
+# a node of another operation has no parameters to ask for
+_WITH_PARAMETERS = {op.name for op in OPS.values() if op.parameters}
+_WITH_PARAMETERS |= {row.name for row in COMPOSITES.values() if row.indexed or row.parameters}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +75,7 @@ def in_python(nodes: list[Any], entries: list[Any], roots: list[Any], others: in
     places = {id(value): place for place, value in enumerate(chain(entries, leaves, constants))}
     first_node = len(places) + others
     places |= {id(node): place for place, node in enumerate(nodes, first_node)}
-    with_parameters = [i for i, name in enumerate(names) if name in _PARAMETRISED]
+    with_parameters = [i for i, name in enumerate(names) if name in _WITH_PARAMETERS]
     parameters = np.zeros((len(with_parameters), 2))
     for row, node in enumerate(with_parameters):
         given = nodes[node]._parameters

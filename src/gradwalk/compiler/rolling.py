@@ -11,7 +11,7 @@ import numpy as np
 
 from gradwalk.compiler.constants import with_folded_constants, with_shared_constants, without_identities
 from gradwalk.compiler.dead_code import without_dead_code
-from gradwalk.compiler.flat import CODES, CONSTANT, INPUT, NAMES, ROW_OPS, Flat, Ints
+from gradwalk.compiler.flat import CODES, CONSTANT, INPUT, NAMES, ROW_OPS, TARGETED, Flat, Ints
 from gradwalk.compiler.grouping import alike, grouped, with_zero
 from gradwalk.compiler.layout import laid_out
 from gradwalk.compiler.levels import has_guarded_calls, latest_levels, levels
@@ -21,6 +21,7 @@ from gradwalk.compiler.sources import split_by_source
 from gradwalk.compiler.subexpressions import with_shared_subexpressions
 from gradwalk.compiler.sums import with_fused_sums, without_lonely
 from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES
 
 
 @contextmanager
@@ -108,9 +109,10 @@ def _alone(flat: Flat, node: int) -> Group:
         return Group(name, nodes, (row[:, : row.size // 2], row[:, row.size // 2 :]))
     if name == "take":
         return Group(name, nodes, (row[:, 1:].T, row[:, :1]))
-    if name == "cross_entropy":
+    if name in TARGETED:
         return Group(name, nodes, (row[:, :-1], row[:, -1:]))
     if name in ROW_OPS:  # one entry of the row: which one is its last parameter
-        eps = parameters[1:] if name in ("rmsnorm", "layernorm") else []
-        return Group(name, nodes, (row,), (*eps, parameters[0]))
-    return Group(name, nodes, (row,), tuple(parameters) if name == "call" else ())
+        own = parameters[1 : 1 + len(COMPOSITES[name].parameters)]
+        return Group(name, nodes, (row,), (*own, parameters[0]))
+    given = 2 if name == "call" else len(COMPOSITES[name].parameters)
+    return Group(name, nodes, (row,), tuple(parameters[:given]))

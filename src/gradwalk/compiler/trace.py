@@ -16,11 +16,25 @@ import numpy as np
 
 from gradwalk import composites, control, custom, engine, higher_order, reference
 from gradwalk.compiler.arguments import described, replaced, user_line
-from gradwalk.compiler.flat import CALL, CODES, CONSTANT, INPUT, SIGNS, Codes, Flat, Ints, starts_of, table_of
+from gradwalk.compiler.flat import (
+    CALL,
+    CODES,
+    CONSTANT,
+    INPUT,
+    SIGNS,
+    TARGETED,
+    Codes,
+    Flat,
+    Ints,
+    is_among,
+    starts_of,
+    table_of,
+)
 from gradwalk.compiler.index import Index
 from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.compiler.results import Result, result_of
 from gradwalk.errors import add_note, refusals
+from gradwalk.row_ops import COMPOSITES
 from gradwalk.structure import is_value
 
 _TAKEN = "take"
@@ -98,16 +112,16 @@ class Trace:
             self.taken[id(made[-1])] = table, column
         return made if isinstance(rows[0], list | tuple) else made[0]
 
-    def cross_entropy(self, index: Index, logits: list[Any]) -> Any:
-        """The cross entropy with the target left open."""
-        if not index.within(len(logits)):
+    def composite(self, name: str, index: Index, xs: list[Any]) -> Any:
+        """The composite, as a cross entropy, with the target left open."""
+        if not index.within(len(xs)):
             return None
         with control.modes(on_record=_ignored):  # the node made instead has one child more
-            out = composites.cross_entropy(logits, index.number)
+            out = composites.PUBLIC[name](xs, index.number)
         if not is_value(out):
             return out
         local_grads = (*out._local_grads, 0.0)
-        return self._by_hand(_data(out), (*out._children, index.value), local_grads, "cross_entropy", index)
+        return self._by_hand(_data(out), (*out._children, index.value), local_grads, name, index)
 
     def call(self, function: custom.CustomOp, inputs: Sequence[Any]) -> Any:
         """The node of a custom_op: the program will call its functions again."""
@@ -150,10 +164,9 @@ class Trace:
         if index is None:
             return higher_order.local_grads_of(node)
         if id(node) in self.taken:
-            return [0.0, *_one_hot(index, len(node._children) - 1)]
-        logits = list(node._children[:-1])
-        probabilities = composites.COMPOSITES["logsumexp"].local_grads(logits, node)
-        return [*(p - hot for p, hot in zip(probabilities, _one_hot(index, len(logits)), strict=True)), 0.0]
+            return [0.0, *composites.ON_VALUES.hot(node._children[1:], index.value)]
+        xs = list(node._children[:-1])
+        return [*COMPOSITES[node._op].local_grads_on(xs, index.value, node, lists=composites.ON_VALUES), 0.0]
 
     # ---------------------------------------------------------------- running it
 
@@ -214,7 +227,7 @@ class Trace:
         before = inputs + len(constants)
         op = np.empty(before + len(made.codes), np.int16)
         op[:inputs], op[inputs:before], op[before:] = INPUT, CONSTANT, made.codes
-        targets = before + np.flatnonzero(made.codes == CODES["cross_entropy"])  # parameters, not yet children
+        targets = before + np.flatnonzero(is_among(made.codes, TARGETED))  # parameters, not yet children
         by_hand = self._describe_by_hand(op, before)
         row = np.zeros(len(op), np.int32)
         places = (np.arange(inputs, before), before + made.with_parameters, np.fromiter(by_hand, np.int64))
@@ -270,15 +283,15 @@ class Trace:
             elif id(node) in self.called:
                 op[place] = CALL
                 parameters[place] = self.called[id(node)]
-            elif node._op == "cross_entropy":
-                op[place] = CODES["cross_entropy"]
+            elif id(node) in self.open:
+                op[place] = CODES[node._op]
             else:
                 self._refuse_by_hand(node)
         return parameters
 
 
 def _with_targets(flat: Flat, nodes: Ints) -> Flat:
-    """The target of these cross entropies as one more child, a constant."""
+    """The target of these nodes as one more child, a constant."""
     if not len(nodes):
         return flat
     targets, which = np.unique(flat.row[nodes], return_inverse=True)
@@ -299,11 +312,6 @@ def _with_targets(flat: Flat, nodes: Ints) -> Flat:
         signs=flat.signs,
         outcomes=flat.outcomes,
     )
-
-
-def _one_hot(index: Index, count: int) -> list[Any]:
-    """1 at the place the index says, 0 elsewhere, whatever it will be."""
-    return [(1.0 - abs(index.value - float(place))).relu() for place in range(count)]
 
 
 def constant(number: Any) -> Any:

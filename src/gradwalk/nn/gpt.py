@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from gradwalk.composites import cross_entropy, matvec, mean, softmax
+from gradwalk.functions import cross_entropy, matvec, mean, softmax
 from gradwalk.nn.activation import activated, checked_activation
 from gradwalk.nn.layers import Embedding, Linear, RMSNorm, Vector, added, checked_size, normal_matrix
 from gradwalk.nn.module import Module

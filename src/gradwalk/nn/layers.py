@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from operator import add
 from typing import Any
 
-from gradwalk.composites import layernorm, matvec, rmsnorm, take
 from gradwalk.engine import Value
+from gradwalk.functions import layernorm, matvec, rmsnorm, take
 from gradwalk.nn.module import Module
 
 Vector = Sequence[Any]

@@ -12,8 +12,8 @@ from collections import deque
 from typing import Any
 
 from gradwalk import engine, reference
-from gradwalk.composites import COMPOSITES
 from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES
 from gradwalk.scopes import path_of
 from gradwalk.walk import is_hand_written
 

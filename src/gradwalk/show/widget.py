@@ -12,11 +12,12 @@ from typing import Any
 import anywidget
 import traitlets
 
-from gradwalk.composites import COMPOSITES, for_engine
+from gradwalk.composites import for_engine
 from gradwalk.errors import ieee
 from gradwalk.expression import Expression, parsed
 from gradwalk.ops import OPS
 from gradwalk.reference import Value as ReferenceValue
+from gradwalk.row_ops import COMPOSITES
 from gradwalk.show.play import script, start_of, style
 from gradwalk.show.program import nodes_of, number
 from gradwalk.walk import walk
@@ -119,17 +120,15 @@ def _applied(name: str, node: Any, children: list[Any]) -> Any:
     """The node's operation on other children, recorded under its own name."""
     if node._name in OPS:
         return children[0]._apply(node._name, *children, *node._parameters)
-    functions = for_engine(name)
-    place, *eps = node._parameters or (None,)
-    if node._name == "dot":
-        return functions.dot(children[: len(children) // 2], children[len(children) // 2 :])
-    if node._name == "cross_entropy":
-        return functions.cross_entropy(children, place)
-    if node._name == "take":
-        return functions.take(children, 0)
-    function = getattr(functions, {"largest": "maximum", "smallest": "minimum"}.get(node._name, node._name))
-    made = function(children, *eps)
-    return made if place is None else made[place]
+    row = COMPOSITES[node._name]
+    function = getattr(for_engine(name), row.called_by)
+    if row.name == "take":  # its only child is the entry that was taken
+        return function(children, 0)
+    length = len(children) // len(row.inputs)
+    lists = [children[i * length : (i + 1) * length] for i in range(len(row.inputs))]
+    parameters = node._parameters[1:] if row.per_entry else node._parameters
+    made = function(*lists, *parameters)
+    return made[node._parameters[0]] if row.per_entry else made
 
 
 # ---------------------------------------------------------------- what is left when nothing is live

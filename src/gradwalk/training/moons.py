@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gradwalk.composites import dot
-from gradwalk.composites import sum as total
+from gradwalk.functions import dot
+from gradwalk.functions import sum as total
 from gradwalk.nn import MLP
 from gradwalk.optim import SGD
 

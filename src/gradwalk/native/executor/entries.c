@@ -5,95 +5,36 @@
 
 /* ---------------------------------------------------------------- its kernels */
 
-/* Where the op has a kernel of its own; -1: the table's loops do it. */
-static int entries_vector_op(unsigned op, const double *parameters)
+/* The kernel of a power by that number; NULL: the table's loops do it. */
+static const EntryKernel *entries_power(const Kernels *kernels, double n)
 {
-    switch (op) {
-    case OP_add: return VECTOR_ADD;
-    case OP_sub: return VECTOR_SUB;
-    case OP_mul: return VECTOR_MUL;
-    case OP_div: return VECTOR_DIV;
-    case OP_neg: return VECTOR_NEG;
-    case OP_relu: return VECTOR_RELU;
-    case OP_sqrt: return VECTOR_SQRT;
-    case OP_exp: return VECTOR_EXP;
-    case OP_log: return VECTOR_LOG;
-    case OP_tanh: return VECTOR_TANH;
-    case OP_sigmoid: return VECTOR_SIGMOID;
-    case OP_sin: return VECTOR_SIN;
-    case OP_cos: return VECTOR_COS;
-    case OP_pow_number: {
-        static const double powers[POWERS] = {2.0, 3.0, 0.5, 1.5, -1.0, -2.0, -0.5, -1.5};
-        for (int i = 0; i < POWERS; i++) {
-            if (parameters[0] == powers[i])
-                return VECTOR_POWERS + i;
-        }
-        return -1;
-    }
-    default: return -1;
-    }
-}
-
-/* Those of them that round as the table's rows do. */
-static int entries_are_exact(unsigned op)
-{
-    switch (op) {
-    case OP_add:
-    case OP_sub:
-    case OP_mul:
-    case OP_div:
-    case OP_neg:
-    case OP_relu:
-    case OP_sqrt: return 1;
-    default: return 0;
-    }
-}
-
-static int entries_have_domain(unsigned op)
-{
-    static const double outside[][MOST_NAMES] = {{NAN, NAN, NAN}, {INFINITY, 1.0, 1.0}};
-    return !op_in_domain((enum op)op, outside[0]) || !op_in_domain((enum op)op, outside[1]);
-}
-
-/* Whether a local gradient may be infinite although the output is finite. */
-static int entries_are_steep(unsigned op, const double *parameters)
-{
-    switch (op) {
-    case OP_sqrt:
-    case OP_cbrt:
-    case OP_pow:
-    case OP_asin:
-    case OP_acos:
-    case OP_acosh:
-    case OP_atan2:
-    case OP_hypot: return 1;
-    case OP_pow_number: return parameters[0] < 1.0;
-    default: return 0;
-    }
+    static const double powers[POWERS] = {2.0, 3.0, 0.5, 1.5, -1.0, -2.0, -0.5, -1.5};
+    int i = 0;
+    while (i < POWERS && n != powers[i])
+        i++;
+    return i < POWERS ? &kernels->powers[i] : NULL;
 }
 
 INTERNAL void entries_choose(Step *step, const Kernels *kernels)
 {
-    int vector = entries_vector_op(step->op, step->parameters);
-    step->entries.forward = vector < 0 ? table_forward[step->op] : kernels->forward[vector];
-    step->entries.reverse = vector < 0 ? table_reverse[step->op] : kernels->reverse[vector];
-    step->entries.steep = entries_are_steep(step->op, step->parameters);
-    step->checked = op_overflows[step->op] || entries_have_domain(step->op);
+    const EntryKernel *kernel = step->op == OP_pow_number ? entries_power(kernels, step->parameters[0])
+                                                          : &kernels->entries[step->op];
+    int by_hand = kernel != NULL && kernel->forward != NULL;
+    step->entries.forward = by_hand ? kernel->forward : table_forward[step->op];
+    step->entries.reverse = by_hand ? kernel->reverse : table_reverse[step->op];
+    step->entries.steep = op_steep((enum op)step->op, step->parameters);
+    step->checked = op_checked[step->op];
 }
 
 /* The operands that the op's reverse kernel reads, for those gradients that are needed. */
 INTERNAL unsigned entries_read(const Step *step)
 {
-    switch (step->entries.forward == table_forward[step->op] ? OP_COUNT : (enum op)step->op) {
-    case OP_add:
-    case OP_sub:
-    case OP_neg:
-    case OP_exp:
-    case OP_sqrt: return 0;
-    case OP_div: return 2;
-    case OP_mul: return (step->operands[0].needed ? 2u : 0u) | (step->operands[1].needed ? 1u : 0u);
-    default: return ~0u;
-    }
+    if (step->entries.forward == table_forward[step->op])
+        return ~0u;
+    unsigned reads = 0;
+    for (int j = 0; j < step->operand_count; j++)
+        reads |= step->operands[j].needed ? op_reads[step->op][j] : 0u;
+    return reads;
 }
 
 /* ---------------------------------------------------------------- shapes, and what depends on what */
@@ -108,7 +49,7 @@ static int entries_fit(const Step *step)
 
 static int entries_round(const Step *step)
 {
-    return step->entries.forward != table_forward[step->op] && !entries_are_exact(step->op);
+    return step->entries.forward != table_forward[step->op] && !op_exact[step->op];
 }
 
 static int entries_depend(const Step *step, Count row, Count column, const unsigned char *marked)

@@ -10,22 +10,8 @@
 
 /* ---------------------------------------------------------------- jumps */
 
-/* Which operand of the op decides on which side of a jump it is; -1 if the op has none. */
-static int jumping_operand(const Step *step)
-{
-    if (step->kind != KIND_ENTRIES)
-        return -1;
-    switch (step->op) {
-    case OP_floor:
-    case OP_ceil:
-    case OP_sign:
-    case OP_where:
-    case OP_atan2:
-    case OP_fmod: return 0;
-    case OP_copysign: return 1;
-    default: return -1;
-    }
-}
+/* The operands that decide on which side of a jump the op is, a bit for each; 0 if it has none. */
+static unsigned guards_jump_operands(const Step *step) { return step->kind == KIND_ENTRIES ? op_jumps[step->op] : 0u; }
 
 /* Marks the slots that may differ from the eager engine's. */
 static void guards_mark_rounded(const Step *step, unsigned char *rounded)
@@ -39,39 +25,54 @@ static void guards_mark_rounded(const Step *step, unsigned char *rounded)
 /* How many jumps depend on slots that may differ from the eager engine's; they go to `jumps` unless it is NULL. */
 static Count guards_find_jumps(const Step *step, const unsigned char *rounded, Jump *jumps)
 {
-    int j = jumping_operand(step);
+    unsigned looks_at = guards_jump_operands(step);
     Count count = 0;
-    for (Count i = 0; j >= 0 && i < step->rows * step->columns; i++) {
-        Count slot = view_slot(&step->operands[j], i / step->columns, i % step->columns), other = slot;
-        if (step->op == OP_fmod || step->op == OP_atan2)
-            other = view_slot(&step->operands[1], i / step->columns, i % step->columns);
-        if (!rounded[slot] && !rounded[other])
+    for (Count i = 0; looks_at != 0 && i < step->rows * step->columns; i++) {
+        Jump jump = {.step = step};
+        int is_rounded = 0;
+        for (int j = 0; j < step->operand_count; j++) {
+            jump.slots[j] = (int32_t)view_slot(&step->operands[j], i / step->columns, i % step->columns);
+            is_rounded |= looks_at >> j & 1 && rounded[jump.slots[j]];
+        }
+        if (!is_rounded)
             continue;
         if (jumps != NULL)
-            jumps[count] = (Jump){(enum op)step->op, (int32_t)slot, (int32_t)other};
+            jumps[count] = jump;
         count++;
     }
     return count;
 }
 
-/* How far the number is from the next jump. */
-static double jump_distance(const Jump *jump, const double *values, Count width, Count lane)
+static int jump_is_before(const Jump *jump, Count end)
 {
-    double x = values[jump->slot * width + lane], y = values[jump->other * width + lane], rest;
-    switch (jump->op) {
-    case OP_floor:
-    case OP_ceil: return fabs(x - nearbyint(x));
-    case OP_fmod: rest = fabs(fmod(x, y)); return rest < fabs(y) - rest ? rest : fabs(y) - rest;
-    case OP_atan2: return y > 0.0 ? hypot(x, y) : fabs(x);
-    default: return fabs(x);
-    }
+    int before = 1;
+    for (int j = 0; j < jump->step->operand_count; j++)
+        before &= jump->slots[j] < end;
+    return before;
 }
 
-static double jump_doubt(const Jump *jump, const double *values, const double *doubt)
+/* How far the numbers are from the next jump; `size` becomes the largest that decides. */
+static double jump_distance(const Jump *jump, const double *values, Count width, Count lane, double *size)
 {
-    double of_other = jump->other == jump->slot ? 0.0
-                    : jump->op == OP_atan2 ? 1.0 : fabs(values[jump->slot] / values[jump->other]);
-    return doubt[jump->slot] + of_other * doubt[jump->other];
+    const Step *step = jump->step;
+    double in[MOST_NAMES];
+    *size = 0.0;
+    for (int j = 0; j < step->operand_count; j++) {
+        in[j] = values[jump->slots[j] * width + lane];
+        if (guards_jump_operands(step) >> j & 1 && fabs(in[j]) > *size)
+            *size = fabs(in[j]);
+    }
+    for (int j = 0; j < op_parameters[step->op]; j++)
+        in[step->operand_count + j] = step->parameters[j];
+    return op_jump_distance((enum op)step->op, in);
+}
+
+static double jump_doubt(const Jump *jump, const double *doubt)
+{
+    double all = 0.0;
+    for (int j = 0; j < jump->step->operand_count; j++)
+        all += guards_jump_operands(jump->step) >> j & 1 ? doubt[jump->slots[j]] : 0.0;
+    return all;
 }
 
 /* ---------------------------------------------------------------- whether they hold */
@@ -112,8 +113,8 @@ static unsigned guards_judged(const Executor *self, const Memory *memory, Count 
     }
     for (Count i = 0; i < self->jump_count && verdict == 0; i++) {
         const Jump *jump = &self->jumps[i];
-        if (jump->slot < end && jump->other < end
-            && !(jump_distance(jump, values, 1, 0) > SAFETY * jump_doubt(jump, values, doubt)))
+        double size;
+        if (jump_is_before(jump, end) && !(jump_distance(jump, values, 1, 0, &size) > SAFETY * jump_doubt(jump, doubt)))
             verdict = UNDECIDED(lane);
     }
     PyMem_RawFree(values);
@@ -148,9 +149,9 @@ INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Coun
     }
     for (Count i = 0; i < self->jump_count; i++) {
         const Jump *jump = &self->jumps[i];
-        for (Count lane = 0; jump->slot < end && jump->other < end && lane < width; lane++) {
-            double size = fabs(memory->values[jump->slot * width + lane]);
-            close |= (unsigned)!(jump_distance(jump, memory->values, width, lane) > 1e-6 * size + margin) << lane;
+        for (Count lane = 0; jump_is_before(jump, end) && lane < width; lane++) {
+            double size, distance = jump_distance(jump, memory->values, width, lane, &size);
+            close |= (unsigned)!(distance > 1e-6 * size + margin) << lane;
         }
     }
     for (Count lane = 0; close >> lane != 0; lane++) {
@@ -208,7 +209,7 @@ INTERNAL int guards_read(Executor *self, PyObject *given)
     Count jumps = 0;
     int asked = count > 0; /* or nobody wants to know what is rounded */
     for (Count i = 0; !failed && !asked && i < self->step_count; i++)
-        asked = jumping_operand(&self->steps[i]) >= 0;
+        asked = guards_jump_operands(&self->steps[i]) != 0;
     for (Count i = 0; !failed && asked && i < self->step_count; i++) {
         guards_mark_rounded(&self->steps[i], rounded);
         jumps += guards_find_jumps(&self->steps[i], rounded, NULL);

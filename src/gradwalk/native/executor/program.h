@@ -16,11 +16,10 @@ typedef struct {
     int rounded; /* a side may differ in the last bits from what the eager engine compares */
 } Guard;
 
-/* An operation jumps where its result changes at once: `slot` is what it looks at, `other` the divisor of fmod and the
- * x of atan2, which jumps where y changes its sign left of the origin. */
+/* An entry of a step that is near a jump in some calls: where the result changes at once. */
 typedef struct {
-    enum op op;
-    int32_t slot, other;
+    const Step *step;
+    int32_t slots[MOST_INPUTS];
 } Jump;
 
 /* The parameters of the last training step. */

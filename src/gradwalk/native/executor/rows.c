@@ -4,40 +4,12 @@
 
 /* ---------------------------------------------------------------- its kernels */
 
-static int rows_kernel(unsigned op)
-{
-    switch (op) {
-    case COMPOSITE_sum: return ROW_SUM;
-    case COMPOSITE_mean: return ROW_MEAN;
-    case COMPOSITE_norm: return ROW_NORM;
-    case COMPOSITE_logsumexp: return ROW_LOGSUMEXP;
-    case COMPOSITE_largest: return ROW_LARGEST;
-    case COMPOSITE_smallest: return ROW_SMALLEST;
-    case COMPOSITE_softmax: return ROW_SOFTMAX;
-    case COMPOSITE_log_softmax: return ROW_LOG_SOFTMAX;
-    case COMPOSITE_rmsnorm: return ROW_RMSNORM;
-    case COMPOSITE_layernorm: return ROW_LAYERNORM;
-    case COMPOSITE_cross_entropy: return ROW_CROSS_ENTROPY;
-    default: return -1;
-    }
-}
-
 /* `parameters`: how many were given. In an exact program every output is a step, and one parameter more says which. */
 INTERNAL void rows_choose(Step *step, const Kernels *kernels, Count parameters)
 {
-    int place = rows_kernel(step->op), eps = rows_have_eps(step->op);
-    step->over_rows.entry = parameters > eps ? step_whole(step->parameters[eps], INT32_MAX) : -1;
-    step->over_rows.forward = kernels->row_forward[place];
-    step->over_rows.reverse = kernels->row_reverse[place];
-    step->over_rows.batch_forward = kernels->batch_forward[place];
-    step->over_rows.batch_reverse = kernels->batch_reverse[place];
-}
-
-INTERNAL int rows_have_eps(unsigned op) { return op == COMPOSITE_rmsnorm || op == COMPOSITE_layernorm; }
-
-INTERNAL int rows_give_rows(unsigned op)
-{
-    return op == COMPOSITE_softmax || op == COMPOSITE_log_softmax || rows_have_eps(op);
+    Count own = composite_of(step->op)->parameters;
+    step->over_rows.entry = parameters > own ? step_whole(step->parameters[own], INT32_MAX) : -1;
+    step->over_rows.kernel = kernels->rows[step->op - OP_COUNT];
 }
 
 /* ---------------------------------------------------------------- shapes, and what depends on what */
@@ -45,16 +17,15 @@ INTERNAL int rows_give_rows(unsigned op)
 static int rows_fit(const Step *step)
 {
     const Operand *x = &step->operands[0], *target = &step->operands[1];
-    int whole = rows_give_rows(step->op) && step->over_rows.entry < 0;
+    int whole = composite_of(step->op)->per_entry && step->over_rows.entry < 0;
     return x->rows == step->rows && step->columns == (whole ? x->columns : 1) && step->over_rows.entry < x->columns
         && (step->operand_count == 1 || (target->rows == step->rows && target->columns == 1));
 }
 
 static int rows_round(const Step *step)
 {
-    Count n = step->operands[0].columns;
-    return step->op != COMPOSITE_largest && step->op != COMPOSITE_smallest
-        && (n > 2 || (step->op != COMPOSITE_sum && step->op != COMPOSITE_mean));
+    const RowKernel *kernel = &step->over_rows.kernel; /* what is made from row_ops.py rounds as the eager engine does */
+    return kernel->forward != NULL && step->operands[0].columns > kernel->exact_to;
 }
 
 static int rows_depend(const Step *step, Count row, Count column, const unsigned char *marked)
@@ -69,15 +40,7 @@ static int rows_depend(const Step *step, Count row, Count column, const unsigned
 /* Doubles that a row keeps from forward to reverse, for one example. */
 static Count rows_facts_of_one(const Step *step)
 {
-    switch (step->op) {
-    case COMPOSITE_sum:
-    case COMPOSITE_mean:
-    case COMPOSITE_norm: return 0;
-    case COMPOSITE_logsumexp:
-    case COMPOSITE_log_softmax:
-    case COMPOSITE_cross_entropy: return ROW_FACTS + step->operands[0].columns; /* with the exponentials */
-    default: return ROW_FACTS;
-    }
+    return composite_kept(composite_of(step->op), step->operands[0].columns);
 }
 
 static Count rows_facts(const Step *step) { return step->rows * rows_facts_of_one(step); }
@@ -104,6 +67,40 @@ static inline int rows_sum_columns(const Step *step)
     return step->op == COMPOSITE_sum && x->index == NULL && x->row_stride == 1 && x->column_stride != 1;
 }
 
+/* One row: by the kernel, or by what is made from row_ops.py. */
+static void rows_forward_one(const Step *step, const double *x, double target, double *facts, double *out)
+{
+    const Composite *composite = composite_of(step->op);
+    Count n = step->operands[0].columns;
+    if (step->over_rows.kernel.forward != NULL) {
+        step->over_rows.kernel.forward(n, x, target, step->parameters, facts, out);
+        return;
+    }
+    composite_keep(composite, n, x, step->parameters, facts);
+    for (Count c = 0; c < step->columns; c++)
+        out[c] = composite_output(composite, n, x, composite->has_target ? (Count)target : c, step->parameters, facts);
+}
+
+/* `local_grads`: room for n of them. */
+static void rows_reverse_one(const Step *step, const double *x, double target, const double *facts, const double *out,
+                             const double *out_grad, double *local_grads, double *grad)
+{
+    const Composite *composite = composite_of(step->op);
+    Count n = step->operands[0].columns;
+    if (step->over_rows.kernel.reverse != NULL) {
+        step->over_rows.kernel.reverse(n, x, target, step->parameters, facts, out, out_grad, grad);
+        return;
+    }
+    for (Count c = 0; c < step->columns; c++) {
+        if (out_grad[c] == 0.0)
+            continue; /* and not 0 times an infinite local gradient */
+        Count i = composite->has_target ? (Count)target : c;
+        composite_slopes(composite, n, x, i, step->parameters, facts, out[c], local_grads);
+        for (Count k = 0; k < n; k++)
+            grad[k] += local_grads[k] * out_grad[c];
+    }
+}
+
 #define SHORT_ENOUGH 64 /* rows to be turned round */
 
 /* Short rows of one example, BATCH at a time as if they were a batch: side by side they fill vectors that each would
@@ -112,7 +109,7 @@ static Count rows_forward_together(const Kernels *kernels, const Step *step, con
 {
     const Operand *x = &step->operands[0];
     Count n = x->columns, r = 0;
-    if (step->over_rows.batch_forward == NULL || step->columns != 1 || n > SHORT_ENOUGH)
+    if (step->over_rows.kernel.batch_forward == NULL || step->columns != 1 || n > SHORT_ENOUGH)
         return 0;
     Count row_facts = rows_facts_of_one(step);
     double targets[BATCH], *entries = memory->scratch, *facts = entries + n * BATCH;
@@ -124,7 +121,7 @@ static Count rows_forward_together(const Kernels *kernels, const Step *step, con
             for (Count k = 0; !view_has_rows(x) && k < n; k++)
                 entries[k * BATCH + lane] = memory->values[view_slot(x, r + lane, k)];
         }
-        step->over_rows.batch_forward(n, entries, targets, step->parameters, facts, memory->values + step->out + r);
+        step->over_rows.kernel.batch_forward(n, entries, targets, step->parameters, facts, memory->values + step->out + r);
         kernels->transpose(row_facts, BATCH, facts, BATCH, memory->facts + step->facts + r * row_facts);
     }
     return r;
@@ -155,24 +152,23 @@ static void rows_forward(const Kernels *kernels, const Step *step, const Memory 
     for (Count r = width == 1 ? rows_forward_together(kernels, step, memory) : 0; r < step->rows; r++) {
         if (width == 1) {
             const double *row = view_row(x, width, memory->values, r, memory->scratch);
-            step->over_rows.forward(n, row, rows_target(step, memory, r, 0), step->parameters, facts + r * row_facts,
-                                    out + r * columns);
+            rows_forward_one(step, row, rows_target(step, memory, r, 0), facts + r * row_facts, out + r * columns);
             continue;
         }
-        if (step->over_rows.batch_forward != NULL) {
+        if (step->over_rows.kernel.batch_forward != NULL) {
             double targets[BATCH];
             for (Count lane = 0; lane < BATCH; lane++)
                 targets[lane] = rows_target(step, memory, r, lane);
             const double *row = view_row(x, width, memory->values, r, memory->scratch);
-            step->over_rows.batch_forward(n, row, targets, step->parameters, facts + r * row_facts * BATCH,
+            step->over_rows.kernel.batch_forward(n, row, targets, step->parameters, facts + r * row_facts * BATCH,
                                           out + r * columns * BATCH);
             continue;
         }
         double *lane_out = memory->scratch + n;
         for (Count lane = 0; lane < width; lane++) {
             const double *row = view_lane(x, memory, r, lane, memory->scratch);
-            step->over_rows.forward(n, row, rows_target(step, memory, r, lane), step->parameters,
-                                    facts + (r * width + lane) * row_facts, lane_out);
+            rows_forward_one(step, row, rows_target(step, memory, r, lane), facts + (r * width + lane) * row_facts,
+                             lane_out);
             for (Count c = 0; c < columns; c++)
                 out[(r * columns + c) * width + lane] = lane_out[c];
         }
@@ -207,7 +203,7 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
         return;
     }
     for (Count r = 0; r < step->rows; r++) {
-        if (width == 1 || step->over_rows.batch_reverse != NULL) {
+        if (width == 1 || step->over_rows.kernel.batch_reverse != NULL) {
             double targets[BATCH];
             for (Count lane = 0; lane < width; lane++)
                 targets[lane] = rows_target(step, memory, r, lane);
@@ -219,9 +215,9 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
             const double *known = facts + r * row_facts * width;
             const double *row_out = out + r * columns * width, *row_grad = out_grad + r * columns * width;
             if (width == 1)
-                step->over_rows.reverse(n, row, targets[0], step->parameters, known, row_out, row_grad, added);
+                rows_reverse_one(step, row, targets[0], known, row_out, row_grad, scratch + 2 * n, added);
             else
-                step->over_rows.batch_reverse(n, row, targets, step->parameters, known, row_out, row_grad, added);
+                step->over_rows.kernel.batch_reverse(n, row, targets, step->parameters, known, row_out, row_grad, added);
             if (!direct)
                 view_add(kernels, x, width, added, r * n, n, memory->grads);
             continue;
@@ -233,9 +229,9 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
                 lane_out_grad[c] = out_grad[(r * columns + c) * width + lane];
             }
             memset(grad, 0, (size_t)n * sizeof *grad);
-            step->over_rows.reverse(n, view_lane(x, memory, r, lane, scratch), rows_target(step, memory, r, lane),
-                                    step->parameters, facts + (r * width + lane) * row_facts, lane_out, lane_out_grad,
-                                    grad);
+            rows_reverse_one(step, view_lane(x, memory, r, lane, scratch), rows_target(step, memory, r, lane),
+                             facts + (r * width + lane) * row_facts, lane_out, lane_out_grad, lane_out_grad + columns,
+                             grad);
             for (Count k = 0; k < n; k++)
                 memory->grads[view_slot(x, r, k) * width + lane] += grad[k];
         }
@@ -249,14 +245,15 @@ static void rows_doubt(const Step *step, const Memory *memory, double *doubt)
     const Operand *operand = &step->operands[0];
     Count n = operand->columns;
     double *x = memory->scratch, *local_grads = x + n, *facts = local_grads + n;
-    int logarithm = step->op == COMPOSITE_logsumexp || step->op == COMPOSITE_log_softmax
-                 || step->op == COMPOSITE_cross_entropy; /* of a sum, whose rounding counts as it is */
+    const Composite *composite = composite_of(step->op);
     for (Count i = 0; i < step->rows * step->columns; i++) {
         Count row = i / step->columns;
         Count at = step->operand_count > 1 ? (Count)rows_target(step, memory, row, 0) : i % step->columns;
         view_lane(operand, memory, row, 0, x);
-        composite_facts(step->op, x, n, step->parameters[0], facts);
-        double size = fabs(composite_output(step->op, x, n, at, facts, local_grads)) + logarithm;
+        composite_keep(composite, n, x, step->parameters, facts);
+        double out = composite_output(composite, n, x, at, step->parameters, facts);
+        composite_slopes(composite, n, x, at, step->parameters, facts, out, local_grads);
+        double size = fabs(out) + composite->is_logarithm;
         for (Count k = 0; k < n; k++)
             size += fabs(local_grads[k] * x[k]);
         double own = step->rounds ? (double)(n + 16) * UNIT * size : 0.0;

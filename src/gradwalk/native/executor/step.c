@@ -34,11 +34,12 @@ static int step_signature(const char *name, int exact, Signature *found)
         }
     }
     for (unsigned op = OP_COUNT; op < NO_OP; op++) {
-        if (strcmp(name, composite_names[op - OP_COUNT]) != 0)
+        if (strcmp(name, composites[op - OP_COUNT].name) != 0)
             continue;
         enum step_kind kind = op == COMPOSITE_dot ? KIND_DOT : op == COMPOSITE_take ? KIND_TAKE : KIND_ROWS;
-        int one = kind == KIND_ROWS && op != COMPOSITE_cross_entropy;
-        *found = (Signature){kind, op, one ? 1 : 2, rows_have_eps(op), exact && rows_give_rows(op)};
+        const Composite *composite = composite_of(op);
+        int operands = kind == KIND_ROWS && !composite->has_target ? 1 : 2;
+        *found = (Signature){kind, op, operands, composite->parameters, exact && composite->per_entry};
         return 0;
     }
     PyErr_Format(PyExc_ValueError, "Executor: expected a known op, got '%s'", name);
@@ -163,7 +164,7 @@ INTERNAL int step_follow(Step *step, unsigned char *depends, unsigned char *writ
 {
     if (step->kind == KIND_DOT && !exact && products_find_pairs(step, written, initial) < 0)
         return -1;
-    int differentiable = step->kind == KIND_TAKE || step->op == COMPOSITE_cross_entropy ? 1 : step->operand_count;
+    int differentiable = step->kind == KIND_TAKE || step->kind == KIND_ROWS ? 1 : step->operand_count;
     for (int j = 0; j < step->operand_count; j++) {
         Operand *operand = &step->operands[j];
         int constant = step->kind == KIND_MATMUL || (!operand->direct && step->kind == KIND_ENTRIES);

@@ -42,10 +42,7 @@ struct Step {
             int steep;      /* a local gradient may be infinite where the output is not */
         } entries;
         struct {
-            RowForward forward;
-            RowReverse reverse;
-            BatchForward batch_forward;
-            BatchReverse batch_reverse;
+            RowKernel kernel;
             Count entry; /* of an exact program: which output of its row it is; -1: it is all of them */
         } over_rows;
         Pairs *pairs; /* of a dot over short gathered rows: owned; or NULL */
@@ -91,8 +88,6 @@ INTERNAL void entries_choose(Step *step, const Kernels *kernels);
 INTERNAL unsigned entries_read(const Step *step);
 
 INTERNAL void rows_choose(Step *step, const Kernels *kernels, Count parameters);
-INTERNAL int rows_have_eps(unsigned op);
-INTERNAL int rows_give_rows(unsigned op); /* an output for each entry, instead of one */
 INTERNAL int products_find_pairs(Step *step, const unsigned char *written, const double *initial);
 INTERNAL int products_sort_pairs(Step *step);
 INTERNAL void products_release(Step *step);

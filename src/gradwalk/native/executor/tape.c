@@ -96,14 +96,17 @@ static double composite_evaluate(const int32_t *record, const Memory *memory, do
 {
     Count n = record[RECORD_INNER];
     const int32_t *slots = record + RECORD_SLOTS, *row = slots + n + (record[RECORD_FLAGS] & HAS_TARGET ? 1 : 0);
-    double *facts = memory->facts + row[1], eps;
+    const Composite *composite = composite_of((unsigned)record[RECORD_OP]);
+    double *facts = memory->facts + row[1], parameters[2];
     for (Count k = 0; k < n; k++)
         x[k] = memory->values[slots[k]];
     Count i = record[RECORD_FLAGS] & HAS_TARGET ? step_whole(memory->values[slots[n]], n) : row[0];
-    memcpy(&eps, row + RECORD_ROW, sizeof eps);
+    memcpy(parameters, row + RECORD_ROW, sizeof parameters);
     if (record[RECORD_FLAGS] & OWNS_FACTS)
-        composite_facts((unsigned)record[RECORD_OP], x, n, eps, facts);
-    return composite_output((unsigned)record[RECORD_OP], x, n, i, facts, x + n);
+        composite_keep(composite, n, x, parameters, facts);
+    double out = composite_output(composite, n, x, i, parameters, facts);
+    composite_slopes(composite, n, x, i, parameters, facts, out, x + n);
+    return out;
 }
 
 static void composite_reverse(const int32_t *record, const Memory *memory)
@@ -379,21 +382,23 @@ static void record_find_facts(const Step *step, Count i, int32_t *record, int32_
 {
     Count n = record[RECORD_INNER];
     row[0] = (int32_t)(step->over_rows.entry < 0 ? i % step->columns : step->over_rows.entry);
-    memcpy(row + RECORD_ROW, step->parameters, sizeof step->parameters);
-    if (!rows_have_eps(step->op))
-        memset(row + RECORD_ROW, 0, PARAMETERS * sizeof *row);
+    double parameters[2] = {0.0, 0.0};
+    const Composite *composite = composite_of(step->op);
+    for (int k = 0; k < composite->parameters; k++)
+        parameters[k] = step->parameters[k];
+    memcpy(row + RECORD_ROW, parameters, sizeof parameters);
     for (Count back = 1; back <= known->count && back <= RECENT_ROWS; back++) {
         const int32_t *other = known->records[(known->count - back) % RECENT_ROWS], *other_row = other + (row - record);
         if (other[RECORD_OP] == record[RECORD_OP] && other[RECORD_INNER] == n
             && memcmp(other + RECORD_SLOTS, record + RECORD_SLOTS, (size_t)n * sizeof *row) == 0
-            && memcmp(other_row + RECORD_ROW, row + RECORD_ROW, sizeof(double)) == 0) {
+            && memcmp(other_row + RECORD_ROW, row + RECORD_ROW, sizeof parameters) == 0) {
             row[1] = other_row[1];
             return;
         }
     }
     record[RECORD_FLAGS] |= OWNS_FACTS;
     row[1] = (int32_t)known->facts;
-    known->facts += n + COMPOSITE_FACTS;
+    known->facts += composite_kept(composite, n);
     known->records[known->count++ % RECENT_ROWS] = record;
 }
 

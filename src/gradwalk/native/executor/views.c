@@ -116,7 +116,7 @@ INTERNAL void view_add(const Kernels *kernels, const Operand *operand, Count wid
         }
         else if (stride == 0) {
             double total[BATCH];
-            kernels->batch_forward[ROW_SUM](here, from, NULL, NULL, NULL, total);
+            kernels->rows[COMPOSITE_sum - OP_COUNT].batch_forward(here, from, NULL, NULL, NULL, total);
             kernels->add(BATCH, total, target);
         }
         else {

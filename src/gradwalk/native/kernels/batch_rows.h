@@ -104,7 +104,7 @@ BATCH_REVERSE(smallest)
     NAME(largest_batch_reverse)(n, x, targets, parameters, facts, out, out_grad, grad);
 }
 
-/* ---------------------------------------------------------------- the softmax family; facts: shift, total */
+/* ---------------------------------------------------------------- the softmax family; facts: shift, total, exponentials */
 
 INLINE void NAME(batch_softmax_facts)(Count n, const double *x, double *facts, double *exponentials, int part)
 {
@@ -125,7 +125,7 @@ INLINE void NAME(batch_softmax_facts)(Count n, const double *x, double *facts, d
 
 INLINE void NAME(batch_add_probabilities)(Count n, const double *facts, vec factor, double *grad, int part)
 {
-    const double *exponentials = facts + ROW_FACTS * BATCH;
+    const double *exponentials = facts + EXPONENTIALS * BATCH;
     vec share = factor / LOAD(FACT(1));
     FOR_EACH_ENTRY(i)
         STORE(grad + i, FMA(LOAD(exponentials + i), share, LOAD(grad + i)));
@@ -135,7 +135,7 @@ BATCH_FORWARD(logsumexp)
 {
     BATCH_UNUSED();
     FOR_EACH_PART {
-        NAME(batch_softmax_facts)(n, x, facts, facts + ROW_FACTS * BATCH, part);
+        NAME(batch_softmax_facts)(n, x, facts, facts + EXPONENTIALS * BATCH, part);
         STORE(out + part, NAME(vlog)(LOAD(FACT(1))) + LOAD(FACT(0)));
     }
 }
@@ -154,7 +154,7 @@ BATCH_FORWARD(cross_entropy)
     for (int lane = 0; lane < BATCH; lane++)
         chosen[lane] = x[(Count)targets[lane] * BATCH + lane];
     FOR_EACH_PART {
-        NAME(batch_softmax_facts)(n, x, facts, facts + ROW_FACTS * BATCH, part);
+        NAME(batch_softmax_facts)(n, x, facts, facts + EXPONENTIALS * BATCH, part);
         STORE(out + part, NAME(vlog)(LOAD(FACT(1))) - (LOAD(chosen + part) - LOAD(FACT(0))));
     }
 }
@@ -191,7 +191,7 @@ BATCH_FORWARD(log_softmax)
 {
     BATCH_UNUSED();
     FOR_EACH_PART {
-        NAME(batch_softmax_facts)(n, x, facts, facts + ROW_FACTS * BATCH, part);
+        NAME(batch_softmax_facts)(n, x, facts, facts + EXPONENTIALS * BATCH, part);
         vec shift = LOAD(FACT(0)), log_total = NAME(vlog)(LOAD(FACT(1)));
         FOR_EACH_ENTRY(i)
             STORE(out + i, (LOAD(x + i) - shift) - log_total);
@@ -208,7 +208,7 @@ BATCH_REVERSE(log_softmax)
     }
 }
 
-/* ---------------------------------------------------------------- the norms; facts: scale, mean */
+/* ---------------------------------------------------------------- the norms; facts: scale */
 
 BATCH_FORWARD(rmsnorm)
 {

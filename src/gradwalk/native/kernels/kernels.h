@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "internal.h"
+#include "value/composites.h"
 
 /* Examples that a batch runs side by side: every slot is then a vector of that many doubles. */
 #define BATCH 8
@@ -20,7 +21,7 @@ typedef void (*Forward)(Count n, const double *const *in, const double *paramete
 typedef void (*Reverse)(Count n, const double *const *in, const double *parameters, const double *out,
                         const double *out_grad, double *const *grads);
 
-/* Over one row x of n numbers. `target` is the class of a cross entropy; `facts` is kept from forward to reverse. */
+/* Over one row x of n numbers. `target` is the place that the caller says; `facts` is kept from forward to reverse. */
 typedef void (*RowForward)(Count n, const double *x, double target, const double *parameters, double *facts,
                            double *out);
 typedef void (*RowReverse)(Count n, const double *x, double target, const double *parameters, const double *facts,
@@ -32,20 +33,25 @@ typedef void (*BatchForward)(Count n, const double *x, const double *targets, co
 typedef void (*BatchReverse)(Count n, const double *x, const double *targets, const double *parameters,
                              const double *facts, const double *out, const double *out_grad, double *grad);
 
-enum row_op {
-    ROW_SUM, ROW_MEAN, ROW_NORM, ROW_LOGSUMEXP, ROW_LARGEST, ROW_SMALLEST, ROW_SOFTMAX, ROW_LOG_SOFTMAX,
-    ROW_RMSNORM, ROW_LAYERNORM, ROW_CROSS_ENTROPY, ROW_OPS
-};
-#define ROW_FACTS 2 /* behind them, a logsumexp, log_softmax and cross entropy keep the n exponentials */
+/* Of a composite, by hand; NULL where there is none. What is kept in `facts` lies as row_ops.py says. */
+typedef struct {
+    RowForward forward;
+    RowReverse reverse;
+    BatchForward batch_forward;
+    BatchReverse batch_reverse;
+    Count exact_to; /* rows up to that length are rounded as in the eager engine */
+} RowKernel;
+
+#define EXPONENTIALS 2 /* where they begin in the facts of the softmax family */
 
 /* Powers by a number that need no call of pow(). */
 enum power { POWER_2, POWER_3, POWER_HALF, POWER_3_HALVES, POWER_MINUS_1, POWER_MINUS_2, POWER_MINUS_HALF,
              POWER_MINUS_3_HALVES, POWERS };
 
-enum vector_op {
-    VECTOR_ADD, VECTOR_SUB, VECTOR_MUL, VECTOR_DIV, VECTOR_NEG, VECTOR_RELU, VECTOR_EXP, VECTOR_LOG, VECTOR_TANH,
-    VECTOR_SQRT, VECTOR_SIGMOID, VECTOR_SIN, VECTOR_COS, VECTOR_POWERS, VECTOR_OPS = VECTOR_POWERS + POWERS
-};
+typedef struct {
+    Forward forward;
+    Reverse reverse;
+} EntryKernel;
 
 /* out[i, j] = or += Σ_p left[i, p] · right[p, j]; `right` and `out` have unit stride in j. */
 typedef struct {
@@ -91,12 +97,9 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    Forward forward[VECTOR_OPS];
-    Reverse reverse[VECTOR_OPS];
-    RowForward row_forward[ROW_OPS];
-    RowReverse row_reverse[ROW_OPS];
-    BatchForward batch_forward[ROW_OPS];
-    BatchReverse batch_reverse[ROW_OPS];
+    EntryKernel entries[OP_COUNT]; /* NULL where the table's loops do it */
+    EntryKernel powers[POWERS];    /* of pow_number */
+    RowKernel rows[COMPOSITE_COUNT];
     double (*sum)(Count n, const double *x);
     double (*dot)(Count n, const double *x, const double *y);
     void (*add)(Count n, const double *x, double *into);                 /* into += x */

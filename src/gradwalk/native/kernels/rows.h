@@ -102,7 +102,12 @@ ROW_REVERSE(largest)
     grad[(Count)facts[0]] += *out_grad;
 }
 
-/* ---------------------------------------------------------------- the softmax family; facts: shift, total */
+ROW_REVERSE(smallest)
+{
+    NAME(largest_row_reverse)(n, x, target, parameters, facts, out, out_grad, grad);
+}
+
+/* ---------------------------------------------------------------- the softmax family; facts: shift, total, exponentials */
 
 static double NAME(shift)(Count n, const double *x)
 {
@@ -145,7 +150,7 @@ INLINE double NAME(exponentials)(Count n, const double *x, double shift, double 
 /* grad += factor exp(x - shift) / total */
 static void NAME(add_probabilities)(Count n, const double *facts, double factor, double *grad)
 {
-    NAME(add_scaled)(n, factor / facts[1], facts + ROW_FACTS, grad);
+    NAME(add_scaled)(n, factor / facts[1], facts + EXPONENTIALS, grad);
 }
 
 INLINE void NAME(softmax_facts)(Count n, const double *x, double *facts, double *exponentials)
@@ -157,7 +162,7 @@ INLINE void NAME(softmax_facts)(Count n, const double *x, double *facts, double 
 ROW_FORWARD(logsumexp)
 {
     FORWARD_UNUSED();
-    NAME(softmax_facts)(n, x, facts, facts + ROW_FACTS);
+    NAME(softmax_facts)(n, x, facts, facts + EXPONENTIALS);
     *out = log(facts[1]) + facts[0];
 }
 
@@ -170,7 +175,7 @@ ROW_REVERSE(logsumexp)
 ROW_FORWARD(cross_entropy)
 {
     FORWARD_UNUSED();
-    NAME(softmax_facts)(n, x, facts, facts + ROW_FACTS);
+    NAME(softmax_facts)(n, x, facts, facts + EXPONENTIALS);
     *out = log(facts[1]) - (x[(Count)target] - facts[0]);
 }
 
@@ -203,7 +208,7 @@ ROW_REVERSE(softmax)
 ROW_FORWARD(log_softmax)
 {
     FORWARD_UNUSED();
-    NAME(softmax_facts)(n, x, facts, facts + ROW_FACTS);
+    NAME(softmax_facts)(n, x, facts, facts + EXPONENTIALS);
     vec shift = SPLAT(facts[0]), log_total = SPLAT(log(facts[1]));
 #define STEP(load, put) put(out + i, (load(x + i) - shift) - log_total);
     FOR_EACH_VECTOR(STEP)
@@ -217,7 +222,7 @@ ROW_REVERSE(log_softmax)
     NAME(add_probabilities)(n, facts, -NAME(sum)(n, out_grad), grad);
 }
 
-/* ---------------------------------------------------------------- the norms; facts: scale, mean */
+/* ---------------------------------------------------------------- the norms; facts: scale */
 
 ROW_FORWARD(rmsnorm)
 {
@@ -242,8 +247,7 @@ ROW_REVERSE(rmsnorm)
 ROW_FORWARD(layernorm)
 {
     FORWARD_UNUSED();
-    facts[1] = NAME(sum)(n, x) / (double)n;
-    vec mean = SPLAT(facts[1]);
+    vec mean = SPLAT(NAME(sum)(n, x) / (double)n);
     {
 #define STEP(load, put) put(out + i, load(x + i) - mean);
         FOR_EACH_VECTOR(STEP)

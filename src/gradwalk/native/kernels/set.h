@@ -9,31 +9,23 @@
 
 static const Kernels NAME(kernels) = {
     .name = QUOTED(ISA),
-#define VECTOR(place, function) .forward[place] = NAME(function##_forward), .reverse[place] = NAME(function##_reverse)
-    VECTOR(VECTOR_ADD, add), VECTOR(VECTOR_SUB, sub), VECTOR(VECTOR_MUL, mul), VECTOR(VECTOR_DIV, div),
-    VECTOR(VECTOR_NEG, neg), VECTOR(VECTOR_RELU, relu), VECTOR(VECTOR_EXP, exp), VECTOR(VECTOR_LOG, log),
-    VECTOR(VECTOR_TANH, tanh), VECTOR(VECTOR_SQRT, sqrt), VECTOR(VECTOR_SIGMOID, sigmoid),
-    VECTOR(VECTOR_SIN, sin), VECTOR(VECTOR_COS, cos),
-    VECTOR(VECTOR_POWERS + POWER_2, power_2), VECTOR(VECTOR_POWERS + POWER_3, power_3),
-    VECTOR(VECTOR_POWERS + POWER_HALF, power_half), VECTOR(VECTOR_POWERS + POWER_3_HALVES, power_3_halves),
-    VECTOR(VECTOR_POWERS + POWER_MINUS_1, power_minus_1), VECTOR(VECTOR_POWERS + POWER_MINUS_2, power_minus_2),
-    VECTOR(VECTOR_POWERS + POWER_MINUS_HALF, power_minus_half),
-    VECTOR(VECTOR_POWERS + POWER_MINUS_3_HALVES, power_minus_3_halves),
-#undef VECTOR
-#define ROWS(place, forward, reverse) \
-    .row_forward[place] = NAME(forward##_row_forward), .row_reverse[place] = NAME(reverse##_row_reverse)
-    ROWS(ROW_SUM, sum, sum), ROWS(ROW_MEAN, mean, mean), ROWS(ROW_NORM, norm, norm),
-    ROWS(ROW_LOGSUMEXP, logsumexp, logsumexp), ROWS(ROW_LARGEST, largest, largest),
-    ROWS(ROW_SMALLEST, smallest, largest), ROWS(ROW_SOFTMAX, softmax, softmax),
-    ROWS(ROW_LOG_SOFTMAX, log_softmax, log_softmax), ROWS(ROW_RMSNORM, rmsnorm, rmsnorm),
-    ROWS(ROW_LAYERNORM, layernorm, layernorm), ROWS(ROW_CROSS_ENTROPY, cross_entropy, cross_entropy),
-#undef ROWS
-#define ROWS(place, name) \
-    .batch_forward[place] = NAME(name##_batch_forward), .batch_reverse[place] = NAME(name##_batch_reverse)
-    ROWS(ROW_SUM, sum), ROWS(ROW_MEAN, mean), ROWS(ROW_LOGSUMEXP, logsumexp), ROWS(ROW_SOFTMAX, softmax),
-    ROWS(ROW_LOG_SOFTMAX, log_softmax), ROWS(ROW_RMSNORM, rmsnorm), ROWS(ROW_LAYERNORM, layernorm),
-    ROWS(ROW_CROSS_ENTROPY, cross_entropy), ROWS(ROW_LARGEST, largest), ROWS(ROW_SMALLEST, smallest),
-#undef ROWS
+#define ENTRY(name) {NAME(name##_forward), NAME(name##_reverse)}
+#define ENTRIES(name) [OP_##name] = ENTRY(name)
+    .entries = {ENTRIES(add), ENTRIES(sub), ENTRIES(mul), ENTRIES(div), ENTRIES(neg), ENTRIES(relu), ENTRIES(exp),
+                ENTRIES(log), ENTRIES(tanh), ENTRIES(sqrt), ENTRIES(sigmoid), ENTRIES(sin), ENTRIES(cos)},
+    .powers = {[POWER_2] = ENTRY(power_2), [POWER_3] = ENTRY(power_3), [POWER_HALF] = ENTRY(power_half),
+               [POWER_3_HALVES] = ENTRY(power_3_halves), [POWER_MINUS_1] = ENTRY(power_minus_1),
+               [POWER_MINUS_2] = ENTRY(power_minus_2), [POWER_MINUS_HALF] = ENTRY(power_minus_half),
+               [POWER_MINUS_3_HALVES] = ENTRY(power_minus_3_halves)},
+#undef ENTRIES
+#undef ENTRY
+#define ROW(name, exact) \
+    [COMPOSITE_##name - OP_COUNT] = {NAME(name##_row_forward), NAME(name##_row_reverse), NAME(name##_batch_forward), \
+                                     NAME(name##_batch_reverse), exact}
+    .rows = {ROW(sum, 2), ROW(mean, 2), ROW(logsumexp, 0), ROW(softmax, 0), ROW(log_softmax, 0), ROW(rmsnorm, 0),
+             ROW(layernorm, 0), ROW(cross_entropy, 0), ROW(largest, PTRDIFF_MAX), ROW(smallest, PTRDIFF_MAX),
+             [COMPOSITE_norm - OP_COUNT] = {NAME(norm_row_forward), NAME(norm_row_reverse), NULL, NULL, 0}},
+#undef ROW
     .sum = NAME(sum), .dot = NAME(dot), .add = NAME(add), .add_scaled = NAME(add_scaled),
     .add_product = NAME(add_product), .finite = NAME(finite), .most = NAME(most), .product = NAME(product),
     .transpose = NAME(transpose), .batch_product = NAME(batch_product), .pairs_forward = NAME(pairs_forward),

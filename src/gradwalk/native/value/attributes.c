@@ -195,7 +195,7 @@ static PyObject *get_local_grads(PyObject *self, void *closure)
 const char *value_op_name(const Value *v)
 {
     unsigned op = op_of(v);
-    return op < OP_COUNT ? op_names[op] : op < NO_OP ? composite_names[op - OP_COUNT] : "";
+    return op < OP_COUNT ? op_names[op] : op < NO_OP ? composite_of(op)->name : "";
 }
 
 static PyObject *get_name(PyObject *self, void *closure)
@@ -234,22 +234,18 @@ static PyObject *get_parameters(PyObject *self, void *closure)
         memcpy(parameters, details_of(v)->parameters, sizeof parameters);
     else if (kind_of(v) == ONE_NUMBER)
         parameters[0] = v->number;
-    switch (op_of(v)) {
-    case COMPOSITE_rmsnorm:
-    case COMPOSITE_layernorm:
-        return Py_BuildValue("(nd)", (Py_ssize_t)parameters[0], parameters[1]);
-    case COMPOSITE_softmax:
-    case COMPOSITE_log_softmax:
-    case COMPOSITE_cross_entropy:
-    case COMPOSITE_take:
-        return Py_BuildValue("(n)", (Py_ssize_t)parameters[0]);
-    default: {
-        unsigned count = op_of(v) < OP_COUNT ? op_parameters[op_of(v)] : 0;
-        return count == 0 ? PyTuple_New(0)
-             : count == 1 ? Py_BuildValue("(d)", parameters[0])
-                          : Py_BuildValue("(dd)", parameters[0], parameters[1]);
+    const Composite *composite = composite_of(op_of(v));
+    int count = composite != NULL ? composite->parameters : op_of(v) < OP_COUNT ? op_parameters[op_of(v)] : 0;
+    int placed = composite != NULL && composite_is_placed(composite);
+    PyObject *tuple = PyTuple_New(placed + count);
+    for (int i = 0; tuple != NULL && i < placed + count; i++) {
+        PyObject *number = i < placed ? PyLong_FromSsize_t((Py_ssize_t)parameters[i]) : PyFloat_FromDouble(parameters[i]);
+        if (number == NULL)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, i, number);
     }
-    }
+    return tuple;
 }
 
 static PyObject *get_constant(PyObject *self, void *closure)

@@ -99,15 +99,10 @@ static int64_t value_code(Flattening *self, Value *v)
 static unsigned parameter_count(const Value *v)
 {
     unsigned op = op_of(v);
-    switch (op) {
-    case COMPOSITE_rmsnorm:
-    case COMPOSITE_layernorm: return 2;
-    case COMPOSITE_softmax:
-    case COMPOSITE_log_softmax:
-    case COMPOSITE_cross_entropy:
-    case COMPOSITE_take: return 1;
-    default: return op < OP_COUNT ? op_parameters[op] : 0;
-    }
+    const Composite *composite = composite_of(op);
+    if (composite != NULL)
+        return (unsigned)composite_is_placed(composite) + composite->parameters;
+    return op < OP_COUNT ? op_parameters[op] : 0;
 }
 
 /* The codes of a node's children; returns where the next node's go. */
@@ -270,7 +265,7 @@ static PyObject *flatten_op_names(PyObject *module, PyObject *unused)
     PyObject *names = PyTuple_New(NO_OP + 1);
     for (unsigned op = 0; names != NULL && op <= NO_OP; op++) {
         PyObject *name = PyUnicode_FromString(op < OP_COUNT ? op_names[op]
-                                              : op < NO_OP ? composite_names[op - OP_COUNT]
+                                              : op < NO_OP ? composite_of(op)->name
                                                            : "");
         if (name == NULL)
             Py_CLEAR(names);

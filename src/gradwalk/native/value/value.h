@@ -14,19 +14,8 @@
 
 #include "internal.h"
 #include "ops_generated.h"
+#include "value/composites.h"
 
-/* Composites follow the table's operations in the numbering of ops. */
-#define FOR_EACH_COMPOSITE(X) \
-    X(sum) X(mean) X(dot) X(norm) X(logsumexp) X(softmax) X(log_softmax) X(cross_entropy) X(rmsnorm) X(layernorm) \
-    X(largest) X(smallest) X(take)
-
-enum composite {
-    COMPOSITE_BASE = OP_COUNT - 1,
-#define ENTRY(name) COMPOSITE_##name,
-    FOR_EACH_COMPOSITE(ENTRY)
-#undef ENTRY
-    NO_OP /* leaves and nodes made by hand */
-};
 _Static_assert(NO_OP < 256, "an op fits one byte");
 
 enum kind {
@@ -229,15 +218,7 @@ PyObject *backward_cut(PyObject *unused, PyObject *args); /* new: what the funct
 
 /* ---- composites.c ---- */
 
-extern const char *const composite_names[];
 extern PyMethodDef composite_functions[];
-
-/* Output i of a composite over a row (of a cross entropy, i is the target), and its local gradients; `facts` is what all
- * outputs share, the entries and COMPOSITE_FACTS numbers. */
-#define COMPOSITE_FACTS 3
-INTERNAL void composite_facts(unsigned op, const double *x, Py_ssize_t count, double eps, double *facts);
-INTERNAL double composite_output(unsigned op, const double *x, Py_ssize_t count, Py_ssize_t i, const double *facts,
-                                 double *local_grads);
 
 /* ---- flatten.c: a recorded graph as arrays ---- */
 

@@ -1,170 +1,493 @@
-// The operations over many numbers: sum, dot, softmax, … The same rows as composites.py, in the same order of
-// additions. `forward` takes the list and the parameters; `localGrads` takes `out` as well.
+// do not edit; made by tools/generate.py from src/gradwalk/row_ops.py
 
-function total(terms) {
-  let sum = terms[0];
-  for (let i = 1; i < terms.length; i += 1) sum += terms[i];
-  return sum;
-}
-
-function position(xs, sign) {
-  let best = 0;
-  for (let i = 1; i < xs.length; i += 1) {
-    const x = sign * xs[i];
-    const champion = sign * xs[best];
-    if (x > champion || (x !== x && champion === champion)) best = i;
-  }
-  return best;
-}
-
-function shift(xs) {
-  const largest = xs[position(xs, 1)];
-  return Number.isFinite(largest) ? largest : 0;
-}
-
-function exponentials(xs) {
-  const largest = shift(xs);
-  const es = xs.map((x) => Math.exp(x - largest));
-  return [es, total(es)];
-}
-
-function probabilities(xs) {
-  const [es, sum] = exponentials(xs);
-  return es.map((e) => e / sum);
-}
-
-function halves(xs) {
-  const middle = xs.length >> 1;
-  return [xs.slice(0, middle), xs.slice(middle)];
-}
-
-function rmsScale(xs, eps) {
-  return Math.pow(total(xs.map((x) => x * x)) / xs.length + eps, -0.5);
-}
-
-function centred(xs) {
-  const mean = total(xs) / xs.length;
-  return xs.map((x) => x - mean);
-}
-
-function norm(xs) {
-  const scale = xs.reduce((largest, x) => (Math.abs(x) > largest ? Math.abs(x) : largest), 0);
-  if (scale === 0 || !Number.isFinite(scale)) return total(xs.map(Math.abs));
-  const ratios = xs.map((x) => x / scale);
-  return Math.sqrt(total(ratios.map((r) => r * r))) * scale;
-}
-
-const hot = (i, j) => (i === j ? 1 : 0);
-const oneHot = (xs, at) => xs.map((_, j) => hot(at, j));
+import { pow } from "./special.js";
 
 export const COMPOSITES = {
   sum: {
-    doc: "Sum of many.",
+    called: "sum",
+    inputs: ["xs"],
+    perEntry: false,
+    target: "",
+    parameters: [],
+    doc: "The sum as one node.",
     latex: "\\sum_{j} x_{j}",
-    localGradLatex: "1",
-    forward: (xs) => total(xs),
-    localGrads: (xs) => xs.map(() => 1),
+    localGradsLatex: ["1"],
+    forward(xs) {
+      const n = xs.length;
+      let t0 = xs[0];
+      for (let j = 1; j < n; j++) {
+        t0 = t0 + xs[j];
+      }
+      return t0;
+    },
+    localGrads(xs, out) {
+      const n = xs.length;
+      const localGrads = [];
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = 1.0;
+      }
+      return localGrads;
+    },
   },
   mean: {
-    doc: "Mean of n numbers.",
-    latex: "\\frac{1}{n}\\,\\sum_{j} x_{j}",
-    localGradLatex: "\\frac{1}{n}",
-    forward: (xs) => total(xs) / xs.length,
-    localGrads: (xs) => xs.map(() => 1 / xs.length),
+    called: "mean",
+    inputs: ["xs"],
+    perEntry: false,
+    target: "",
+    parameters: [],
+    doc: "The mean as one node.",
+    latex: "\\frac{\\sum_{j} x_{j}}{n}",
+    localGradsLatex: ["\\frac{1}{n}"],
+    forward(xs) {
+      const n = xs.length;
+      let t0 = xs[0];
+      for (let j = 1; j < n; j++) {
+        t0 = t0 + xs[j];
+      }
+      return t0 / n;
+    },
+    localGrads(xs, out) {
+      const n = xs.length;
+      const localGrads = [];
+      const t0 = 1.0 / n;
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = t0;
+      }
+      return localGrads;
+    },
   },
   dot: {
-    doc: "Sum of products of two lists.",
+    called: "dot",
+    inputs: ["xs", "ys"],
+    perEntry: false,
+    target: "",
+    parameters: [],
+    doc: "The sum of products as one node.",
     latex: "\\sum_{j} x_{j}\\,y_{j}",
-    localGradLatex: "\\text{its partner in the other list}",
-    forward(xs) {
-      const [left, right] = halves(xs);
-      return total(left.map((x, j) => x * right[j]));
+    localGradsLatex: ["y_{j}", "x_{j}"],
+    forward(all) {
+      const n = all.length / 2;
+      const xs = all.slice(0 * n, 1 * n);
+      const ys = all.slice(1 * n, 2 * n);
+      let t0 = xs[0] * ys[0];
+      for (let j = 1; j < n; j++) {
+        t0 = t0 + xs[j] * ys[j];
+      }
+      return t0;
     },
-    localGrads(xs) {
-      const [left, right] = halves(xs);
-      return [...right, ...left];
+    localGrads(all, out) {
+      const n = all.length / 2;
+      const xs = all.slice(0 * n, 1 * n);
+      const ys = all.slice(1 * n, 2 * n);
+      const localGrads = [];
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = ys[j];
+      }
+      for (let j = 0; j < n; j++) {
+        localGrads[n + j] = xs[j];
+      }
+      return localGrads;
     },
   },
   norm: {
-    doc: "Euclidean length.",
-    latex: "\\sqrt{\\sum_{j} x_{j}^2}",
-    localGradLatex: "\\frac{x_{j}}{\\mathit{out}}",
-    forward: norm,
-    localGrads: (xs, out) => xs.map((x) => (out === 0 ? 0 : x / out)),
+    called: "norm",
+    inputs: ["xs"],
+    perEntry: false,
+    target: "",
+    parameters: [],
+    doc: "The Euclidean length as one node, without overflow on the way.",
+    latex: "\\sqrt{\\sum_{j} {x_{j}}^{2}}",
+    localGradsLatex: ["\\frac{x_{j}}{\\mathit{out}}"],
+    forward(xs) {
+      const n = xs.length;
+      let t0 = Math.abs(xs[0]);
+      for (let j = 1; j < n; j++) {
+        const x = Math.abs(xs[j]);
+        if (x > t0 || (x != x && t0 == t0)) {
+          t0 = x;
+        }
+      }
+      const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
+      const t2 = (t1 > 0.0 ? t1 : 1.0);
+      let t3 = xs[0] / t2 * (xs[0] / t2);
+      for (let j = 1; j < n; j++) {
+        t3 = t3 + xs[j] / t2 * (xs[j] / t2);
+      }
+      let t4 = Math.abs(xs[0]);
+      for (let j = 1; j < n; j++) {
+        t4 = t4 + Math.abs(xs[j]);
+      }
+      return (t1 > 0.0 ? Math.sqrt(t3) * t1 : t4);
+    },
+    localGrads(xs, out) {
+      const n = xs.length;
+      const localGrads = [];
+      const t0 = out === 0.0;
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = (t0 ? 0.0 : xs[j] / out);
+      }
+      return localGrads;
+    },
   },
   logsumexp: {
-    doc: "Logarithm of the sum of exponentials.",
+    called: "logsumexp",
+    inputs: ["xs"],
+    perEntry: false,
+    target: "",
+    parameters: [],
+    doc: "The logarithm of the sum of exponentials as one node, without overflow on the way.",
     latex: "\\ln\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
-    localGradLatex: "\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}",
-    forward: (xs) => Math.log(exponentials(xs)[1]) + shift(xs),
-    localGrads: (xs) => probabilities(xs),
+    localGradsLatex: ["\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
+    forward(xs) {
+      const n = xs.length;
+      let t0 = xs[0];
+      for (let j = 1; j < n; j++) {
+        const x = xs[j];
+        if (x > t0 || (x != x && t0 == t0)) {
+          t0 = x;
+        }
+      }
+      const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
+      let t2 = Math.exp(xs[0] - t1);
+      for (let j = 1; j < n; j++) {
+        t2 = t2 + Math.exp(xs[j] - t1);
+      }
+      return Math.log(t2) + t1;
+    },
+    localGrads(xs, out) {
+      const n = xs.length;
+      const localGrads = [];
+      let t0 = xs[0];
+      for (let j = 1; j < n; j++) {
+        const x = xs[j];
+        if (x > t0 || (x != x && t0 == t0)) {
+          t0 = x;
+        }
+      }
+      const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
+      let t2 = Math.exp(xs[0] - t1);
+      for (let j = 1; j < n; j++) {
+        t2 = t2 + Math.exp(xs[j] - t1);
+      }
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = Math.exp(xs[j] - t1) / t2;
+      }
+      return localGrads;
+    },
   },
   softmax: {
-    doc: "One output of softmax.",
+    called: "softmax",
+    inputs: ["xs"],
+    perEntry: true,
+    target: "",
+    parameters: [],
+    doc: "Exponentials divided by their sum: one node per output.",
     latex: "\\frac{\\exp\\left(x_{i}\\right)}{\\sum_{j} \\exp\\left(x_{j}\\right)}",
-    localGradLatex: "\\mathit{out}\\,\\left([i = j] - p_{j}\\right)",
-    forward: (xs, i) => probabilities(xs)[i],
-    localGrads: (xs, i, out) => probabilities(xs).map((p, j) => out * (hot(i, j) - p)),
+    localGradsLatex: ["\\mathit{out}\\,\\left([i = j] - \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}\\right)"],
+    forward(xs, i) {
+      const n = xs.length;
+      let t0 = xs[0];
+      for (let j = 1; j < n; j++) {
+        const x = xs[j];
+        if (x > t0 || (x != x && t0 == t0)) {
+          t0 = x;
+        }
+      }
+      const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
+      let t2 = Math.exp(xs[0] - t1);
+      for (let j = 1; j < n; j++) {
+        t2 = t2 + Math.exp(xs[j] - t1);
+      }
+      return Math.exp(xs[i] - t1) / t2;
+    },
+    localGrads(xs, i, out) {
+      const n = xs.length;
+      const localGrads = [];
+      let t0 = xs[0];
+      for (let j = 1; j < n; j++) {
+        const x = xs[j];
+        if (x > t0 || (x != x && t0 == t0)) {
+          t0 = x;
+        }
+      }
+      const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
+      let t2 = Math.exp(xs[0] - t1);
+      for (let j = 1; j < n; j++) {
+        t2 = t2 + Math.exp(xs[j] - t1);
+      }
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = out * ((j === i ? 1.0 : 0.0) - Math.exp(xs[j] - t1) / t2);
+      }
+      return localGrads;
+    },
   },
   log_softmax: {
-    doc: "Logarithm of one output of softmax.",
+    called: "log_softmax",
+    inputs: ["xs"],
+    perEntry: true,
+    target: "",
+    parameters: [],
+    doc: "Logarithms of the softmax, exact where it underflows: one node per output.",
     latex: "x_{i} - \\ln\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
-    localGradLatex: "[i = j] - p_{j}",
-    forward: (xs, i) => xs[i] - shift(xs) - Math.log(exponentials(xs)[1]),
-    localGrads: (xs, i) => probabilities(xs).map((p, j) => hot(i, j) - p),
+    localGradsLatex: ["[i = j] - \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
+    forward(xs, i) {
+      const n = xs.length;
+      let t0 = xs[0];
+      for (let j = 1; j < n; j++) {
+        const x = xs[j];
+        if (x > t0 || (x != x && t0 == t0)) {
+          t0 = x;
+        }
+      }
+      const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
+      let t2 = Math.exp(xs[0] - t1);
+      for (let j = 1; j < n; j++) {
+        t2 = t2 + Math.exp(xs[j] - t1);
+      }
+      return xs[i] - t1 - Math.log(t2);
+    },
+    localGrads(xs, i, out) {
+      const n = xs.length;
+      const localGrads = [];
+      let t0 = xs[0];
+      for (let j = 1; j < n; j++) {
+        const x = xs[j];
+        if (x > t0 || (x != x && t0 == t0)) {
+          t0 = x;
+        }
+      }
+      const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
+      let t2 = Math.exp(xs[0] - t1);
+      for (let j = 1; j < n; j++) {
+        t2 = t2 + Math.exp(xs[j] - t1);
+      }
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = (j === i ? 1.0 : 0.0) - Math.exp(xs[j] - t1) / t2;
+      }
+      return localGrads;
+    },
   },
   cross_entropy: {
-    doc: "Minus the logarithm of the probability that softmax gives to the target i.",
+    called: "cross_entropy",
+    inputs: ["logits"],
+    perEntry: false,
+    target: "target",
+    parameters: [],
+    doc: "Minus the logarithm of the probability that softmax gives to entry `target`, as one node.",
     latex: "\\ln\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right) - x_{i}",
-    localGradLatex: "p_{j} - [i = j]",
-    forward: (xs, i) => Math.log(exponentials(xs)[1]) - (xs[i] - shift(xs)),
-    localGrads: (xs, i) => probabilities(xs).map((p, j) => p - hot(i, j)),
+    localGradsLatex: ["\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)} - [i = j]"],
+    forward(logits, i) {
+      const n = logits.length;
+      let t0 = logits[0];
+      for (let j = 1; j < n; j++) {
+        const x = logits[j];
+        if (x > t0 || (x != x && t0 == t0)) {
+          t0 = x;
+        }
+      }
+      const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
+      let t2 = Math.exp(logits[0] - t1);
+      for (let j = 1; j < n; j++) {
+        t2 = t2 + Math.exp(logits[j] - t1);
+      }
+      return Math.log(t2) - (logits[i] - t1);
+    },
+    localGrads(logits, i, out) {
+      const n = logits.length;
+      const localGrads = [];
+      let t0 = logits[0];
+      for (let j = 1; j < n; j++) {
+        const x = logits[j];
+        if (x > t0 || (x != x && t0 == t0)) {
+          t0 = x;
+        }
+      }
+      const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
+      let t2 = Math.exp(logits[0] - t1);
+      for (let j = 1; j < n; j++) {
+        t2 = t2 + Math.exp(logits[j] - t1);
+      }
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = Math.exp(logits[j] - t1) / t2 - (j === i ? 1.0 : 0.0);
+      }
+      return localGrads;
+    },
   },
   rmsnorm: {
-    doc: "Entry i, divided by the root of the mean square.",
-    latex: "\\frac{x_{i}}{\\sqrt{\\frac{1}{n}\\,\\sum_{j} x_{j}^2 + \\epsilon}}",
-    localGradLatex: "s\\,[i = j] - \\frac{\\mathit{out}\\,s^2}{n}\\,x_{j}",
-    forward: (xs, i, eps) => xs[i] * rmsScale(xs, eps),
+    called: "rmsnorm",
+    inputs: ["xs"],
+    perEntry: true,
+    target: "",
+    parameters: ["eps"],
+    doc: "xs divided by the root of their mean square: one node per output.",
+    latex: "\\frac{x_{i}}{\\sqrt{\\frac{\\sum_{j} {x_{j}}^{2}}{n} + \\epsilon}}",
+    localGradsLatex: ["\\frac{[i = j]}{\\sqrt{\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon}} - \\frac{\\mathit{out}\\,x_{j}}{n\\,\\left(\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon\\right)}"],
+    forward(xs, i, eps) {
+      const n = xs.length;
+      let t0 = xs[0] * xs[0];
+      for (let j = 1; j < n; j++) {
+        t0 = t0 + xs[j] * xs[j];
+      }
+      return xs[i] * pow(t0 / n + eps, -0.5);
+    },
     localGrads(xs, i, eps, out) {
-      const scale = rmsScale(xs, eps);
-      const slope = (out * scale * scale) / xs.length;
-      return xs.map((x, j) => (j === i ? scale : 0) - slope * x);
+      const n = xs.length;
+      const localGrads = [];
+      let t0 = xs[0] * xs[0];
+      for (let j = 1; j < n; j++) {
+        t0 = t0 + xs[j] * xs[j];
+      }
+      const t1 = pow(t0 / n + eps, -0.5);
+      const t2 = out * t1 * t1 / n;
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = (j === i ? t1 : 0.0) - t2 * xs[j];
+      }
+      return localGrads;
     },
   },
   layernorm: {
-    doc: "Entry i, shifted to mean 0 and scaled to variance 1.",
-    latex: "\\frac{x_{i} - \\mu}{\\sqrt{\\sigma^2 + \\epsilon}}",
-    localGradLatex: "s\\,\\left([i = j] - \\frac{1}{n} - \\frac{\\mathit{out}\\,s}{n}\\,\\left(x_{j} - \\mu\\right)\\right)",
+    called: "layernorm",
+    inputs: ["xs"],
+    perEntry: true,
+    target: "",
+    parameters: ["eps"],
+    doc: "xs shifted to mean 0 and scaled to variance 1: one node per output.",
+    latex: "\\frac{x_{i} - \\frac{\\sum_{j} x_{j}}{n}}{\\sqrt{\\frac{\\sum_{j} {\\left(x_{j} - \\frac{\\sum_{j} x_{j}}{n}\\right)}^{2}}{n} + \\epsilon}}",
+    localGradsLatex: ["\\frac{[i = j] - \\frac{1}{n}}{\\sqrt{\\frac{\\sum_{k} {\\left(x_{k} - \\frac{\\sum_{k} x_{k}}{n}\\right)}^{2}}{n} + \\epsilon}} - \\frac{\\mathit{out}\\,\\left(x_{j} - \\frac{\\sum_{k} x_{k}}{n}\\right)}{n\\,\\left(\\frac{\\sum_{k} {\\left(x_{k} - \\frac{\\sum_{k} x_{k}}{n}\\right)}^{2}}{n} + \\epsilon\\right)}"],
     forward(xs, i, eps) {
-      const shifted = centred(xs);
-      return shifted[i] * rmsScale(shifted, eps);
+      const n = xs.length;
+      let t0 = xs[0];
+      for (let j = 1; j < n; j++) {
+        t0 = t0 + xs[j];
+      }
+      const t1 = t0 / n;
+      let t2 = (xs[0] - t1) * (xs[0] - t1);
+      for (let j = 1; j < n; j++) {
+        t2 = t2 + (xs[j] - t1) * (xs[j] - t1);
+      }
+      return (xs[i] - t1) * pow(t2 / n + eps, -0.5);
     },
     localGrads(xs, i, eps, out) {
-      const shifted = centred(xs);
-      const scale = rmsScale(shifted, eps);
-      const share = 1 / xs.length;
-      return shifted.map((x, j) => scale * (hot(i, j) - share - out * (x * scale) * share));
+      const n = xs.length;
+      const localGrads = [];
+      let t0 = xs[0];
+      for (let j = 1; j < n; j++) {
+        t0 = t0 + xs[j];
+      }
+      const t1 = t0 / n;
+      let t2 = (xs[0] - t1) * (xs[0] - t1);
+      for (let j = 1; j < n; j++) {
+        t2 = t2 + (xs[j] - t1) * (xs[j] - t1);
+      }
+      const t3 = pow(t2 / n + eps, -0.5);
+      const t4 = 1.0 / n;
+      const t5 = 1.0 / n;
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = t3 * ((j === i ? 1.0 : 0.0) - t4 - out * ((xs[j] - t1) * t3) * t5);
+      }
+      return localGrads;
     },
   },
   largest: {
-    doc: "The largest; of equals, the first.",
+    called: "maximum",
+    inputs: ["xs"],
+    perEntry: false,
+    target: "",
+    parameters: [],
+    doc: "The largest; of equals, the first gets the gradient.",
     latex: "\\max_{j} x_{j}",
-    localGradLatex: "[\\mathit{out}\\text{ is }x_{j}]",
-    forward: (xs) => xs[position(xs, 1)],
-    localGrads: (xs) => oneHot(xs, position(xs, 1)),
+    localGradsLatex: ["[\\mathit{out}\\text{ is }x_{j}]"],
+    forward(xs) {
+      const n = xs.length;
+      let t0 = xs[0];
+      let t1 = 0.0;
+      for (let j = 1; j < n; j++) {
+        const x = xs[j];
+        if (x > t0 || (x != x && t0 == t0)) {
+          t0 = x;
+          t1 = j;
+        }
+      }
+      return xs[t1];
+    },
+    localGrads(xs, out) {
+      const n = xs.length;
+      const localGrads = [];
+      let t0 = xs[0];
+      let t1 = 0.0;
+      for (let j = 1; j < n; j++) {
+        const x = xs[j];
+        if (x > t0 || (x != x && t0 == t0)) {
+          t0 = x;
+          t1 = j;
+        }
+      }
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = (j === t1 ? 1.0 : 0.0);
+      }
+      return localGrads;
+    },
   },
   smallest: {
-    doc: "The smallest; of equals, the first.",
+    called: "minimum",
+    inputs: ["xs"],
+    perEntry: false,
+    target: "",
+    parameters: [],
+    doc: "The smallest; of equals, the first gets the gradient.",
     latex: "\\min_{j} x_{j}",
-    localGradLatex: "[\\mathit{out}\\text{ is }x_{j}]",
-    forward: (xs) => xs[position(xs, -1)],
-    localGrads: (xs) => oneHot(xs, position(xs, -1)),
+    localGradsLatex: ["[\\mathit{out}\\text{ is }x_{j}]"],
+    forward(xs) {
+      const n = xs.length;
+      let t0 = xs[0];
+      let t1 = 0.0;
+      for (let j = 1; j < n; j++) {
+        const x = xs[j];
+        if (x < t0 || (x != x && t0 == t0)) {
+          t0 = x;
+          t1 = j;
+        }
+      }
+      return xs[t1];
+    },
+    localGrads(xs, out) {
+      const n = xs.length;
+      const localGrads = [];
+      let t0 = xs[0];
+      let t1 = 0.0;
+      for (let j = 1; j < n; j++) {
+        const x = xs[j];
+        if (x < t0 || (x != x && t0 == t0)) {
+          t0 = x;
+          t1 = j;
+        }
+      }
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = (j === t1 ? 1.0 : 0.0);
+      }
+      return localGrads;
+    },
   },
   take: {
-    doc: "The entry at place i.",
+    called: "take",
+    inputs: ["rows"],
+    perEntry: false,
+    target: "index",
+    parameters: [],
+    doc: "`rows[index]` as recorded nodes: one node for a Value, a list of nodes for a row of them.",
     latex: "x_{i}",
-    localGradLatex: "1",
-    forward: (xs) => xs[0],
-    localGrads: () => [1],
+    localGradsLatex: ["1"],
+    forward(rows, i) {
+      const n = rows.length;
+      return rows[0];
+    },
+    localGrads(rows, i, out) {
+      const n = rows.length;
+      const localGrads = [];
+      for (let j = 0; j < n; j++) {
+        localGrads[j] = 1.0;
+      }
+      return localGrads;
+    },
   },
 };

@@ -76,8 +76,8 @@ export function derivative(graph, i, slot) {
 export function derivativeFormula(graph, i, slot) {
   const op = operation(graph.nodes[i]);
   if (!op) return null;
-  const latex = op.localGradsLatex ? op.localGradsLatex[slot] : op.localGradLatex;
-  return row(latex, substitution(graph, i));
+  const each = graph.nodes[i].children.length / op.inputs.length; // of a row: so many children for each input
+  return row(op.localGradsLatex[Math.floor(slot / each)], substitution(graph, i));
 }
 
 /** The operation in words, for screen readers and tooltips. */

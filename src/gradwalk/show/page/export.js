@@ -1,5 +1,6 @@
 // What can be taken along: the drawing as SVG or PNG, the page as HTML, the graph as Python code.
 
+import { COMPOSITES } from "./composites.js";
 import { exact } from "./numbers.js";
 import { OPS } from "./ops.js";
 
@@ -79,7 +80,6 @@ const KEYWORDS = new Set(("False None True and as assert async await break class
   "finally for from global if import in is lambda nonlocal not or pass raise return try while with yield " +
   "gradwalk Value leaf print float match case type").split(" "));
 const INFIX = { add: ["+", 1], sub: ["-", 1], mul: ["*", 2], div: ["/", 2], pow: ["**", 4] };
-const LISTS = new Set(["sum", "mean", "norm", "logsumexp", "softmax", "log_softmax", "rmsnorm", "layernorm"]);
 const LONGEST = 70;
 
 function literal(x) {
@@ -135,19 +135,13 @@ function operationCode(node, codes, data) {
 }
 
 function compositeCode(node, all, data) {
-  const [i, eps] = node.parameters;
-  const list = `[${all.join(", ")}]`;
-  if (node.op === "dot") {
-    const middle = all.length / 2;
-    return `gradwalk.dot([${all.slice(0, middle).join(", ")}], [${all.slice(middle).join(", ")}])`;
-  }
-  if (node.op === "cross_entropy") return `gradwalk.cross_entropy(${list}, ${i})`;
-  if (node.op === "largest") return `gradwalk.maximum(${list})`;
-  if (node.op === "smallest") return `gradwalk.minimum(${list})`;
-  if (node.op === "take") return `gradwalk.take(${list}, 0)`;
-  if (LISTS.has(node.op)) {
-    const more = eps === undefined ? "" : `, ${literal(eps)}`;
-    return `gradwalk.${node.op}(${list}${more})${i === undefined ? "" : `[${i}]`}`;
+  if (node.op === "take") return `gradwalk.take([${all.join(", ")}], 0)`;
+  if (Object.hasOwn(COMPOSITES, node.op)) {
+    const { called, inputs, perEntry } = COMPOSITES[node.op];
+    const length = all.length / inputs.length;
+    const lists = inputs.map((_, k) => `[${all.slice(k * length, (k + 1) * length).join(", ")}]`);
+    const parameters = (perEntry ? node.parameters.slice(1) : node.parameters).map(literal);
+    return `gradwalk.${called}(${[...lists, ...parameters].join(", ")})${perEntry ? `[${node.parameters[0]}]` : ""}`;
   }
   const locals = (node.recorded ?? []).map(literal);
   const tuple = (parts) => `(${parts.join(", ")}${parts.length === 1 ? "," : ""})`;

@@ -2,7 +2,7 @@
 
 import { copysign, erf, erfc, pow } from "./special.js";
 
-function hypot(x, y) {
+export function hypot(x, y) {
   const t0 = Math.abs(x);
   const t1 = Math.abs(y);
   const t2 = (t0 >= t1 ? t0 : t1);
@@ -10,22 +10,22 @@ function hypot(x, y) {
   return ((t2 === 0.0 || t0 === Infinity) || t1 === Infinity ? t0 + t1 : t2 * Math.sqrt(1.0 + t3 * t3));
 }
 
-function power(x, y) {
+export function power(x, y) {
   return (y === 2.0 ? x * x : pow(x, y));
 }
 
-function cbrt(x) {
+export function cbrt(x) {
   const t0 = Math.abs(x);
   const t1 = pow(t0, 0.3333333333333333);
   return copysign((t0 === 0.0 || t0 === Infinity ? t0 : t1 - (t1 - t0 / t1 / t1) / 3.0), x);
 }
 
-function sigmoid(x) {
+export function sigmoid(x) {
   const t0 = Math.exp(-Math.abs(x));
   return (x < 0.0 ? t0 : 1.0) / (1.0 + t0);
 }
 
-function lgamma_above_half(x) {
+export function lgamma_above_half(x) {
   const t0 = x < 8.0;
   const t1 = (t0 ? x + 8.0 : x);
   const t2 = 1.0 / t1;
@@ -34,19 +34,19 @@ function lgamma_above_half(x) {
   return (t0 ? t4 - Math.log((t0 ? x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0) * (x + 5.0) * (x + 6.0) * (x + 7.0) : 1.0)) : t4);
 }
 
-function lgamma_near_two(x) {
+export function lgamma_near_two(x) {
   const t0 = x < 1.5;
   const t1 = x - (t0 ? 1.0 : 2.0);
   const t2 = t1 * ((((((((((((((((((((((((((((-6.4229645638381e-11 * t1 + 1.330476437424449e-10) * t1 + -2.7595228851242334e-10) * t1 + 5.731367241678862e-10) * t1 + -1.1921401405860912e-09) * t1 + 2.4836745438024785e-09) * t1 + -5.183475041970047e-09) * t1 + 1.0838659214896955e-08) * t1 + -2.2711094608943164e-08) * t1 + 4.7698101693639804e-08) * t1 + -1.0043224823968099e-07) * t1 + 2.1207184805554665e-07) * t1 + -4.492469198764566e-07) * t1 + 9.55141213040742e-07) * t1 + -2.039215753801366e-06) * t1 + 4.374866789907488e-06) * t1 + -9.439488275268397e-06) * t1 + 2.050721277567069e-05) * t1 + -4.492623673813314e-05) * t1 + 9.945751278180853e-05) * t1 + -0.00022315475845357939) * t1 + 0.0005096695247430425) * t1 + -0.001192753911703261) * t1 + 0.0028905103307415234) * t1 + -0.007385551028673986) * t1 + 0.020580808427784546) * t1 + -0.0673523010531981) * t1 + 0.3224670334241132) * t1 + 0.42278433509846713);
   return (t0 ? t2 - Math.log1p(t1) : t2);
 }
 
-function sin_pi(x) {
+export function sin_pi(x) {
   const t0 = x - Math.floor(x);
   return Math.sin(3.141592653589793 * (t0 > 0.5 ? 1.0 - t0 : t0));
 }
 
-function digamma(x) {
+export function digamma(x) {
   const t0 = x < 0.5;
   const t1 = (t0 ? 1.0 - x : x);
   const t2 = t1 < 8.0;
@@ -59,7 +59,7 @@ function digamma(x) {
   return (t0 ? t7 - 3.141592653589793 / Math.tan(3.141592653589793 * (t8 > 0.5 ? t8 - 1.0 : t8)) : t7);
 }
 
-function lgamma(x) {
+export function lgamma(x) {
   const t0 = Math.abs(x);
   const t1 = x < 0.5;
   const t2 = (t1 ? 1.0 - x : x);
@@ -70,6 +70,8 @@ function lgamma(x) {
 export const OPS = {
   add: {
     symbol: "+",
+    operator: true,
+    aliases: [],
     inputs: ["x", "y"],
     parameters: [],
     defaults: [],
@@ -90,6 +92,8 @@ export const OPS = {
   },
   sub: {
     symbol: "-",
+    operator: true,
+    aliases: [],
     inputs: ["x", "y"],
     parameters: [],
     defaults: [],
@@ -110,6 +114,8 @@ export const OPS = {
   },
   mul: {
     symbol: "*",
+    operator: true,
+    aliases: [],
     inputs: ["x", "y"],
     parameters: [],
     defaults: [],
@@ -130,6 +136,8 @@ export const OPS = {
   },
   div: {
     symbol: "/",
+    operator: true,
+    aliases: [],
     inputs: ["x", "y"],
     parameters: [],
     defaults: [],
@@ -150,6 +158,8 @@ export const OPS = {
   },
   pow: {
     symbol: "**",
+    operator: false,
+    aliases: [],
     inputs: ["x", "y"],
     parameters: [],
     defaults: [],
@@ -157,7 +167,7 @@ export const OPS = {
     expected: "a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
     overflows: true,
     latex: "{x}^{y}",
-    localGradsLatex: ["y\\,\\begin{cases}0 & y = 0 \\wedge \\left|x\\right| < 10^{-300} \\\\ {x}^{y - 1} & \\text{otherwise}\\end{cases}", "\\begin{cases}0 & x = 0 \\\\ \\mathit{out}\\,\\ln\\left(x\\right) & \\text{otherwise}\\end{cases}"],
+    localGradsLatex: ["y\\,{x}^{y - 1}", "\\mathit{out}\\,\\ln\\left(x\\right)"],
     domain(x, y) {
       const t0 = Math.floor(y);
       return (x > 0.0 || (x === 0.0 && y >= 0.0)) || (x < 0.0 && y === t0);
@@ -171,6 +181,8 @@ export const OPS = {
   },
   pow_number: {
     symbol: "**n",
+    operator: true,
+    aliases: [],
     inputs: ["x"],
     parameters: ["n"],
     defaults: [],
@@ -178,7 +190,7 @@ export const OPS = {
     expected: "a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
     overflows: true,
     latex: "{x}^{n}",
-    localGradsLatex: ["\\begin{cases}2\\,x & n = 2 \\\\ 0 & n = 0 \\\\ n\\,{x}^{n - 1} & \\text{otherwise}\\end{cases}"],
+    localGradsLatex: ["n\\,{x}^{n - 1}"],
     domain(x, n) {
       const t0 = Math.floor(n);
       return (x > 0.0 || (x === 0.0 && n >= 0.0)) || (x < 0.0 && n === t0);
@@ -192,6 +204,8 @@ export const OPS = {
   },
   neg: {
     symbol: "neg",
+    operator: true,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -212,6 +226,8 @@ export const OPS = {
   },
   abs: {
     symbol: "abs",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -232,6 +248,8 @@ export const OPS = {
   },
   exp: {
     symbol: "exp",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -252,6 +270,8 @@ export const OPS = {
   },
   expm1: {
     symbol: "expm1",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -272,6 +292,8 @@ export const OPS = {
   },
   log: {
     symbol: "log",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -292,6 +314,8 @@ export const OPS = {
   },
   log1p: {
     symbol: "log1p",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -312,6 +336,8 @@ export const OPS = {
   },
   log2: {
     symbol: "log2",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -332,6 +358,8 @@ export const OPS = {
   },
   log10: {
     symbol: "log10",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -352,6 +380,8 @@ export const OPS = {
   },
   sqrt: {
     symbol: "sqrt",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -359,7 +389,7 @@ export const OPS = {
     expected: "x >= 0",
     overflows: false,
     latex: "\\sqrt{x}",
-    localGradsLatex: ["\\frac{0.5}{\\left|\\mathit{out}\\right|}"],
+    localGradsLatex: ["\\frac{1}{2\\,\\mathit{out}}"],
     domain(x) {
       return x >= 0.0;
     },
@@ -372,6 +402,8 @@ export const OPS = {
   },
   cbrt: {
     symbol: "cbrt",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -379,7 +411,7 @@ export const OPS = {
     expected: "",
     overflows: false,
     latex: "\\sqrt[3]{x}",
-    localGradsLatex: ["\\frac{1}{3\\,\\mathit{out}\\,\\mathit{out}}"],
+    localGradsLatex: ["\\frac{1}{3\\,{\\mathit{out}}^{2}}"],
     domain(x) {
       return true;
     },
@@ -392,6 +424,8 @@ export const OPS = {
   },
   sin: {
     symbol: "sin",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -412,6 +446,8 @@ export const OPS = {
   },
   cos: {
     symbol: "cos",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -432,6 +468,8 @@ export const OPS = {
   },
   tan: {
     symbol: "tan",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -439,7 +477,7 @@ export const OPS = {
     expected: "a finite x",
     overflows: false,
     latex: "\\tan\\left(x\\right)",
-    localGradsLatex: ["1 + \\mathit{out}\\,\\mathit{out}"],
+    localGradsLatex: ["1 + {\\mathit{out}}^{2}"],
     domain(x) {
       return Math.abs(x) < Infinity;
     },
@@ -452,6 +490,8 @@ export const OPS = {
   },
   asin: {
     symbol: "asin",
+    operator: false,
+    aliases: ["arcsin"],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -459,7 +499,7 @@ export const OPS = {
     expected: "-1 <= x <= 1",
     overflows: false,
     latex: "\\arcsin\\left(x\\right)",
-    localGradsLatex: ["\\frac{1}{\\sqrt{\\left(1 - x\\right)\\,\\left(1 + x\\right)}}"],
+    localGradsLatex: ["\\frac{1}{\\sqrt{1 - {x}^{2}}}"],
     domain(x) {
       return Math.abs(x) <= 1.0;
     },
@@ -472,6 +512,8 @@ export const OPS = {
   },
   acos: {
     symbol: "acos",
+    operator: false,
+    aliases: ["arccos"],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -479,7 +521,7 @@ export const OPS = {
     expected: "-1 <= x <= 1",
     overflows: false,
     latex: "\\arccos\\left(x\\right)",
-    localGradsLatex: ["-\\frac{1}{\\sqrt{\\left(1 - x\\right)\\,\\left(1 + x\\right)}}"],
+    localGradsLatex: ["-\\frac{1}{\\sqrt{1 - {x}^{2}}}"],
     domain(x) {
       return Math.abs(x) <= 1.0;
     },
@@ -492,6 +534,8 @@ export const OPS = {
   },
   atan: {
     symbol: "atan",
+    operator: false,
+    aliases: ["arctan"],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -499,7 +543,7 @@ export const OPS = {
     expected: "",
     overflows: false,
     latex: "\\arctan\\left(x\\right)",
-    localGradsLatex: ["\\frac{1}{1 + x\\,x}"],
+    localGradsLatex: ["\\frac{1}{1 + {x}^{2}}"],
     domain(x) {
       return true;
     },
@@ -512,6 +556,8 @@ export const OPS = {
   },
   atan2: {
     symbol: "atan2",
+    operator: false,
+    aliases: ["arctan2"],
     inputs: ["y", "x"],
     parameters: [],
     defaults: [],
@@ -519,7 +565,7 @@ export const OPS = {
     expected: "",
     overflows: false,
     latex: "\\operatorname{atan2}\\left(y, x\\right)",
-    localGradsLatex: ["\\begin{cases}0 & x = 0 \\wedge y = 0 \\\\ \\frac{\\frac{x}{\\sqrt{{y}^2 + {x}^2}}}{\\sqrt{{y}^2 + {x}^2}} & \\text{otherwise}\\end{cases}", "\\begin{cases}0 & x = 0 \\wedge y = 0 \\\\ -\\frac{\\frac{y}{\\sqrt{{y}^2 + {x}^2}}}{\\sqrt{{y}^2 + {x}^2}} & \\text{otherwise}\\end{cases}"],
+    localGradsLatex: ["\\frac{x}{{x}^{2} + {y}^{2}}", "-\\frac{y}{{x}^{2} + {y}^{2}}"],
     domain(y, x) {
       return true;
     },
@@ -532,6 +578,8 @@ export const OPS = {
   },
   sinh: {
     symbol: "sinh",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -552,6 +600,8 @@ export const OPS = {
   },
   cosh: {
     symbol: "cosh",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -572,6 +622,8 @@ export const OPS = {
   },
   tanh: {
     symbol: "tanh",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -579,7 +631,7 @@ export const OPS = {
     expected: "",
     overflows: false,
     latex: "\\tanh\\left(x\\right)",
-    localGradsLatex: ["4\\,\\sigma\\left(2\\,x\\right)\\,\\sigma\\left(-2\\,x\\right)"],
+    localGradsLatex: ["1 - {\\mathit{out}}^{2}"],
     domain(x) {
       return true;
     },
@@ -592,6 +644,8 @@ export const OPS = {
   },
   asinh: {
     symbol: "asinh",
+    operator: false,
+    aliases: ["arcsinh"],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -599,7 +653,7 @@ export const OPS = {
     expected: "",
     overflows: false,
     latex: "\\operatorname{asinh}\\left(x\\right)",
-    localGradsLatex: ["\\frac{1}{\\sqrt{{x}^2 + {1}^2}}"],
+    localGradsLatex: ["\\frac{1}{\\sqrt{{x}^{2} + 1}}"],
     domain(x) {
       return true;
     },
@@ -612,6 +666,8 @@ export const OPS = {
   },
   acosh: {
     symbol: "acosh",
+    operator: false,
+    aliases: ["arccosh"],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -619,7 +675,7 @@ export const OPS = {
     expected: "x >= 1",
     overflows: false,
     latex: "\\operatorname{acosh}\\left(x\\right)",
-    localGradsLatex: ["\\frac{1}{\\sqrt{x - 1}\\,\\sqrt{x + 1}}"],
+    localGradsLatex: ["\\frac{1}{\\sqrt{{x}^{2} - 1}}"],
     domain(x) {
       return x >= 1.0;
     },
@@ -632,6 +688,8 @@ export const OPS = {
   },
   atanh: {
     symbol: "atanh",
+    operator: false,
+    aliases: ["arctanh"],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -639,7 +697,7 @@ export const OPS = {
     expected: "-1 < x < 1",
     overflows: false,
     latex: "\\operatorname{atanh}\\left(x\\right)",
-    localGradsLatex: ["\\frac{1}{\\left(1 - x\\right)\\,\\left(1 + x\\right)}"],
+    localGradsLatex: ["\\frac{1}{1 - {x}^{2}}"],
     domain(x) {
       return Math.abs(x) < 1.0;
     },
@@ -652,6 +710,8 @@ export const OPS = {
   },
   relu: {
     symbol: "ReLU",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -672,6 +732,8 @@ export const OPS = {
   },
   leaky_relu: {
     symbol: "leaky_relu",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: ["slope"],
     defaults: [0.01],
@@ -692,6 +754,8 @@ export const OPS = {
   },
   elu: {
     symbol: "elu",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: ["alpha"],
     defaults: [1.0],
@@ -712,6 +776,8 @@ export const OPS = {
   },
   gelu: {
     symbol: "gelu",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -732,6 +798,8 @@ export const OPS = {
   },
   silu: {
     symbol: "silu",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -752,14 +820,16 @@ export const OPS = {
   },
   sigmoid: {
     symbol: "sigmoid",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
     doc: "Logistic function 1 / (1 + exp(-x)).",
     expected: "",
     overflows: false,
-    latex: "\\sigma\\left(x\\right)",
-    localGradsLatex: ["\\mathit{out}\\,\\sigma\\left(-x\\right)"],
+    latex: "\\frac{1}{1 + \\exp\\left(-x\\right)}",
+    localGradsLatex: ["\\mathit{out}\\,\\left(1 - \\mathit{out}\\right)"],
     domain(x) {
       return true;
     },
@@ -772,13 +842,15 @@ export const OPS = {
   },
   softplus: {
     symbol: "softplus",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
     doc: "log(1 + exp(x)), a smooth relu.",
     expected: "",
     overflows: false,
-    latex: "\\begin{cases}0 & x < 0 \\\\ x & \\text{otherwise}\\end{cases} + \\operatorname{log1p}\\left(\\exp\\left(-\\left|x\\right|\\right)\\right)",
+    latex: "\\ln\\left(1 + \\exp\\left(x\\right)\\right)",
     localGradsLatex: ["\\sigma\\left(x\\right)"],
     domain(x) {
       return true;
@@ -792,6 +864,8 @@ export const OPS = {
   },
   erf: {
     symbol: "erf",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -799,7 +873,7 @@ export const OPS = {
     expected: "",
     overflows: false,
     latex: "\\operatorname{erf}\\left(x\\right)",
-    localGradsLatex: ["\\tfrac{2}{\\sqrt{\\pi}}\\,\\exp\\left(-x\\,x\\right)"],
+    localGradsLatex: ["\\tfrac{2}{\\sqrt{\\pi}}\\,\\exp\\left(-{x}^{2}\\right)"],
     domain(x) {
       return true;
     },
@@ -812,6 +886,8 @@ export const OPS = {
   },
   erfc: {
     symbol: "erfc",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -819,7 +895,7 @@ export const OPS = {
     expected: "",
     overflows: false,
     latex: "\\operatorname{erfc}\\left(x\\right)",
-    localGradsLatex: ["-\\tfrac{2}{\\sqrt{\\pi}}\\,\\exp\\left(-x\\,x\\right)"],
+    localGradsLatex: ["-\\tfrac{2}{\\sqrt{\\pi}}\\,\\exp\\left(-{x}^{2}\\right)"],
     domain(x) {
       return true;
     },
@@ -832,6 +908,8 @@ export const OPS = {
   },
   lgamma: {
     symbol: "lgamma",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -852,13 +930,15 @@ export const OPS = {
   },
   minimum: {
     symbol: "minimum",
+    operator: false,
+    aliases: [],
     inputs: ["x", "y"],
     parameters: [],
     defaults: [],
     doc: "The smaller of two.",
     expected: "",
     overflows: false,
-    latex: "\\begin{cases}x & x \\le y \\\\ y & y < x \\\\ x + y & \\text{otherwise}\\end{cases}",
+    latex: "\\begin{cases}x & x \\le y \\\\ y & \\text{otherwise}\\end{cases}",
     localGradsLatex: ["\\begin{cases}1 & x \\le y \\\\ 0 & \\text{otherwise}\\end{cases}", "\\begin{cases}0 & x \\le y \\\\ 1 & \\text{otherwise}\\end{cases}"],
     domain(x, y) {
       return true;
@@ -872,13 +952,15 @@ export const OPS = {
   },
   maximum: {
     symbol: "maximum",
+    operator: false,
+    aliases: [],
     inputs: ["x", "y"],
     parameters: [],
     defaults: [],
     doc: "The larger of two.",
     expected: "",
     overflows: false,
-    latex: "\\begin{cases}x & x \\ge y \\\\ y & y > x \\\\ x + y & \\text{otherwise}\\end{cases}",
+    latex: "\\begin{cases}x & x \\ge y \\\\ y & \\text{otherwise}\\end{cases}",
     localGradsLatex: ["\\begin{cases}1 & x \\ge y \\\\ 0 & \\text{otherwise}\\end{cases}", "\\begin{cases}0 & x \\ge y \\\\ 1 & \\text{otherwise}\\end{cases}"],
     domain(x, y) {
       return true;
@@ -892,6 +974,8 @@ export const OPS = {
   },
   hypot: {
     symbol: "hypot",
+    operator: false,
+    aliases: [],
     inputs: ["x", "y"],
     parameters: [],
     defaults: [],
@@ -899,7 +983,7 @@ export const OPS = {
     expected: "",
     overflows: false,
     latex: "\\sqrt{{x}^2 + {y}^2}",
-    localGradsLatex: ["\\begin{cases}0 & \\mathit{out} = 0 \\\\ \\frac{x}{\\mathit{out}} & \\text{otherwise}\\end{cases}", "\\begin{cases}0 & \\mathit{out} = 0 \\\\ \\frac{y}{\\mathit{out}} & \\text{otherwise}\\end{cases}"],
+    localGradsLatex: ["\\frac{x}{\\mathit{out}}", "\\frac{y}{\\mathit{out}}"],
     domain(x, y) {
       return true;
     },
@@ -912,6 +996,8 @@ export const OPS = {
   },
   fmod: {
     symbol: "fmod",
+    operator: false,
+    aliases: [],
     inputs: ["x", "y"],
     parameters: [],
     defaults: [],
@@ -932,14 +1018,16 @@ export const OPS = {
   },
   copysign: {
     symbol: "copysign",
+    operator: false,
+    aliases: [],
     inputs: ["x", "y"],
     parameters: [],
     defaults: [],
     doc: "The size of x with the sign of y.",
     expected: "",
     overflows: false,
-    latex: "\\operatorname{copysign}\\left(x, \\begin{cases}y & y \\le 0 \\vee y \\ge 0 \\\\ 1 & \\text{otherwise}\\end{cases}\\right)",
-    localGradsLatex: ["\\begin{cases}1 & x > 0 \\\\ -1 & x < 0 \\\\ 0 & \\text{otherwise}\\end{cases}\\,\\operatorname{copysign}\\left(1, \\begin{cases}y & y \\le 0 \\vee y \\ge 0 \\\\ 1 & \\text{otherwise}\\end{cases}\\right)", "0"],
+    latex: "\\operatorname{copysign}\\left(x, y\\right)",
+    localGradsLatex: ["\\begin{cases}1 & x > 0 \\\\ -1 & x < 0 \\\\ 0 & \\text{otherwise}\\end{cases}\\,\\operatorname{copysign}\\left(1, y\\right)", "0"],
     domain(x, y) {
       return true;
     },
@@ -952,6 +1040,8 @@ export const OPS = {
   },
   floor: {
     symbol: "floor",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -972,6 +1062,8 @@ export const OPS = {
   },
   ceil: {
     symbol: "ceil",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -992,6 +1084,8 @@ export const OPS = {
   },
   sign: {
     symbol: "sign",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -1012,6 +1106,8 @@ export const OPS = {
   },
   where: {
     symbol: "where",
+    operator: false,
+    aliases: [],
     inputs: ["condition", "x", "y"],
     parameters: [],
     defaults: [],
@@ -1032,6 +1128,8 @@ export const OPS = {
   },
   stop_gradient: {
     symbol: "stop_gradient",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: [],
     defaults: [],
@@ -1052,6 +1150,8 @@ export const OPS = {
   },
   clamp: {
     symbol: "clamp",
+    operator: false,
+    aliases: [],
     inputs: ["x"],
     parameters: ["low", "high"],
     defaults: [],

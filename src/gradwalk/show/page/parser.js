@@ -7,25 +7,11 @@ export const MOST_CHARACTERS = 10000;
 export const MOST_NODES = 2000;
 export const MOST_NESTING = 200;
 
-// written as operators, so there is no function of that name
-const OPERATORS = new Set(["add", "sub", "mul", "div", "neg", "pow_number"]);
-
-const ALIASES = {
-  arcsin: "asin",
-  arccos: "acos",
-  arctan: "atan",
-  arctan2: "atan2",
-  arcsinh: "asinh",
-  arccosh: "acosh",
-  arctanh: "atanh",
-  max: "maximum",
-  min: "minimum",
-};
-
 /** Every spelling of an operation that can be called, and its row. A Map: names like `constructor` are not in it. */
 export const FUNCTIONS = new Map([
-  ...Object.keys(OPS).filter((name) => !OPERATORS.has(name)).map((name) => [name, name]),
-  ...Object.entries(ALIASES),
+  ...Object.entries(OPS).flatMap(([name, op]) => (op.operator ? [] : [name, ...op.aliases]).map((each) => [each, name])),
+  ["max", "maximum"],
+  ["min", "minimum"],
 ]);
 
 const LETTER = "A-Za-z_\\u00c0-\\u00d6\\u00d8-\\u00f6\\u00f8-\\u024f\\u0391-\\u03a9\\u03b1-\\u03c9"; // Latin and Greek

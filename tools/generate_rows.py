@@ -1,0 +1,252 @@
+"""What follows from the second table, row_ops.py: see generate.py, which writes it down."""
+
+from __future__ import annotations
+
+from gradwalk.formula import DEFINITIONS, JAVASCRIPT, C, Symbol, variable
+from gradwalk.row_formula import Loops, RowVariable, Spelling, is_row, row_latex
+from gradwalk.row_ops import COMPOSITES, Composite, in_rows
+
+ROW_NOTICE = "do not edit; made by tools/generate.py from src/gradwalk/row_ops.py"
+C_LOOPS = Spelling(C, "double", "const double", "ptrdiff_t", "(double)n", "(ptrdiff_t)")
+JAVASCRIPT_LOOPS = Spelling(JAVASCRIPT, "let", "const", "let", "n", "")
+
+
+def mentions(text: str, name: str) -> bool:
+    padded = "".join(c if c.isalnum() or c == "_" else " " for c in text)
+    return name in padded.split()
+
+
+def js_string(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def js_list(texts: tuple[str, ...] | list[str]) -> str:
+    return "[" + ", ".join(js_string(text) for text in texts) + "]"
+
+
+def c_string(text: str) -> str:
+    return js_string(text).replace("\n", "\\n")
+
+
+# ---------------------------------------------------------------- C
+
+
+def c_composite_functions(row: Composite) -> str:
+    """name_keep, name_forward and name_local_grads over rows of n numbers."""
+    numbers = [part for part in row.kept if not is_row(part)]
+    rows = [part for part in row.kept if is_row(part)]
+    if [*numbers, *rows] != list(row.kept):
+        raise TypeError(f"{row.name}: expected the numbers that it keeps before the rows")
+    spelled = {name: Symbol(f"parameters[{i}]") for i, name in enumerate(row.parameters)}
+    spelled |= {name: RowVariable(pointer) for name, pointer in zip(row.inputs, ("xs", "ys"), strict=False)}
+    given = [spelled.get(name, variable(name)) for name in row.names]
+    parts = []
+    if row.kept:
+        made = row.keeps(*(each for each, name in zip(given, row.names, strict=True) if name != "i"))
+        loops = Loops(C_LOOPS)
+        for i, part in enumerate(made[len(numbers) :]):
+            loops.store(part, f"kept_{i}[j]")
+            loops.names[id(part)] = f"kept_{i}"
+        texts = [loops.number(part) for part in made[: len(numbers)]]
+        lines = [*loops.lines, *(f"kept[{i}] = {text};" for i, text in enumerate(texts))]
+        parts.append(c_loops(f"void {row.name}_keep({ROWS}, const double *parameters, double *kept)", lines, row, ""))
+    kept = [Symbol(f"kept[{i}]") for i in range(len(numbers))]
+    kept += [RowVariable(f"kept_{i}") for i in range(len(rows))]
+    loops = Loops(C_LOOPS)
+    result = loops.number(row.forward(*given, *kept))
+    lines = [*loops.lines, f"return {result};"]
+    parts.append(c_loops(f"double {row.name}_row_forward({ROWS}, {OUTPUT})", lines, row, "const "))
+    loops = Loops(C_LOOPS)
+    for i, part in enumerate(in_rows(row.local_grads(*given, *kept, variable("out")))):
+        loops.store(part, f"local_grads[{'n + ' if i else ''}j]")
+    head = f"void {row.name}_row_local_grads({ROWS}, {OUTPUT}, double out, double *local_grads)"
+    parts.append(c_loops(head, loops.lines, row, "const "))
+    return "\n".join(parts)
+
+
+ROWS = "ptrdiff_t n, const double *xs, const double *ys"
+OUTPUT = "ptrdiff_t i, const double *parameters, const double *kept"
+
+
+def c_loops(head: str, lines: list[str], row: Composite, const: str) -> str:
+    text = "".join(f"    {line}\n" for line in lines)
+    numbers = sum(not is_row(part) for part in row.kept)
+    pointers = [(i, f"kept + {numbers}" + (f" + {i} * n" if i else "")) for i in range(len(row.kept) - numbers)]
+    rows = "".join(f"    {const}double *kept_{i} = {start};\n" for i, start in pointers if mentions(text, f"kept_{i}"))
+    names = [name.split()[-1].lstrip("*") for name in head[head.index("(") + 1 : -1].split(",")]
+    ignored = ", ".join(f"(void){name}" for name in names if not mentions(rows + text, name))
+    unused = f"    {ignored};\n" if ignored else ""
+    head = head.replace(OUTPUT, "OUTPUT").replace(ROWS, "ROWS")
+    return f"static inline {head}\n{{\n{unused}{rows}{text}}}\n"
+
+
+def c_composite(row: Composite) -> str:
+    kept_rows = sum(map(is_row, row.kept))
+    defaults = ", ".join(map(C.number, row.defaults)) or "0"
+    facts = {
+        "name": js_string(row.name),
+        "called": js_string(row.called_by),
+        "arguments": "{" + ", ".join(map(js_string, row.arguments)) + "}",
+        "inputs": len(row.inputs),
+        "per_entry": int(row.per_entry),
+        "has_target": int(bool(row.target)),
+        "parameters": len(row.parameters),
+        "default_count": len(row.defaults),
+        "defaults": f"{{{defaults}}}",
+        "kept_numbers": len(row.kept) - kept_rows,
+        "kept_rows": kept_rows,
+        "is_logarithm": int(row.is_logarithm),
+        "keep": f"{row.name}_keep" if row.kept else "NULL",
+        "forward": f"{row.name}_row_forward",
+        "local_grads": f"{row.name}_row_local_grads",
+    }
+    return "    {" + ", ".join(f".{name} = {fact}" for name, fact in facts.items()) + "},\n"
+
+
+def c_composites() -> str:
+    return f"""/* {ROW_NOTICE} */
+
+#ifndef GRADWALK_COMPOSITES_GENERATED_H
+#define GRADWALK_COMPOSITES_GENERATED_H
+
+#include <stddef.h>
+
+#include "ops_generated.h"
+
+/* Composites follow the table's operations in the numbering of ops. */
+enum composite {{
+    COMPOSITE_BASE = OP_COUNT - 1,
+    {", ".join(f"COMPOSITE_{name}" for name in COMPOSITES)},
+    NO_OP /* leaves and nodes made by hand */
+}};
+#define COMPOSITE_COUNT (NO_OP - OP_COUNT)
+
+#define FOR_EACH_COMPOSITE(X) \\
+    {" ".join(f"X({row.name}, {c_string(described(row))})" for row in COMPOSITES.values())}
+
+/* Over rows of n numbers: one, or two of the same length (else `ys` is not read). `kept` is what the outputs over one
+ * row share: numbers first, then rows of n. */
+#define ROWS {ROWS}
+#define OUTPUT {OUTPUT}
+
+typedef struct {{
+    const char *name, *called; /* as people know it */
+    const char *arguments[4];  /* what a caller gives, by name */
+    unsigned char inputs;      /* how many rows */
+    unsigned char per_entry;   /* an output for each entry: `i` says which */
+    unsigned char has_target;  /* the caller says `i` */
+    unsigned char parameters, default_count;
+    double defaults[2];
+    unsigned char kept_numbers, kept_rows;
+    unsigned char is_logarithm; /* rounding has to be measured against 1, however small the result is */
+    void (*keep)(ROWS, const double *parameters, double *kept); /* NULL where nothing is kept */
+    double (*forward)(ROWS, OUTPUT);
+    void (*local_grads)(ROWS, OUTPUT, double out, double *local_grads);
+}} Composite;
+
+{chr(10).join(map(c_composite_functions, COMPOSITES.values()))}
+static const Composite composites[COMPOSITE_COUNT] = {{
+{"".join(map(c_composite, COMPOSITES.values()))}}};
+
+#undef ROWS
+#undef OUTPUT
+#endif
+"""
+
+
+# ---------------------------------------------------------------- JavaScript
+
+
+def javascript_loops(row: Composite, formulas: tuple[object, ...], name: str, arguments: tuple[str, ...]) -> str:
+    loops = Loops(JAVASCRIPT_LOOPS)
+    if name == "forward":
+        result = loops.number(formulas[0])
+        lines = [*loops.lines, f"return {result};"]
+    else:
+        for i, part in enumerate(formulas):
+            loops.store(part, f"localGrads[{'n + ' if i else ''}j]")
+        lines = ["const localGrads = [];", *loops.lines, "return localGrads;"]
+    first = row.inputs[0]
+    if len(row.inputs) == 1:
+        lines.insert(0, f"const n = {first}.length;")
+    else:
+        halves = [f"const {each} = all.slice({i} * n, {i + 1} * n);" for i, each in enumerate(row.inputs)]
+        lines[:0] = [f"const n = all.length / {len(row.inputs)};", *halves]
+        first = "all"
+    text = "".join(f"      {line.replace('    ', '  ')}\n" for line in lines)
+    return f"    {name}({', '.join((first, *arguments))}) {{\n{text}    }},\n"
+
+
+def javascript_composite(row: Composite) -> str:
+    rest = row.names[len(row.inputs) :]
+    forward = javascript_loops(row, (row.output,), "forward", rest)
+    local_grads = javascript_loops(row, row.slopes, "localGrads", (*rest, "out"))
+    return f"""  {row.name}: {{
+    called: {js_string(row.called_by)},
+    inputs: {js_list(row.inputs)},
+    perEntry: {str(row.per_entry).lower()},
+    target: {js_string(row.target)},
+    parameters: {js_list(row.parameters)},
+    doc: {js_string(row.doc.splitlines()[0])},
+    latex: {js_string(row_forward_latex(row))},
+    localGradsLatex: {js_list(row_local_grads_latex(row))},
+{forward}{local_grads}  }},
+"""
+
+
+def javascript_composites() -> str:
+    rows = "".join(javascript_composite(row) for row in COMPOSITES.values())
+    special = [name for name in ("copysign", "erf", "erfc", "pow") if f"{name}(" in rows.replace(f"Math.{name}(", "")]
+    defined = [name for name in DEFINITIONS if mentions(rows, name)]
+    imports = "".join(
+        f'import {{ {", ".join(names)} }} from "./{module}";\n'
+        for names, module in ((defined, "ops.js"), (special, "special.js"))
+        if names
+    )
+    return f"""// {ROW_NOTICE}
+
+{imports}
+export const COMPOSITES = {{
+{rows}}};
+"""
+
+
+# ---------------------------------------------------------------- for people
+
+LETTERS = {"eps": r"\epsilon", "out": r"\mathit{out}"}
+
+
+def spelled(row: Composite) -> dict[str, str]:
+    """How the variables of a row's formulas look in LaTeX."""
+    named = dict(zip(row.inputs, "xy", strict=False))
+    return named | {name: LETTERS.get(name, name) for name in (*row.names, "out") if name not in named}
+
+
+def row_forward_latex(row: Composite) -> str:
+    return row_latex(row.shown(*row.variables) if row.shown else row.output, spelled(row))
+
+
+def row_local_grads_latex(row: Composite) -> list[str]:
+    out = variable("out")
+    slopes = in_rows(row.shown_local_grads(*row.variables, out)) if row.shown_local_grads else row.slopes
+    return [row_latex(slope, spelled(row), inside_row=True) for slope in slopes]
+
+
+def described(row: Composite) -> str:
+    """The signature and the documentation, as Python wants them from C."""
+    optional = dict(zip(row.parameters[::-1], row.defaults[::-1], strict=False))
+    names = [f"{name}={optional[name]}" if name in optional else name for name in row.arguments]
+    return f"{row.name}({', '.join(names)})\n--\n\n{row.doc}"
+
+
+def composite_stub(row: Composite) -> str:
+    if row.called:
+        return f'def {row.called}(*xs: Any) -> Any:\n    """{row.doc}"""\n\n'
+    optional = dict(zip(row.parameters[::-1], row.defaults[::-1], strict=False))
+    kinds = dict.fromkeys(row.inputs, "Iterable[Any]") | {row.target: "int"}
+    given = [
+        f"{name}: {kinds.get(name, 'float')}" + (f" = {optional[name]}" if name in optional else "")
+        for name in row.arguments
+    ]
+    result = "list[Any]" if row.per_entry else "Any"
+    return f'def {row.name}({", ".join(given)}) -> {result}:\n    """{row.doc.splitlines()[0]}"""\n\n'
