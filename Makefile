@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test chromium check sanitize fuzz bench generate clean
+.PHONY: help train test chromium check sanitize fuzz mutate bench generate clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,6 +29,9 @@ sanitize: .venv-sanitize/installed  ## the suite (or TESTS=…) under the addres
 
 fuzz: .venv/tested  ## random programs, run in every way there is: FUZZ=20000 of them, from SEED=0 on
 	$(BIN)/python tests/proof/fuzz.py $(or $(FUZZ),1000) --seed $(or $(SEED),0)
+
+mutate: .venv/tested  ## does a test notice one wrong line? MUTATE=60 random changes in a copy of the tree
+	$(BIN)/python tools/mutate.py $(or $(MUTATE),60)
 
 bench: .venv-bench/installed  ## side by side with floats, micrograd, torch, jax, casadi and NumPy by hand
 	.venv-bench/bin/python benchmarks/engine.py

@@ -534,6 +534,14 @@ def test_source_encoding():
     assert_same("s.py")
 
 
+@pytest.mark.parametrize("option", [[], ["--keep-class"]])
+@pytest.mark.parametrize("beginning", ["", "class Value:\n    pass\n", "from __future__ import annotations\n"])
+def test_what_gradwalk_imports_from_the_future_is_not_the_scripts(beginning, option):
+    """An annotation is what it is under python, whichever way the script is compiled."""
+    write("s.py", beginning + "def f(x: 1 + 1): pass\nprint(f.__annotations__)\n")
+    assert outcome(with_python("s.py")) == outcome(with_gradwalk(*option, "s.py"))
+
+
 def test_own_classes_can_be_pickled():
     """The script's module is __main__, where pickle looks for its classes."""
     write("s.py", """\

@@ -140,28 +140,43 @@ def test_a_sum_whose_terms_cancel_is_not_trusted_beyond_their_rounding() -> None
         assert compiled(row).data == compiled.function(row)
 
 
-@pytest.mark.parametrize(
-    "jump",
-    [
-        gradwalk.floor,
-        gradwalk.ceil,
-        lambda x: gradwalk.sign(x - 2.0),
-        lambda x: gradwalk.where(x - 2.0, x, x * 100.0),
-        lambda x: gradwalk.copysign(x * x, x - 2.0),
-        lambda x: gradwalk.fmod(x, 0.25),
-        lambda x: gradwalk.atan2(x - 2.0, -1.0),
-    ],
-)
-def test_a_jump_is_taken_as_the_plain_function_takes_it(jump: Any) -> None:
-    """Thirty parts of one: whether they add up to it depends on the order."""
-    compiled = compile(lambda xs: jump(sum(xs) * 2.0))
+JUMPS = {
+    "floor": gradwalk.floor,
+    "ceil": gradwalk.ceil,
+    "sign": lambda x: gradwalk.sign(x - 2.0),
+    "where": lambda x: gradwalk.where(x - 2.0, x, x * 100.0),
+    "copysign": lambda x: gradwalk.copysign(x * x, x - 2.0),
+    "fmod": lambda x: gradwalk.fmod(x, 0.25),
+    "atan2": lambda x: gradwalk.atan2(x - 2.0, -1.0),
+}
+
+
+def parts_of_one(count: int) -> list[list[float]]:
+    """Rows of thirty numbers each: whether they add up to 1 depends on the order."""
     rng = random.Random(0)
-    for _ in range(40):
+    rows = []
+    for _ in range(count):
         parts = [rng.choice([0.1, 0.2, 0.3]) for _ in range(29)]
-        xs = [*parts, 1.0 - sum(parts)]
-        rng.shuffle(xs)
+        rows.append([*parts, 1.0 - sum(parts)])
+        rng.shuffle(rows[-1])
+    return rows
+
+
+@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+def test_a_jump_is_taken_as_the_plain_function_takes_it(jump: Any) -> None:
+    compiled = compile(lambda xs: jump(sum(xs) * 2.0))
+    for xs in parts_of_one(40):
         assert compiled(xs).data == pytest.approx(compiled.function([gradwalk.Value(x) for x in xs]).data, rel=1e-9)
     assert len(compiled.programs) == 1
+
+
+@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+def test_a_jump_in_any_lane_of_a_batch_is_taken_as_the_plain_function_takes_it(jump: Any) -> None:
+    """Rows at a jump beside rows far from it, in every lane of a vector, whose exp rounds in its own way."""
+    compiled = compile(lambda x, scale: jump(gradwalk.exp(x) * scale))
+    rows = [(math.log(i), 2.0 / i) if i % 9 == 0 else (0.001 * i, 1.0) for i in range(9, 2000)]
+    expected = [compiled.function(*map(gradwalk.Value, row)).data for row in rows]
+    assert [pytest.approx(number, rel=1e-9) for number in expected] == [out.data for out in compiled.map(rows)]
 
 
 def test_an_exact_program_has_no_doubts() -> None:

@@ -114,6 +114,18 @@ def test_nodes_from_before_the_block(engine: Any) -> None:
         y.backward()
 
 
+def test_the_culprit_from_before_the_block(engine: Any) -> None:
+    """Seen when it is used: the operation that made it first is named, not the one that used it."""
+    culprit = engine.Value(1e200, label="a") * 1e200
+    later = (culprit + 1.0) * 2.0
+    with pytest.raises(NonFiniteError, match=r"'\*' made inf in the forward pass") as caught, detect_nonfinite():
+        later - 1.0
+    assert caught.value.node is culprit
+    with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
+        engine.Value(2.0) * later
+    assert caught.value.node is culprit
+
+
 def test_second_derivatives_do_not_trip_it() -> None:
     """Branches of a row that are not taken may be inf while derivatives are recorded."""
     with detect_nonfinite():

@@ -149,6 +149,7 @@ class Writer:
             (1, self.derivative),
             (1, self.copied),
             (1, self.of_array),
+            (1, self.reduced),
             (2, self.call),
             (1, lambda depth: f"({self.integer()} * {self.number(depth - 1)})"),
             (1, lambda depth: f"({self.number(depth - 1)} {rng.choice('+-*')} {self.integer()})"),
@@ -260,6 +261,10 @@ class Writer:
             f"np.where({arr} == {self.simple()}, 2.0 * {arr}, {arr})[0]", f"{arr}.prod()", f"np.cumsum({arr})[-1]",
         ])  # fmt: skip
 
+    def reduced(self, depth: int) -> str:
+        inner = self.with_numbers(["s", "e"], lambda: self.number(1))
+        return f"functools.reduce(lambda s, e: s * 0.5 + {inner}, {self.sequence(0)}, {self.simple()})"
+
     def call(self, depth: int) -> str:
         if not self.scope.functions:
             return self.number(depth - 1)
@@ -300,7 +305,7 @@ class Writer:
         if depth < 2:
             kinds += [(5, self.branch), (4, self.loop), (2, self.until), (3, self.guarded), (2, self.match)]
         if depth < 2 and not self.in_function:
-            kinds += [(3, self.function), (1, self.closures), (1, self.recursion)]
+            kinds += [(3, self.function), (1, self.closures), (1, self.recursion), (1, self.generator)]
         (chosen,) = self.rng.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])
         chosen(depth)
 
@@ -550,6 +555,17 @@ class Writer:
         with self.block(f"def {name}(t, depth=3):"):
             self.write(f"return t if depth == 0 or {stop} else {name}({inner}, depth - 1)")
         self.scope.functions.append(name)
+
+    def generator(self, depth: int) -> None:
+        """Numbers one by one, some of which nobody may ask for."""
+        name, made, element = self.new("g"), self.new("v"), self.new("e")
+        with self.block(f"def {name}(t):"):
+            with self.block(f"for {element} in list({self.pick(self.scope.lists)}):"):
+                self.scope.numbers += ["t", element]
+                self.write(f"yield {self.number(2)}")
+        taken = self.rng.choice(("sum({})", "next({})", "max({})", "list({})[-1]"))
+        self.write(f"{made} = {taken.format(f'{name}({self.simple()})')}")
+        self.scope.numbers.append(made)
 
 
 # ---------------------------------------------------------------- arguments

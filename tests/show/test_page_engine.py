@@ -52,6 +52,7 @@ function answers(graph, values, mode) {
     problems: line.problems.map((problem) => problem.message),
     slopes: graph.nodes.map((node, i) => (
       node.children.length ? null : encode(module_engine.finiteDifference(line, i).slope))),
+    kinks: graph.nodes.map((node, i) => module_engine.finiteDifference(line, i).isKink),
     verdicts: graph.nodes.map((node, i) => (
       node.children.length || node.constant ? null : module_engine.judged(
         line.grads[i], module_engine.finiteDifference(line, i), line.data[graph.root]))),
@@ -321,6 +322,28 @@ def test_finite_differences_are_those_of_check(v8: MiniRacer) -> None:
     for difference in differences:
         place = answer["labels"].index(difference.leaf.label)
         assert close(difference.slope, decode(answer["slopes"][place]), 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "kink"),
+    [
+        ("relu(a)", 0.0, True),
+        ("abs(a) + a", 0.0, True),
+        ("-abs(a - 1)", 1.0, True),
+        ("leaky_relu(a)", 0.0, True),
+        ("abs(a) * 1e-3 + 5", 0.0, True),
+        ("relu(a)", 0.5, False),
+        ("a**2", 0.0, False),
+        ("1e3 * a**2 + a", 0.0, False),
+        ("1e6 + a**2", 0.0, False),
+        ("a + 1", 3.0, False),
+    ],
+)
+def test_kinks_are_those_of_check(v8: MiniRacer, text: str, at: float, kink: bool) -> None:
+    """Where the two sides have slopes of their own, and nowhere else."""
+    (difference,) = check.finite_differences(parsed(text).evaluate({"a": at})) or ()
+    answer = json.loads(v8.call("ofText", text, {"a": encode(at)}, "right"))
+    assert (kink, kink) == (difference.is_kink, answer["kinks"][answer["labels"].index("a")])
 
 
 def test_domain_errors_are_told(v8: MiniRacer) -> None:

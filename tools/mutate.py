@@ -1,0 +1,218 @@
+"""`make mutate`: does a test notice when one line of src is wrong? Random small changes, one at a time.
+
+Each is made in a copy of the tree (the checkout is never touched), built if it is in C, and tried on the folders of
+tests that are about its room. What no test notices is printed, with the score; some survivors change nothing that
+anybody could see, so each is worth a look.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GENERATED = "made by tools/generate.py"
+
+# the first pattern a path starts with says which tests are about it
+ROOMS = {
+    "native/value": "engine graph walk nn optim",
+    "native": "compiler proof functional",
+    "compiler": "compiler proof functional",
+    "show/page": "show table",
+    "show": "show cli walk graph",
+    "training": "training",
+    "nn": "nn training",
+    "optim": "optim compiler training",
+    "run": "cli",
+    "cli": "cli show training",
+    "doctor": "cli",
+    "blame": "control",
+    "custom": "control compiler",
+    "control": "control engine compiler",
+    "functional": "functional compiler proof",
+    "structure": "functional compiler",
+    "gradient_check": "functional control",
+    "math": "functional",
+    "higher_order": "engine functional",
+    "copies": "engine functional nn",
+    "expression": "show",
+    "graph": "graph show",
+    "walk": "walk show",
+    "": "table engine walk graph functional control compiler",
+}
+
+# what stands there, and what could stand there by mistake
+_SWAPS = [
+    (r"<=", ["<", ">="]), (r">=", [">", "<="]), (r"==", ["!="]), (r"!=", ["=="]),
+    (r"(?<=\s)<(?=\s)", ["<=", ">"]), (r"(?<=\s)>(?=\s)", [">=", "<"]),
+    (r"(?<=\s)\+(?=\s)", ["-"]), (r"(?<=\s)-(?=\s)", ["+"]), (r"(?<=\s)\*(?=\s)", ["/"]), (r"(?<=\s)/(?=\s)", ["*"]),
+    (r"\+=", ["=", "-="]), (r"-=", ["+="]), (r"\+\+", ["--"]),
+    (r"&&", ["||"]), (r"\|\|", ["&&"]), (r"\band\b", ["or"]), (r"\bor\b", ["and"]), (r"\bnot (?!in\b)", [""]),
+    (r"\bTrue\b", ["False"]), (r"\bFalse\b", ["True"]), (r"\btrue\b", ["false"]), (r"\bfalse\b", ["true"]),
+    (r"\bis not\b", ["is"]), (r"\bmin\(", ["max("]), (r"\bmax\(", ["min("]), (r"\ball\(", ["any("]),
+    (r"\bany\(", ["all("]), (r"\bcontinue\b", ["break"]), (r"\bbreak\b", ["continue"]),
+    (r"(?<![\w.])0(?![\w.])", ["1"]), (r"(?<![\w.])1(?![\w.])", ["0", "2"]), (r"(?<![\w.])2(?![\w.])", ["3"]),
+    (r"(?<![\w.])0\.0(?![\w.])", ["1.0"]), (r"(?<![\w.])1\.0(?![\w.])", ["2.0"]),
+    (r"(?<![\w.])0\.5(?![\w.])", ["0.25"]),
+]  # fmt: skip
+_CALL = re.compile(r"^\s*[\w.>\[\]*()-]+(\(.*\)| [-+*]?= .*);?$")  # a line that could be left out
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One line of one file, changed."""
+
+    path: str  # from src/gradwalk on
+    line: int
+    before: str
+    after: str
+
+    @property
+    def folders(self) -> list[str]:
+        room = next(room for room in ROOMS if self.path.startswith(room))
+        return [f"tests/{folder}" for folder in ROOMS[room].split()]
+
+    def __str__(self) -> str:
+        return f"src/gradwalk/{self.path}:{self.line}\n    - {self.before.strip()}\n    + {self.after.strip()}"
+
+
+# ---------------------------------------------------------------- what could be changed
+
+
+def lines_of_code(path: Path) -> Iterator[tuple[int, str]]:
+    """The number and the text of each line that is code: comments and texts are blanked out, and keep their width."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        blanked = re.compile(r'(?s)[rbfRBF]*"""(?:\\.|.)*?"""|[rbfRBF]*"(?:\\.|[^"\\\n])*"|#[^\n]*')
+    else:
+        blanked = re.compile(r"(?s)/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|`(?:\\.|[^`\\])*`|^#[^\n]*", re.M)
+    code = blanked.sub(lambda found: re.sub(r"[^\n]", "\0", found[0]), text)
+    for number, (line, kept) in enumerate(zip(text.split("\n"), code.split("\n"), strict=True), 1):
+        if kept.strip("\0 ") and not re.match(r"\s*(from|import|export|assert|def|class|static_assert|@)\b", kept):
+            yield number, line if "\0" not in kept else kept
+
+
+def mutations_of(path: Path, base: Path) -> Iterator[Mutation]:
+    text = path.read_text()
+    lines = text.split("\n")
+    for number, code in lines_of_code(path):
+        line = lines[number - 1]
+        for pattern, others in _SWAPS:
+            for found in re.finditer(pattern, code):
+                for other in others:
+                    changed = line[: found.start()] + other + line[found.end() :]
+                    yield Mutation(str(path.relative_to(base)), number, line, changed)
+        if _CALL.match(code) and code.count("(") == code.count(")"):
+            left = re.match(r"\s*", line)[0] + ("pass" if path.suffix == ".py" else ";")  # type: ignore[index]
+            yield Mutation(str(path.relative_to(base)), number, line, left)
+
+
+def chosen(base: Path, count: int, seed: int, only: str) -> list[Mutation]:
+    """At random: every file by its length, then a line, then a change."""
+    rng = random.Random(seed)
+    files = [path for kind in ("py", "c", "h", "js") for path in sorted(base.rglob(f"*.{kind}"))]
+    files = [path for path in files if GENERATED not in path.read_text()[:400] and only in str(path.relative_to(base))]
+    possible = {path: list(mutations_of(path, base)) for path in files}
+    files = [path for path in files if possible[path]]
+    made: dict[tuple[str, int], Mutation] = {}
+    while files and len(made) < count:
+        (path,) = rng.choices(files, [len({m.line for m in possible[p]}) for p in files])
+        line = rng.choice(sorted({mutation.line for mutation in possible[path]}))
+        mutation = rng.choice([each for each in possible[path] if each.line == line])
+        made.setdefault((mutation.path, mutation.line), mutation)
+    return list(made.values())
+
+
+# ---------------------------------------------------------------- trying one
+
+
+class Copy:
+    """A copy of the tree with its own build."""
+
+    def __init__(self, where: Path) -> None:
+        self.where, self.base = where, where / "src" / "gradwalk"
+        tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+        for name in filter(None, tracked.split("\0")):
+            if (ROOT / name).exists():
+                (where / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, where / name)
+        self.environment = {**os.environ, "PYTHONPATH": str(where / "src"), "GRADWALK_ENGINE": "native"}
+        if not self.build():
+            raise SystemExit("mutate: the tree as it is cannot be built")
+        self.known: dict[tuple[str, ...], bool] = {}
+
+    def build(self) -> bool:
+        command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace", "--force"]
+        built = next(self.base.glob("_native*"), None)
+        if built is not None:
+            built.unlink()
+        subprocess.run(command, cwd=self.where, env=self.environment, capture_output=True)
+        return next(self.base.glob("_native*.so"), None) is not None
+
+    def passes(self, folders: list[str], limit: float, jobs: int) -> bool:
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", str(jobs), "-p", "no:cacheprovider", *folders]
+        try:
+            run = subprocess.run(command, cwd=self.where, env=self.environment, capture_output=True, timeout=limit)
+        except subprocess.TimeoutExpired:
+            return False
+        return run.returncode == 0
+
+    def is_caught(self, mutation: Mutation, limit: float, jobs: int) -> bool | None:
+        """None where the tests fail without it, too."""
+        folders = [folder for folder in mutation.folders if (self.where / folder).exists()]
+        path = self.base / mutation.path
+        text = path.read_text()
+        lines = text.split("\n")
+        lines[mutation.line - 1] = mutation.after
+        path.write_text("\n".join(lines))
+        in_c = path.suffix in (".c", ".h")
+        try:
+            caught = (in_c and not self.build()) or not self.passes(folders, limit, jobs)
+        finally:
+            path.write_text(text)
+            if in_c:
+                self.build()
+        if caught and not self.known.setdefault(tuple(folders), self.passes(folders, limit, jobs)):
+            return None
+        return caught
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int, nargs="?", default=60)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--only", default="", help="part of the path of the files to change")
+    parser.add_argument("--limit", type=float, default=900.0, help="seconds for the tests of one change")
+    parser.add_argument("--jobs", type=int, default=2, help="processes that run the tests")
+    parser.add_argument("--list", action="store_true", help="show the changes, and try none")
+    options = parser.parse_args()
+    mutations = chosen(ROOT / "src" / "gradwalk", options.count, options.seed, options.only)
+    if options.list:
+        print(*mutations, sep="\n")
+        return
+    survivors, caught = [], 0
+    with tempfile.TemporaryDirectory(prefix="mutate-") as where:
+        copy = Copy(Path(where))
+        print(f"{len(mutations)} changes, seed {options.seed}", flush=True)
+        for mutation in mutations:
+            verdict = copy.is_caught(mutation, options.limit, options.jobs)
+            caught += verdict is True
+            survivors += [mutation] if verdict is False else []
+            said = {True: "caught", False: "SURVIVED", None: "cannot tell: its tests fail without it"}[verdict]
+            print(f"{said}: {mutation}", flush=True)
+    tried = caught + len(survivors)
+    print(f"{caught} of {tried} caught ({caught / max(tried, 1):.0%})", *survivors, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
