@@ -72,8 +72,8 @@ class Ready:
         number = float if is_plain else engine.Value
         self.weights = [number(0.75), number(-1.25)]
         scope = {
-            "m": gradwalk, "np": np, "copy": copy, "dataclasses": dataclasses, "functools": functools, "P": Point, "sum": _sum,
-            "w": self.weights, "h": self.weights[0] * 2.0, **custom_operations(),
+            "m": gradwalk, "np": np, "copy": copy, "dataclasses": dataclasses, "functools": functools, "P": Point,
+            "sum": _sum, "w": self.weights, "h": self.weights[0] * 2.0, **custom_operations(),
             **{name: getattr(gradwalk, name) for name in ("grad", "value_and_grad", "jvp")},
         }  # fmt: skip
         exec(compile(source, "<program>", "exec"), scope)

@@ -559,10 +559,10 @@ class Writer:
     def generator(self, depth: int) -> None:
         """Numbers one by one, some of which nobody may ask for."""
         name, made, element = self.new("g"), self.new("v"), self.new("e")
-        with self.block(f"def {name}(t):"):
-            with self.block(f"for {element} in list({self.pick(self.scope.lists)}):"):
-                self.scope.numbers += ["t", element]
-                self.write(f"yield {self.number(2)}")
+        loop = f"for {element} in list({self.pick(self.scope.lists)}):"
+        with self.block(f"def {name}(t):"), self.block(loop):
+            self.scope.numbers += ["t", element]
+            self.write(f"yield {self.number(2)}")
         taken = self.rng.choice(("sum({})", "next({})", "max({})", "list({})[-1]"))
         self.write(f"{made} = {taken.format(f'{name}({self.simple()})')}")
         self.scope.numbers.append(made)
