@@ -129,25 +129,31 @@ def play(html: str | None, serve: bool, expression: str | None, values: tuple[st
 
 
 @main.command(context_settings={"allow_interspersed_args": False})
-@click.option("--keep-class", is_flag=True, help="Leave a class Value that the script defines for itself.")
+@click.option("--keep-class", is_flag=True, help="Leave the classes that the script defines for itself.")
+@click.option("--report", is_flag=True, help="Say at the end what was replaced, where the time went, what to change.")
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def run(keep_class: bool, script: str, arguments: tuple[str, ...]) -> None:
-    """Run a script, unmodified, on gradwalk's Value.
+def run(keep_class: bool, report: bool, module: bool, script: str, arguments: tuple[str, ...]) -> None:
+    """Run a script, unmodified, on gradwalk's nodes.
 
-    Imports of micrograd become gradwalk, and so does a class Value with a backward() that the script or one of its
-    own modules defines; a line on stderr says so. Methods of the class that gradwalk lacks, or that compute something
-    else, stay the script's own. All else is as with `python SCRIPT`: arguments, output, tracebacks, exit status.
+    A class in the manner of micrograd's or microgpt's Value, in the script or one of its own modules, is replaced; a
+    line on stderr says so. What the class does in its own way stays so, to the last digit; a class for which that
+    cannot be is kept, and the line says why. All else is as with `python SCRIPT`: arguments, output, tracebacks, exit
+    status. SCRIPT may also be a folder or zip file with a __main__.py, or a notebook.
 
     \b
     Examples:
       gradwalk run microgpt.py
       gradwalk run train.py --steps 100         # what follows SCRIPT is for the script
+      gradwalk run -m package.module
+      gradwalk run lecture.ipynb                # its cells in order, without Jupyter
+      gradwalk run --report microgpt.py         # and where the time went
       gradwalk run --keep-class microgpt.py     # for comparison: its own class
     """
     from gradwalk.run import run as run_script
 
-    run_script(script, arguments, keep_class)
+    run_script("module" if module else "path", script, arguments, keep_class, report)
 
 
 @main.command()

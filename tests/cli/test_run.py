@@ -116,7 +116,8 @@ class Value:
             node._backward()
 """
 
-TELL_CLASS = "print(Value.__module__.partition('.')[0])\n"
+# "gradwalk" if the class was replaced, "builtins" if it is the script's own
+TELL_CLASS = "print(Value.__mro__[1].__module__.partition('.')[0])\n"
 
 
 @pytest.fixture(autouse=True)
@@ -166,56 +167,58 @@ def assert_same(*arguments, stdin=""):
 # ---------------------------------------------------------------- micrograd's names
 
 
-def test_micrograd_is_gradwalk():
-    """Every way of importing micrograd's modules gives gradwalk's."""
-    write("s.py", """\
-        import sys
-        sys.path = [entry for entry in sys.path if 'site-packages' not in entry]
-        import micrograd, micrograd.engine, gradwalk.engine, gradwalk.nn
-        from micrograd.engine import Value
-        from micrograd import nn
-        print(micrograd.engine is gradwalk.engine, nn is gradwalk.nn, Value is gradwalk.engine.Value)
-        """)  # fmt: skip
-    assert outcome(with_gradwalk("s.py")) == ("True True True\n", "", 0)
+WITHOUT_PACKAGES = "import sys; sys.path = [entry for entry in sys.path if 'site-packages' not in entry]\n"
+USE_MICROGRAD = """\
+import random
+from micrograd.engine import Value
+from micrograd import nn
+random.seed(7)
+a, b = Value(2), Value(-3.0)
+e = (a - b) / a + a**2 + (a * b).relu()
+e.backward()
+print(a, b, e, e._op, sorted(v.data for v in e._prev))
+net = nn.MLP(2, [4, 1])
+out = net([a, b])
+out.backward()
+print(net, out, net.parameters()[0])
+"""
 
 
-def test_micrograd_script_trains():
-    """A script written for micrograd gets its gradients."""
-    write("s.py", """\
-        from micrograd.engine import Value
-        a, b, d = Value(2.0), Value(-3.0), Value(10.0)
-        out = (a * b + d).relu()
-        out.backward()
-        print(out.data, a.grad, b.grad)
-        """)  # fmt: skip
-    assert outcome(with_gradwalk("s.py")) == ("4.0 -3.0 2.0\n", "", 0)
-
-
-def test_local_micrograd_folder_is_not_used(folder):
-    """A folder micrograd beside the script gives way, and a line says so."""
-    write("micrograd/__init__.py", "")
-    write("micrograd/engine.py", "Value = 'the local one'")
-    write("s.py", "from micrograd.engine import Value\n" + TELL_CLASS)
+def test_micrograd_where_it_is_not_installed():
+    """A script for micrograd runs without it: the same operations, ints where micrograd has ints."""
+    write("s.py", WITHOUT_PACKAGES + USE_MICROGRAD + TELL_CLASS)
     process = with_gradwalk("s.py")
-    assert process.stdout == "gradwalk\n"
-    assert f"gradwalk: {folder / 'micrograd'}: its engine and nn are not used" in process.stderr
+    first, second, told = process.stdout.splitlines()
+    assert first == "Value(data=2, grad=3.25) Value(data=-3.0, grad=-0.5) Value(data=6.5, grad=1) + [0, 6.5]"
+    assert second.startswith("MLP of [Layer of [ReLUNeuron(2), ReLUNeuron(2), ReLUNeuron(2), ReLUNeuron(2)], Layer of")
+    assert (told, process.stderr, process.returncode) == ("gradwalk", "", 0)
 
 
-def test_other_modules_of_a_local_micrograd_folder_are_found():
-    """Only engine and nn are gradwalk's: micrograd.drawing still comes from the folder."""
-    write("micrograd/__init__.py", "")
-    write("micrograd/engine.py", "")
-    write("micrograd/drawing.py", "from micrograd.engine import Value\n" + TELL_CLASS)
-    write("s.py", "import micrograd.drawing")
-    assert with_gradwalk("s.py").stdout == "gradwalk\n"
+@pytest.mark.parametrize("package", [True, False])
+def test_own_micrograd_folder_is_imported_as_it_is(package):
+    """A micrograd of the user's own, with or without __init__.py, is theirs; its class is replaced like any other."""
+    if package:
+        write("micrograd/__init__.py", "")
+    write("micrograd/engine.py", LECTURE_CLASS)
+    write("micrograd/nn.py", "from micrograd.engine import Value\nclass Net:\n    layers = 'theirs'\n")
+    write("s.py", "from micrograd.nn import Net, Value\nprint(Net.layers)\n" + TELL_CLASS)
+    process = with_gradwalk("s.py")
+    assert (process.stdout, process.returncode) == ("theirs\ngradwalk\n", 0)
+    assert f"gradwalk: {os.path.join('micrograd', 'engine.py')}:3: class Value is replaced" in process.stderr
 
 
-def test_keep_class_uses_a_local_micrograd_folder():
-    """--keep-class leaves a micrograd of the user's own."""
-    write("micrograd/__init__.py", "")
-    write("micrograd/engine.py", "Value = 'the local one'")
-    write("s.py", "from micrograd.engine import Value\nprint(Value)")
-    assert outcome(with_gradwalk("--keep-class", "s.py")) == ("the local one\n", "", 0)
+def test_own_micrograd_module():
+    """So is a micrograd.py beside the script."""
+    write("micrograd.py", LECTURE_CLASS + "own = 1\n")
+    write("s.py", "from micrograd import Value, own\nprint(own)\n" + TELL_CLASS)
+    assert with_gradwalk("s.py").stdout == "1\ngradwalk\n"
+
+
+def test_keep_class_leaves_a_micrograd_of_the_users_own():
+    """--keep-class replaces nothing of it."""
+    write("micrograd/engine.py", LECTURE_CLASS)
+    write("s.py", "from micrograd.engine import Value\n" + TELL_CLASS)
+    assert outcome(with_gradwalk("--keep-class", "s.py")) == ("builtins\n", "", 0)
 
 
 # ---------------------------------------------------------------- the script's own class
@@ -258,7 +261,9 @@ print(f"{a.grad:.12f} {b.grad:.12f}")
 def test_methods_of_its_own_are_named():
     """The line on stderr names the methods that gradwalk's Value was given."""
     write("s.py", LECTURE_CLASS)
-    assert "with the script's own __repr__, bent (" in with_gradwalk("s.py").stderr
+    assert (
+        "with the script's own __repr__, bent and its tanh, different from gradwalk's (" in with_gradwalk("s.py").stderr
+    )
 
 
 def test_class_in_a_function_is_replaced():
@@ -282,21 +287,24 @@ def test_class_in_a_local_module_is_replaced():
 def test_replacement_leaves_no_bytecode():
     """Plain python afterwards finds the module's own class, not what gradwalk made of it."""
     write("engine_of_mine.py", MICROGPT_CLASS)
-    write("s.py", "from engine_of_mine import Value\nprint(Value.__module__)")
+    write("s.py", "from engine_of_mine import Value\n" + TELL_CLASS)
     with_gradwalk("s.py")
-    assert with_python("s.py").stdout == "engine_of_mine\n"
+    assert with_python("s.py").stdout == "builtins\n"
 
 
 def test_class_in_an_installed_module_is_left():
     """A Value from site-packages belongs to somebody else."""
     write("site-packages/installed.py", MICROGPT_CLASS)
-    write("s.py", "import sys; sys.path.append('site-packages')\nfrom installed import Value\nprint(Value.__module__)")
+    write(
+        "s.py",
+        "import sys; sys.path.append('site-packages')\nfrom installed import Value\nprint(Value.__mro__[1].__module__)",
+    )
     assert_same("s.py")
 
 
 def test_class_without_backward_is_left():
     """A class that only happens to be called Value is none of gradwalk's business."""
-    write("s.py", "class Value:\n    pass\nprint(Value.__module__)")
+    write("s.py", "class Value:\n    pass\nprint(Value.__mro__[1].__module__)")
     assert_same("s.py")
 
 
@@ -312,27 +320,42 @@ def test_subclass_of_gradwalks_value_is_left():
     assert outcome(with_gradwalk("s.py")) == ("its own\n", "", 0)
 
 
+KEPT = {
+    "data, shape, children=()):": "its constructor takes (data, shape, children=()), more than a number",
+    "*data):": "its constructor takes (*data)",
+    "data, children=(), local_grads=(), flag=None):\n        assert flag is None":
+        "its constructor takes flag=None, and it is not clear what for",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("line", "changed", "reason"),
     [
-        ("data, children=(), local_grads=()):", "data, shape, children=()):", "its constructor takes shape"),
-        ("data, children=(), local_grads=()):", "data=0.0):", "its constructor does not require data"),
-        ("data, children=(), local_grads=()):", "*data):", "its constructor takes *data"),
-        ("        self.grad = 0\n", "        self.grad = self.momentum = 0\n", "its __init__ assigns momentum"),
-        ("    def backward", "    def __eq__(self, other): return True\n    def backward", "it defines __eq__"),
-        ("    def backward", "    def cut(self): self._children = ()\n    def backward", "its cut assigns _children"),
-        ("    def __add__", "    def seen(self): Value.count = 1\n    def __add__", "its seen assigns count"),
-        ("def backward(self)", "def backward(self, grad=1.0)", "its backward takes (self, grad=1.0)"),
+        *[("data, children=(), local_grads=()):", changed, reason) for changed, reason in KEPT.items()],
+        (
+            "self.grad = 0\n",
+            "self.grad = 0\n        self.uses = []\n",
+            "its __init__ sets uses to [], another for each",
+        ),
+        ("self.grad = 0\n", "self.grad = 0\n        self.id = id(self)\n", "its __init__ sets id to "),
+        ("self.data = data\n", "self.data = numpy.array(data)\n", "its data is an array; gradwalk's nodes hold single"),
+        ("    def backward", "    def cut(self): self._children = ()\n    def backward", "line 18 assigns _children"),
+        ("    def backward", "    def __del__(self): pass\n    def backward", "it defines __del__"),
         ("class Value:", "class Base: pass\nclass Value(Base):", "it derives from another class"),
+        (
+            "for v in reversed(topo):",
+            "for v in topo[::-1]:\n            print(len(Value.__mro__))",
+            "its backward (line 18) ",
+        ),
     ],
 )
 def test_class_that_gradwalk_cannot_stand_in_for_is_kept(line, changed, reason):
-    """A class with a constructor, an attribute or a method that gradwalk's lacks is kept, and one line says why."""
+    """A class whose objects are something else than nodes is kept, and one line says why."""
     source = MICROGPT_CLASS.replace("    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", "")
     assert line in source
-    write("s.py", source.replace(line, changed) + "print(Value.__module__)")
+    write("s.py", "import numpy\n" + source.replace(line, changed) + TELL_CLASS.replace("__[1]", "__[-1]"))
     process = with_gradwalk("s.py")
-    assert process.stdout == "__main__\n"
+    assert process.stdout == "builtins\n"
     assert f"class Value is kept, not replaced by gradwalk's: {reason}" in process.stderr
     assert process.stderr.count("\n") == 1
 
@@ -357,11 +380,11 @@ SAME = {
     ),
     "a plain sigmoid": ("sigmoid", "1 / (1 + math.exp(-x))", "math.exp(-x) / (1 + math.exp(-x))**2"),
     "log": ("log", "math.log(x)", "1 / x"),
-    "sqrt": ("sqrt", "x ** 0.5", "0.5 * x ** -0.5"),
+    "sqrt": ("sqrt", "math.sqrt(x)", "0.5 * x ** -0.5"),
 }
 
 
-def with_method(source, name, data, slope):
+def with_method(source, name, data, slope, first="print('called')"):
     """A class and one method more, in the style of its family."""
     if "local_grads" in source:
         body = f"return Value({data}, (self,), ({slope},))"
@@ -371,7 +394,7 @@ def with_method(source, name, data, slope):
             self.grad += ({slope}) * out.grad
         out._backward = _backward
         return out"""
-    method = f"    def {name}(self):\n        print('called')\n        x = self.data\n        {body}\n\n"
+    method = f"    def {name}(self):\n        {first}\n        x = self.data\n        {body}\n\n"
     return "import math\n" + source.replace("    def backward", method + "    def backward")
 
 
@@ -391,7 +414,7 @@ def using(name):
 @pytest.mark.parametrize("family", [MICROGPT_CLASS, LECTURE_CLASS.replace("def tanh", "def th")])
 @pytest.mark.parametrize("method", METHODS)
 def test_method_that_computes_something_else_stays(method, family):
-    """Numbers are the script's, the line names the method, and nothing is printed by the comparison."""
+    """Numbers and output are the script's, and the line names the method."""
     name = METHODS[method][0]
     write("s.py", with_method(family, *METHODS[method]) + using(name))
     process = with_gradwalk("s.py")
@@ -402,12 +425,13 @@ def test_method_that_computes_something_else_stays(method, family):
 
 
 @pytest.mark.parametrize("method", SAME)
-def test_method_that_computes_the_same_is_gradwalks(method):
-    """Another way to write the same function, less accurate or overflowing earlier, is no difference."""
-    write("s.py", with_method(MICROGPT_CLASS, *SAME[method]) + using(SAME[method][0]))
+def test_another_way_to_write_the_same_function(method):
+    """It prints the same to the last digit: where bits differ, the script's method stays."""
+    name = SAME[method][0]
+    write("s.py", with_method(MICROGPT_CLASS, *SAME[method], first="pass") + using(name))
     process = with_gradwalk("s.py")
-    assert "called" not in process.stdout
-    assert "different" not in process.stderr
+    assert with_python("s.py").stdout == process.stdout
+    assert ("different" in process.stderr) == (name in ("tanh", "sigmoid", "sqrt"))
 
 
 def test_method_with_an_optional_argument_stays():
@@ -420,8 +444,6 @@ def test_method_with_an_optional_argument_stays():
 
 
 OTHER_OPERATORS = {
-    "__mul__": ("self.data * other.data,", "self.data * other.data * 1.001,"),
-    "__add__": ("(1, 1)", "(1, 0.5)"),
     "__radd__": ("    def __mul__", "    def __radd__(self, other): return self * other\n\n    def __mul__"),
     "__lt__": ("    def __mul__", "    def __lt__(self, other): return True\n\n    def __mul__"),
     "__truediv__": (
@@ -430,18 +452,38 @@ OTHER_OPERATORS = {
         "    def __mul__",
     ),
 }
+USE_OPERATORS = "x = Value(2.0)\ny = 3.0 + x\nprint(y.data, x < y)\n"
 
 
 @pytest.mark.parametrize("name", OTHER_OPERATORS)
-def test_class_with_an_operator_that_computes_something_else_is_kept(name):
-    """Such a class computes what it computed, and one line names the operator."""
+def test_operator_that_computes_something_else_stays(name):
+    """It computes what it computed, on gradwalk's nodes, and one line names the operator."""
     line, changed = OTHER_OPERATORS[name]
+    more = "    def __radd__(self, other): return self + other\n" if name != "__radd__" else ""
+    more += "    def __lt__(self, other): return self.data < other.data\n" if name != "__lt__" else ""
+    source = MICROGPT_CLASS.replace(line, changed) + more
+    write("s.py", source + USE_OPERATORS + "print((x / 3.0).data)\n" * (name == "__truediv__") + TELL_CLASS)
+    process = with_gradwalk("s.py")
+    assert with_python("s.py").stdout.replace("builtins", "gradwalk") == process.stdout
+    assert name in process.stderr
+    assert process.stderr.endswith("different from gradwalk's (--keep-class leaves it)\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "changed", "said"),
+    [
+        ("self.data * other.data,", "self.data * other.data * 1.5,", "its __mul__ (line 14) does something else: "),
+        ("(1, 1)", "(1, 0.5)", " has the gradient 0.5 by operand 2, gradwalk's 1, finite differences say 1"),
+    ],
+)
+def test_learners_mistake_is_explained(line, changed, said):
+    """A class whose sums or products are wrong is kept; the line shows operands, both results and the difference."""
     assert line in MICROGPT_CLASS
-    write("s.py", MICROGPT_CLASS.replace(line, changed) + "print(Value.__module__, (Value(2.0) * 3.0 + 1.0).data)")
+    write("s.py", MICROGPT_CLASS.replace(line, changed) + "print((Value(2.0) * 3.0 + 1.0).data)\n" + TELL_CLASS)
     process = with_gradwalk("s.py")
     assert with_python("s.py").stdout == process.stdout
-    said = f"gradwalk: s.py:1: class Value is kept, not replaced by gradwalk's: its {name} computes something else\n"
-    assert said == process.stderr
+    assert said in process.stderr
+    assert process.stderr.count("\n") == 1
 
 
 def test_lost_contribution_is_the_scripts_own():
@@ -450,7 +492,7 @@ def test_lost_contribution_is_the_scripts_own():
     write("s.py", source + "a = Value(3.0)\nb = a + a\nb.backward()\nprint(a.grad)")
     process = with_gradwalk("s.py")
     assert process.stdout == "1.0\n"
-    assert "its __add__ computes something else" in process.stderr
+    assert "has the gradient 1.0, gradwalk's 2.0, finite differences say 2" in process.stderr
 
 
 def test_operands_that_the_script_does_not_take_are_no_difference():
@@ -473,13 +515,15 @@ def test_class_defined_again_has_its_new_methods():
 
 
 def test_methods_of_two_modules_do_not_mix():
-    """Where a second module's class needs another relu than the first's, it is kept."""
-    write("first.py", with_method(MICROGPT_CLASS, "relu", "1.0", "0.0"))
-    write("second.py", with_method(MICROGPT_CLASS, *SAME["relu"]))
-    write("s.py", "import first, second\nprint(first.Value(5.0).relu().data, second.Value(5.0).relu().data)")
+    """Each module's class has a stand-in of its own, with its own relu and its own words."""
+    write("first.py", with_method(MICROGPT_CLASS, "relu", "1.0", "0.0") + "    def __repr__(self): return 'first'\n")
+    write("second.py", with_method(MICROGPT_CLASS, *SAME["relu"]) + "    def __repr__(self): return 'second'\n")
+    write(
+        "s.py", "import first, second\nprint(first.Value(5.0).relu(), second.Value(5.0).relu().data, second.Value(1))"
+    )
     process = with_gradwalk("s.py")
     assert with_python("s.py").stdout == process.stdout
-    assert "gradwalk's already has the relu of a class Value in first" in process.stderr
+    assert process.stderr.count("class Value is replaced") == 2
 
 
 # ---------------------------------------------------------------- all else is as with python

@@ -19,6 +19,10 @@ static PyMethodDef module_methods[] = {
     {"set_equality_is_identity", type_set_equality_is_identity, METH_O,
      "set_equality_is_identity(wanted, /)\n--\n\n"
      "Whether ==, != and truth are those of a class that defines neither, in this process; returns what was before."},
+    {"stand_in", stand_in_new, METH_VARARGS,
+     "stand_in(name, ways, /)\n--\n\nA type of nodes that has the ways of a class in somebody's script."},
+    {"stand_in_nodes", stand_in_nodes, METH_NOARGS,
+     "stand_in_nodes()\n--\n\nHow many nodes operations on such types have made."},
     {"all_plain", construct_all_plain, METH_O,
      "all_plain(numbers, /)\n--\n\nWhether a list or tuple holds nothing but floats and ints."},
     {"only_type", construct_only_type, METH_O,

@@ -11,6 +11,7 @@
 #include "value/attributes.c"
 #include "value/modes.c"
 #include "value/record.c"
+#include "value/stand_in.c"
 #include "value/backward.c"
 #include "value/composites.c"
 #include "value/flatten.c"

@@ -17,7 +17,14 @@ PyObject *value_grad(Value *v)
         Py_INCREF(details_of(v)->grad_value);
         return details_of(v)->grad_value;
     }
-    return PyFloat_FromDouble(v->grad);
+    return v->link & GRAD_INT ? PyLong_FromDouble(v->grad) : PyFloat_FromDouble(v->grad);
+}
+
+/* A script's class shows an int as it was given, the native Value a float. */
+static void note_int(Value *v, PyObject *given, uint64_t flag)
+{
+    if (Py_TYPE(v) != value_type)
+        v->link = (v->link & ~flag) | (PyLong_CheckExact(given) ? flag : 0);
 }
 
 static int set_data(Value *v, PyObject *given)
@@ -28,6 +35,7 @@ static int set_data(Value *v, PyObject *given)
     if (number_from(given, "data", NULL, &number) < 0)
         return -1;
     v->data = number;
+    note_int(v, given, DATA_INT);
     data_writes++;
     return 0;
 }
@@ -49,6 +57,7 @@ int attributes_set_grad(Value *v, PyObject *given)
     if (careful_nodes != 0)
         grad_value_set(v, NULL);
     v->grad = number;
+    note_int(v, given, GRAD_INT);
     return 0;
 }
 
@@ -70,7 +79,8 @@ static PyObject *get_data(PyObject *self, void *closure)
     (void)closure;
     if (modes_in_use && modes_read(self) < 0)
         return NULL;
-    return PyFloat_FromDouble(((Value *)self)->data);
+    double data = ((Value *)self)->data;
+    return ((Value *)self)->link & DATA_INT ? PyLong_FromDouble(data) : PyFloat_FromDouble(data);
 }
 
 static PyObject *get_grad(PyObject *self, void *closure)
@@ -239,7 +249,8 @@ static PyObject *get_parameters(PyObject *self, void *closure)
     int placed = composite != NULL && composite_is_placed(composite);
     PyObject *tuple = PyTuple_New(placed + count);
     for (int i = 0; tuple != NULL && i < placed + count; i++) {
-        PyObject *number = i < placed ? PyLong_FromSsize_t((Py_ssize_t)parameters[i]) : PyFloat_FromDouble(parameters[i]);
+        int is_int = i < placed || v->link & NUMBER_INT;
+        PyObject *number = is_int ? PyLong_FromDouble(parameters[i]) : PyFloat_FromDouble(parameters[i]);
         if (number == NULL)
             Py_CLEAR(tuple);
         else

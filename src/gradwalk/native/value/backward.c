@@ -120,6 +120,7 @@ static void put_back(void)
 /* ---------------------------------------------------------------- the order */
 
 enum order_for {
+    KEEPING_PASS, /* interior nodes only; nothing is changed */
     PLAIN_PASS,   /* interior nodes only; gradients that start afresh are set to zero on the way */
     TRACELESS_PASS, /* what is marked already is not entered; every gradient is put aside and starts at zero */
     CAREFUL_PASS, /* leaves as well; nothing is changed */
@@ -132,8 +133,8 @@ static ALWAYS_INLINE int enter(Value *node, Order *order, enum order_for purpose
 {
     enum kind kind = kind_of(node);
     int leaf = kind == LEAF || (kind == MANY && details_of(node)->count == 0);
-    if (leaf && purpose == PLAIN_PASS) {
-        if (node->link & CONSTANT)
+    if (leaf && purpose <= PLAIN_PASS) {
+        if (purpose == PLAIN_PASS && node->link & CONSTANT)
             node->grad = 0.0;
         return 0;
     }
@@ -296,6 +297,8 @@ static int add_to_grad(Value *v, double contribution)
 static int push_carefully(Value *node)
 {
     if (kind_of(node) == MANY && details_of(node)->local_count < details_of(node)->count) {
+        if (Py_TYPE(node) != value_type)
+            return 0; /* in a script's class, a node made by hand does nothing until it is told what */
         Py_XDECREF(errors_call("refuse_backward", (PyObject *)node));
         return -1;
     }
@@ -349,8 +352,11 @@ static void start_afresh_unless_leaf(Value *node)
 
 static int push_by_hand(Value *node)
 {
-    if (kind_of(node) != MANY || details_of(node)->hand_written == NULL)
+    if (kind_of(node) != MANY || details_of(node)->hand_written == NULL) {
+        if (Py_TYPE(node) != value_type)
+            stand_in_push_ints(node);
         return push_carefully(node);
+    }
     PyObject *function = details_of(node)->hand_written;
     Py_INCREF(function); /* it may replace itself */
     PyObject *result = PyObject_CallNoArgs(function);
@@ -366,7 +372,7 @@ typedef struct {
 
 /* Some node somewhere has a hand-written _backward, which may raise, or a Value as its gradient: every gradient is
  * kept before the walk, and put back if it fails. */
-static int walk_carefully(Value *root)
+static int walk_carefully(Value *root, int keeping)
 {
     Order order = order_take();
     int failed = make_order(root, &order, CAREFUL_PASS) < 0;
@@ -384,9 +390,12 @@ static int walk_carefully(Value *root)
         kept[i].grad_value = kind_of(node) == MANY ? details_of(node)->grad_value : NULL;
         Py_XINCREF(kept[i].grad_value);
     }
-    for (size_t i = 0; i < order.count; i++)
+    for (size_t i = 0; i < order.count && !keeping; i++)
         start_afresh_unless_leaf(order.nodes[i]);
-    root->grad += 1.0;
+    if (keeping)
+        stand_in_seed(root);
+    else
+        root->grad += 1.0;
     for (size_t i = order.count; i-- > 0 && !failed;)
         failed = push_by_hand(order.nodes[i]) < 0;
     for (size_t i = 0; i < order.count; i++) {
@@ -404,7 +413,7 @@ static int walk_carefully(Value *root)
 
 /* Hand-written code may let another thread run in the middle of the walk; the lock keeps its walk for later. It is
  * re-entrant, because that code may call backward() itself. */
-static int backward_careful(Value *root)
+static int backward_careful(Value *root, int keeping)
 {
     static PyObject *one_pass_at_a_time;
     if (one_pass_at_a_time == NULL) {
@@ -418,13 +427,47 @@ static int backward_careful(Value *root)
     if (acquired == NULL)
         return -1;
     Py_DECREF(acquired);
-    int failed = walk_carefully(root) < 0;
+    int failed = walk_carefully(root, keeping) < 0;
     PyObject *kind, *error, *traceback; /* the walk's, if it failed: releasing must not see it */
     PyErr_Fetch(&kind, &error, &traceback);
     PyObject *released = PyObject_CallMethod(one_pass_at_a_time, "release", NULL);
     Py_XDECREF(released);
     PyErr_Restore(kind, error, traceback);
     return failed ? -1 : 0;
+}
+
+/* A pass as both families of scripts write it: nothing starts afresh but the root, whose gradient is 1. */
+static int walk_keeping(Value *root)
+{
+    Order order = order_take();
+    if (make_order(root, &order, KEEPING_PASS) < 0) {
+        order_give(order);
+        return -1;
+    }
+    int failed = 0;
+    for (size_t i = order.count; i-- > 0;) {
+        /* a number beside a child has one gradient, that of the last pass: for the sum of several it takes a node */
+        if (order.nodes[i]->link & PUSHED)
+            failed |= value_show_constant(order.nodes[i]) < 0;
+    }
+    stand_in_seed(root);
+    for (size_t i = order.count; i-- > 0;) {
+        Value *node = order.nodes[i];
+        node->link = (node->link & ~MARKED) | PUSHED;
+        push(node);
+        stand_in_push_ints(node);
+    }
+    order_give(order);
+    return failed ? -1 : 0;
+}
+
+PyObject *backward_keeping(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    grad_writes++;
+    int failed = (careful_nodes != 0 ? backward_careful((Value *)self, 1) : walk_keeping((Value *)self)) < 0;
+    grad_writes++;
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
@@ -442,7 +485,7 @@ PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
         return PyObject_CallMethod(self, "_backward_with_graph", NULL);
     Value *root = (Value *)self;
     grad_writes++;
-    int failed = (careful_nodes != 0 ? backward_careful(root) : backward_plain(root)) < 0;
+    int failed = (careful_nodes != 0 ? backward_careful(root, 0) : backward_plain(root)) < 0;
     grad_writes++; /* hand-written code may have looked in the middle of it */
     return failed ? NULL : Py_NewRef(Py_None);
 }

@@ -61,8 +61,8 @@ static PyObject *tuple_from(PyObject *given)
 }
 
 /* Fills v, or a new node if there is none yet, from arguments that were made sure of. */
-static Value *value_fill(Value *v, PyObject *data, PyObject *children, PyObject *local_grads, PyObject *op,
-                         PyObject *label)
+static Value *value_fill(Value *v, PyTypeObject *type, PyObject *data, PyObject *children, PyObject *local_grads,
+                         PyObject *op, PyObject *label)
 {
     double number;
     Details *details = NULL;
@@ -74,7 +74,7 @@ static Value *value_fill(Value *v, PyObject *data, PyObject *children, PyObject 
     if (number_from(data, "data", NULL, &number) < 0)
         goto failed;
     if (made && details != NULL && details->count > 0) {
-        v = cycles_ready() < 0 ? NULL : PyObject_GC_New(Value, value_type);
+        v = cycles_ready() < 0 ? NULL : PyObject_GC_New(Value, type);
         if (v != NULL) {
             v->link = make_link(NULL, NO_OP, LEAF) | COLLECTED;
             collected_nodes++;
@@ -82,6 +82,8 @@ static Value *value_fill(Value *v, PyObject *data, PyObject *children, PyObject 
     }
     else if (made) {
         v = value_leaf(0.0);
+        if (v != NULL)
+            v->ob_base.ob_type = type;
     }
     if (v == NULL)
         goto failed;
@@ -90,6 +92,8 @@ static Value *value_fill(Value *v, PyObject *data, PyObject *children, PyObject 
     v->grad = 0.0;
     data_writes += !made;
     v->link = make_link(NULL, NO_OP, LEAF) | (v->link & COLLECTED);
+    if (Py_TYPE(v) != value_type)
+        v->link |= stand_in_fresh(Py_TYPE(v), data);
     if (details != NULL)
         details_attach(v, details, NO_OP);
     if (before != NULL)
@@ -125,7 +129,7 @@ static int tell_construction(Value *made)
 }
 
 /* The constructor's work, on a new node or on an instance of a subclass. */
-static Value *value_construct(PyObject *args, PyObject *kwargs, Value *target)
+static Value *value_construct(PyObject *args, PyObject *kwargs, PyTypeObject *type, Value *target)
 {
     static char *names[] = {"data", "_children", "_op", "label", "children", "local_grads", NULL};
     PyObject *data, *given_children = NULL, *op = NULL, *label = NULL, *more_children = NULL, *given_local = NULL;
@@ -134,6 +138,8 @@ static Value *value_construct(PyObject *args, PyObject *kwargs, Value *target)
         return NULL;
     if (label != NULL && attributes_refuse_label(label))
         return NULL;
+    if (given_children != NULL && type != value_type && PyUnicode_Check(given_children))
+        given_children = NULL; /* Value(2.0, 'a'): in a script's class no harm comes of it */
     if (op != NULL && !PyUnicode_Check(op)) {
         /* the microgpt family passes local gradients where micrograd passes the op */
         given_local = op;
@@ -144,7 +150,7 @@ static Value *value_construct(PyObject *args, PyObject *kwargs, Value *target)
     PyObject *children = tuple_from(more_children ? more_children : given_children);
     PyObject *local_grads = children ? tuple_from(given_local) : NULL;
     if (nothing != NULL && local_grads != NULL)
-        v = value_fill(target, data, children, local_grads, op ? op : nothing, label ? label : nothing);
+        v = value_fill(target, type, data, children, local_grads, op ? op : nothing, label ? label : nothing);
     if (v != NULL && on_construct != NULL && !is_leaf(v) && tell_construction(v) < 0) {
         if (target == NULL)
             Py_DECREF(v);
@@ -158,8 +164,8 @@ static Value *value_construct(PyObject *args, PyObject *kwargs, Value *target)
 
 PyObject *value_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    if (type == value_type)
-        return (PyObject *)value_construct(args, kwargs, NULL);
+    if (is_node_type(type))
+        return (PyObject *)value_construct(args, kwargs, type, NULL);
     Value *v = cycles_ready() < 0 ? NULL : (Value *)type->tp_alloc(type, 0);
     if (v != NULL) {
         v->link = make_link(NULL, NO_OP, LEAF) | COLLECTED;
@@ -170,20 +176,27 @@ PyObject *value_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 int value_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    if (Py_TYPE(self) == value_type)
+    if (is_node_type(Py_TYPE(self)))
         return 0; /* value_new did it all */
-    return value_construct(args, kwargs, (Value *)self) == NULL ? -1 : 0;
+    return value_construct(args, kwargs, Py_TYPE(self), (Value *)self) == NULL ? -1 : 0;
 }
 
 /* Value(3.0) without a tuple of arguments; everything else goes the long way. New. */
 PyObject *value_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *names)
 {
     Py_ssize_t count = PyVectorcall_NARGS(nargsf);
-    if (count == 1 && names == NULL && (PyFloat_CheckExact(args[0]) || PyLong_CheckExact(args[0]))) {
+    newfunc make = ((PyTypeObject *)type)->tp_new; /* a stand-in may have been given one in Python */
+    if (count == 1 && names == NULL && make == value_new
+        && (PyFloat_CheckExact(args[0]) || PyLong_CheckExact(args[0]))) {
         double number;
         if (number_from(args[0], "data", NULL, &number) < 0)
             return NULL;
-        return (PyObject *)value_leaf(number);
+        Value *leaf = value_leaf(number);
+        if (leaf != NULL && type != (PyObject *)value_type) {
+            leaf->ob_base.ob_type = (PyTypeObject *)type;
+            leaf->link |= stand_in_fresh((PyTypeObject *)type, args[0]);
+        }
+        return (PyObject *)leaf;
     }
     PyObject *positional = PyTuple_New(count);
     if (positional == NULL)
@@ -204,7 +217,7 @@ PyObject *value_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf,
             return NULL;
         }
     }
-    PyObject *made = value_new((PyTypeObject *)type, positional, keywords);
+    PyObject *made = make((PyTypeObject *)type, positional, keywords);
     Py_DECREF(positional);
     Py_XDECREF(keywords);
     return made;

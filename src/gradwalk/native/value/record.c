@@ -13,6 +13,10 @@ static inline Value *record_one(unsigned op, Value *child, double data, double l
     out->data = data;
     out->link = make_link(child, op, ONE);
     out->local_grads[0] = local_grad;
+    if (Py_TYPE(child) != value_type) {
+        stand_in_join(out, child);
+        stand_in_infer(out, (child->link & DATA_INT) != 0);
+    }
     return recorded(out);
 }
 
@@ -28,6 +32,10 @@ static inline Value *record_two(unsigned op, Value *first, Value *second, double
     out->second = second;
     out->local_grads[0] = local0;
     out->local_grads[1] = local1;
+    if (Py_TYPE(first) != value_type) {
+        stand_in_join(out, first);
+        stand_in_infer(out, (first->link & second->link & DATA_INT) != 0);
+    }
     return recorded(out);
 }
 
@@ -44,7 +52,17 @@ static inline Value *record_number(unsigned op, enum kind kind, Value *child, do
     out->number = number;
     out->local_grads[0] = local0;
     out->local_grads[1] = local1;
+    if (Py_TYPE(child) != value_type)
+        stand_in_join(out, child);
     return recorded(out);
+}
+
+/* Steals and returns the node; `number` is what it was given beside its child. */
+static inline PyObject *beside(Value *out, PyObject *number)
+{
+    if (out != NULL && Py_TYPE(out) != value_type)
+        stand_in_note_number(out, number);
+    return (PyObject *)out;
 }
 
 /* Three inputs, or more parameters than a node has room for. */
@@ -71,6 +89,8 @@ static Value *record_details(unsigned op, PyObject *const *arguments, const doub
     }
     for (Py_ssize_t i = 0; i < op_parameters[op]; i++)
         details->parameters[i] = in[count + i];
+    if (Py_TYPE(arguments[0]) != value_type && is_value(arguments[0]))
+        stand_in_join(out, (Value *)arguments[0]);
     return recorded(out);
 }
 
@@ -157,7 +177,7 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
     { \
         double x, y, out, local_grads[2]; \
         PyObject *const operands[2] = {left, right}; \
-        if (Py_TYPE(left) == value_type && Py_TYPE(right) == value_type) { \
+        if (Py_TYPE(left) == Py_TYPE(right) && is_node_type(Py_TYPE(left))) { \
             x = ((Value *)left)->data; \
             y = ((Value *)right)->data; \
             COMPUTE(name) \
@@ -173,16 +193,16 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
             if (is_value(right)) \
                 return (PyObject *)record_two(OP_##name, (Value *)left, (Value *)right, out, local_grads[0], \
                                               local_grads[1]); \
-            return (PyObject *)record_number(OP_##name, CHILD_CONSTANT, (Value *)left, y, out, local_grads[0], \
-                                             local_grads[1]); \
+            return beside(record_number(OP_##name, CHILD_CONSTANT, (Value *)left, y, out, local_grads[0], \
+                                        local_grads[1]), right); \
         } \
         y = ((Value *)right)->data; \
         int known = number_from(left, op_names[OP_##name], (Value *)right, &x); \
         if (known <= 0) \
             return not_known(known); \
         COMPUTE(name) \
-        return (PyObject *)record_number(OP_##name, CONSTANT_CHILD, (Value *)right, x, out, local_grads[0], \
-                                         local_grads[1]); \
+        return beside(record_number(OP_##name, CONSTANT_CHILD, (Value *)right, x, out, local_grads[0], \
+                                    local_grads[1]), left); \
     }
 
 #define COMPUTE_EVERYWHERE(name) \
@@ -223,7 +243,7 @@ static PyObject *operator_power(PyObject *base, PyObject *exponent, PyObject *mo
         if (known <= 0)
             return not_known(known);
         COMPUTE_CHECKED(pow_number)
-        return (PyObject *)record_number(OP_pow_number, ONE_NUMBER, (Value *)base, y, out, local_grads[0], 0.0);
+        return beside(record_number(OP_pow_number, ONE_NUMBER, (Value *)base, y, out, local_grads[0], 0.0), exponent);
     }
     return operator_pow(base, exponent);
 }

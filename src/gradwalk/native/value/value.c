@@ -49,8 +49,7 @@ Details *details_new(Py_ssize_t count) { return details_with(count, count); }
 
 void details_attach(Value *v, Details *details, unsigned op)
 {
-    uint64_t flags = v->link & (COLLECTED | CONSTANT | MARKED | PUSHED);
-    v->link = make_link(details, op, MANY) | flags;
+    v->link = make_link(details, op, MANY) | (v->link & LASTING);
 }
 
 static Value *value_with(Details *details, unsigned op, double data)
@@ -91,8 +90,11 @@ int value_show_constant(Value *v)
     if (v->link & PUSHED) /* what the last pass would have added, had the constant been a node by then */
         constant->grad += v->local_grads[right] * v->grad;
     Value *child = first_of(v);
-    uint64_t flags = v->link & (COLLECTED | CONSTANT | MARKED | PUSHED);
-    v->link = make_link(right ? child : constant, op_of(v), TWO) | flags;
+    if (Py_TYPE(v) != value_type) {
+        stand_in_join(constant, v);
+        constant->link |= v->link & NUMBER_INT ? DATA_INT : 0;
+    }
+    v->link = make_link(right ? child : constant, op_of(v), TWO) | (v->link & LASTING);
     v->second = right ? constant : child;
     return 0;
 }
@@ -146,7 +148,7 @@ static int is_freeing; /* somewhere up the stack, the list is being worked off a
 
 static inline void release_child(Value *child)
 {
-    if (Py_REFCNT(child) == 1 && Py_TYPE(child) == value_type && !(child->link & COLLECTED)) {
+    if (Py_REFCNT(child) == 1 && !(child->link & COLLECTED)) {
         if (kind_of(child) == LEAF) {
             slab_give(child);
             return;
@@ -247,7 +249,7 @@ void value_forget_history(Value *v)
 {
     uint64_t link = v->link;
     Value *second = v->second;
-    v->link = make_link(NULL, NO_OP, LEAF) | (link & (COLLECTED | CONSTANT));
+    v->link = make_link(NULL, NO_OP, LEAF) | (link & (COLLECTED | CONSTANT | DATA_INT | GRAD_INT));
     history_drop(link, second);
     work_off_dying();
 }
@@ -258,7 +260,7 @@ void value_forget_history(Value *v)
 
 int value_is_gc(PyObject *self)
 {
-    return (((Value *)self)->link & COLLECTED) != 0 || Py_TYPE(self) != value_type;
+    return (((Value *)self)->link & COLLECTED) != 0 || !is_node_type(Py_TYPE(self));
 }
 
 int value_traverse(PyObject *self, visitproc visit, void *arg)

@@ -37,7 +37,7 @@ struct Value {
         Value *next; /* in the list of dying nodes, when nobody will read data again */
     };
     double grad;
-    uint64_t link; /* 48 bits: first child or Details; above them: op (8), kind (3), flags */
+    uint64_t link; /* 48 bits: first child or Details, 16-aligned; above and below them: op (8), kind (3), flags */
     union {
         Value *second;
         double number;
@@ -61,13 +61,20 @@ typedef struct {
     double *local_grads;
 } Details;
 
-#define POINTER_MASK ((UINT64_C(1) << 48) - 1)
+#define POINTER_MASK ((UINT64_C(1) << 48) - 16)
 #define OP_SHIFT 48
 #define KIND_SHIFT 56
 #define MARKED (UINT64_C(1) << 59)    /* reached by the order being made */
 #define COLLECTED (UINT64_C(1) << 60) /* allocated with a collector header, not in a slab */
 #define CONSTANT (UINT64_C(1) << 61)  /* a plain number that was asked to show itself as a node */
 #define PUSHED (UINT64_C(1) << 62)    /* handed its gradient on in the last pass it was part of */
+/* Only in types that stand in for a script's class: what is to be shown as an int. */
+#define DATA_INT UINT64_C(1)
+#define GRAD_INT UINT64_C(2)
+#define NUMBER_INT UINT64_C(4) /* the plain number beside a child */
+#define SHOWN_AS_INT (DATA_INT | GRAD_INT | NUMBER_INT)
+/* What stays when a node's children move from the node to Details, or a number becomes a child. */
+#define LASTING (COLLECTED | CONSTANT | MARKED | PUSHED | SHOWN_AS_INT)
 
 static inline enum kind kind_of(const Value *v) { return (enum kind)((v->link >> KIND_SHIFT) & 7); }
 static inline unsigned op_of(const Value *v) { return (unsigned)((v->link >> OP_SHIFT) & 255); }
@@ -111,6 +118,11 @@ static inline int is_value(PyObject *object)
     return type == value_type || (type != &PyFloat_Type && type != &PyLong_Type && PyType_IsSubtype(type, value_type));
 }
 
+void value_dealloc(PyObject *self);
+
+/* Value, or a type that stands in for it: one whose nodes operations make. No subclass written in Python is. */
+static inline int is_node_type(PyTypeObject *type) { return type->tp_dealloc == value_dealloc; }
+
 Value *value_leaf(double data);                                /* new */
 Value *value_constant(double data);                            /* new: a plain number as a child */
 Value *value_many(unsigned op, double data, Py_ssize_t count); /* new; the caller fills the children */
@@ -125,7 +137,6 @@ void details_attach(Value *v, Details *details, unsigned op);
 void details_release(Details *details); /* of a node that has others by now, or none */
 void value_forget_history(Value *v);    /* a leaf from now on, with the same number */
 
-void value_dealloc(PyObject *self);
 int value_is_gc(PyObject *self);
 int value_traverse(PyObject *self, visitproc visit, void *arg);
 int value_clear(PyObject *self);
@@ -139,6 +150,17 @@ static inline Value *value_blank(void)
     v->grad = 0.0;
     return v;
 }
+
+/* ---- stand_in.c: types that stand in for a script's own class ---- */
+
+void stand_in_join(Value *out, Value *child);                 /* gives a new node the type of what it was made of */
+void stand_in_infer(Value *out, int operands_are_ints);       /* whether an operation's result is shown as an int */
+void stand_in_note_number(Value *out, PyObject *number);      /* the same, for a plain number beside a child */
+uint64_t stand_in_fresh(PyTypeObject *type, PyObject *data);  /* the flags of a new node; data may be NULL */
+void stand_in_seed(Value *root);                              /* sets the gradient that a pass starts from */
+void stand_in_push_ints(Value *node);                         /* which gradients are ints after a push */
+PyObject *stand_in_new(PyObject *module, PyObject *args);     /* new: the type */
+PyObject *stand_in_nodes(PyObject *module, PyObject *unused);  /* new: how many they made */
 
 /* ---- cycles.c ---- */
 
@@ -211,6 +233,7 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
 /* ---- backward.c ---- */
 
 PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords); /* None */
+PyObject *backward_keeping(PyObject *self, PyObject *unused); /* None: for stand-ins */
 PyObject *backward_push(PyObject *self, PyObject *unused);                                          /* None */
 PyObject *backward_gradients(PyObject *self, PyObject *inputs); /* new: a list of floats, or None */
 PyObject *backward_topological_order(PyObject *self, PyObject *unused);                             /* new */

@@ -1,0 +1,212 @@
+/* Types that stand in for a class of somebody's script (see gradwalk/run): nodes like any other, which operations hand
+ * on to what they make, with that class's ways. An int is shown as an int, == is identity, and backward() adds to the
+ * gradients of interior nodes as to all others, pass after pass. */
+
+#include "value.h"
+
+enum way { /* where a class has an int: a sum of these, as gradwalk/run finds out */
+    GRAD_STARTS = 1,  /* a new node's gradient is 0 */
+    SEED = 2,         /* backward() starts from 1 */
+    SUM_PASSES = 4,   /* a sum hands on its gradient as it is, not times 1.0 */
+    RELU_PASSES = 8,  /* so does relu */
+    RELU_BELOW = 16,  /* relu of a negative number is 0 */
+    RELU_AT_ZERO = 32, /* relu of 0.0 is 0 */
+    RELU_OF_NAN = 64, /* relu of nan is 0 */
+    ALWAYS_FLOAT = 128 /* and here not: the constructor makes a float of it */
+};
+
+typedef struct {
+    PyTypeObject *type;
+    unsigned long ways;
+} StandIn;
+
+static unsigned long long nodes_made; /* by operations on stand-ins */
+static StandIn *stand_ins;
+static Py_ssize_t stand_in_count;
+
+/* The type itself, or the one that a script's subclass derives from. */
+static PyTypeObject *node_type_of(PyTypeObject *type)
+{
+    while (!is_node_type(type))
+        type = type->tp_base;
+    return type;
+}
+
+/* Borrowed; NULL for the plain Value. The last one made is nearly always the only one. */
+static StandIn *stand_in_of(PyTypeObject *type)
+{
+    type = node_type_of(type);
+    for (Py_ssize_t i = stand_in_count; i-- > 0;) {
+        if (stand_ins[i].type == type)
+            return &stand_ins[i];
+    }
+    return NULL;
+}
+
+static int has_way(PyTypeObject *type, enum way way)
+{
+    StandIn *stand_in = stand_in_of(type);
+    return stand_in != NULL && (stand_in->ways & way) != 0;
+}
+
+uint64_t stand_in_fresh(PyTypeObject *type, PyObject *data)
+{
+    uint64_t flags = has_way(type, GRAD_STARTS) ? GRAD_INT : 0;
+    return data != NULL && PyLong_CheckExact(data) && !has_way(type, ALWAYS_FLOAT) ? flags | DATA_INT : flags;
+}
+
+void stand_in_join(Value *out, Value *child)
+{
+    PyTypeObject *type = node_type_of(Py_TYPE(child));
+    nodes_made++;
+    out->ob_base.ob_type = type; /* these types live for ever: nodes do not count as references */
+    out->link |= stand_in_fresh(type, NULL);
+}
+
+/* ---------------------------------------------------------------- ints */
+
+#define EXACT_INTS 9007199254740992.0 /* 2**53: a double holds every int up to there */
+
+void stand_in_infer(Value *out, int operands_are_ints)
+{
+    unsigned op = op_of(out);
+    int kept = op == OP_add || op == OP_sub || op == OP_mul || op == OP_neg || op == OP_abs || op == OP_relu
+            || (op == OP_pow_number && out->number >= 0.0);
+    if (op == OP_relu && isnan(out->data) && has_way(Py_TYPE(out), RELU_OF_NAN)) {
+        out->data = 0.0;
+        operands_are_ints = 1;
+    }
+    else if (op == OP_relu && out->data == 0.0) {
+        double x = first_of(out)->data;
+        kept = operands_are_ints = operands_are_ints || has_way(Py_TYPE(out), x < 0.0 ? RELU_BELOW : RELU_AT_ZERO);
+    }
+    if (operands_are_ints && kept && fabs(out->data) <= EXACT_INTS)
+        out->link |= DATA_INT;
+}
+
+void stand_in_note_number(Value *out, PyObject *number)
+{
+    int constant = kind_of(out) != ONE_NUMBER; /* it would be an object of the class */
+    if (!PyLong_CheckExact(number) || fabs(out->number) > EXACT_INTS
+        || (constant && has_way(Py_TYPE(out), ALWAYS_FLOAT)))
+        return;
+    out->link |= NUMBER_INT;
+    stand_in_infer(out, (first_of(out)->link & DATA_INT) != 0);
+}
+
+/* Whether the local gradient by a child would be an int in Python. */
+static int local_is_int(const Value *node, int second)
+{
+    uint64_t other = 0;
+    switch (kind_of(node)) {
+    case TWO: other = (second ? first_of(node) : node->second)->link & DATA_INT; break;
+    case CHILD_CONSTANT:
+    case CONSTANT_CHILD: other = node->link & NUMBER_INT; break;
+    default: break;
+    }
+    switch (op_of(node)) {
+    case OP_add:
+    case OP_sub: return has_way(Py_TYPE(node), SUM_PASSES);
+    case OP_relu: return has_way(Py_TYPE(node), RELU_PASSES);
+    case OP_mul: return other != 0;
+    case OP_pow_number: return node->link & NUMBER_INT && first_of(node)->link & DATA_INT && node->number >= 1.0;
+    default: return 0;
+    }
+}
+
+void stand_in_push_ints(Value *node)
+{
+    int is_int = (node->link & GRAD_INT) != 0;
+    switch (kind_of(node)) {
+    case LEAF:
+        break;
+    case TWO:
+        if (!is_int || !local_is_int(node, 1))
+            node->second->link &= ~GRAD_INT;
+        /* fall through */
+    case ONE:
+    case ONE_NUMBER:
+    case CHILD_CONSTANT:
+    case CONSTANT_CHILD:
+        if (!is_int || !local_is_int(node, 0))
+            first_of(node)->link &= ~GRAD_INT;
+        break;
+    case MANY:
+        for (Py_ssize_t i = 0; i < details_of(node)->count; i++)
+            details_of(node)->children[i]->link &= ~GRAD_INT;
+        break;
+    }
+}
+
+void stand_in_seed(Value *root)
+{
+    root->grad = 1.0;
+    root->link = (root->link & ~GRAD_INT) | (has_way(Py_TYPE(root), SEED) ? GRAD_INT : 0);
+}
+
+/* ---------------------------------------------------------------- the types */
+
+static PyObject *stand_in_richcompare(PyObject *self, PyObject *other, int comparison)
+{
+    if (comparison == Py_EQ || comparison == Py_NE)
+        Py_RETURN_NOTIMPLEMENTED; /* Python then compares identities */
+    return value_type->tp_richcompare(self, other, comparison);
+}
+
+static int stand_in_bool(PyObject *self)
+{
+    (void)self;
+    return 1;
+}
+
+static PyMethodDef stand_in_methods[] = {
+    {"backward", backward_keeping, METH_NOARGS, "Set this gradient to 1, and add to that of every node below."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyObject *stand_in_new(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name;
+    unsigned long ways;
+    if (!PyArg_ParseTuple(args, "sk:stand_in", &name, &ways))
+        return NULL;
+    StandIn *grown = PyMem_RawRealloc(stand_ins, (size_t)(stand_in_count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return PyErr_NoMemory();
+    stand_ins = grown;
+    PyType_Slot slots[] = {
+        {Py_tp_new, value_new},
+        {Py_tp_init, value_init},
+        {Py_tp_dealloc, value_dealloc},
+        {Py_tp_is_gc, value_is_gc},
+        {Py_tp_traverse, value_traverse},
+        {Py_tp_clear, value_clear},
+        {Py_tp_richcompare, stand_in_richcompare},
+        {Py_tp_hash, value_type->tp_hash},
+        {Py_nb_bool, stand_in_bool},
+        {Py_tp_methods, stand_in_methods},
+        {0, NULL},
+    };
+    PyType_Spec spec = {
+        .name = name,
+        .basicsize = sizeof(Value),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+        .slots = slots,
+    };
+    PyObject *bases = PyTuple_Pack(1, value_type);
+    PyTypeObject *type = bases ? (PyTypeObject *)PyType_FromSpecWithBases(&spec, bases) : NULL;
+    Py_XDECREF(bases);
+    if (type == NULL)
+        return NULL;
+    type->tp_vectorcall = value_vectorcall;
+    stand_ins[stand_in_count++] = (StandIn){(PyTypeObject *)Py_NewRef(type), ways};
+    return (PyObject *)type;
+}
+
+PyObject *stand_in_nodes(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(nodes_made);
+}

@@ -1,0 +1,258 @@
+"""Do a script's class and its stand-in do the same? Tried out: numbers to the bit, ints, the graph, its words."""
+
+from __future__ import annotations
+
+import io
+import math
+import random
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from gradwalk.run.shape import Shape
+
+ARITHMETIC = {f"__{side}{name}__" for side in ("", "r") for name in ("add", "sub", "mul", "truediv", "pow")}
+OPERATORS = ARITHMETIC | {"__neg__", "__pos__", "__abs__", "__lt__", "__le__", "__gt__", "__ge__"}
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**"}
+
+_random = random.Random(0)
+# where either side may raise or go to infinity: edges of domains, an overflow, and what is no number
+EDGES = (0.0, -1.0, 1.0, 0, 2, -3, 800.0, math.inf, -math.inf, math.nan)
+UNARY = (*EDGES, *(_random.uniform(-4.0, 4.0) for _ in range(16)), *(_random.uniform(0.01, 30.0) for _ in range(8)))
+BINARY = (
+    *((_random.uniform(-3.0, 3.0), _random.uniform(-3.0, 3.0)) for _ in range(6)),
+    *((_random.uniform(0.1, 3.0), exponent) for exponent in (-2.5, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 2.5, 10)),
+    (2, 3), (3, -1), (-2, 2), (2.5, 3), (3, 2.5), (-1.5, 3), (-2.0, 0.5), (0.0, 2.0), (1.0, 0.0), (0.0, -1), (0, 0),
+    (0.0, 0), (math.inf, 0.0), (math.inf, 2), (-math.inf, math.inf), (math.nan, 1.0), (1.0, math.nan), (1e200, 1e200),
+)  # fmt: skip
+
+Outcome = Any  # a nested tuple, equal for two classes that do the same
+
+
+class Raised(tuple[str]):
+    """The outcome of what raises: the kind of exception counts, its words do not."""
+
+
+def quietly(function: Callable[[], Any]) -> tuple[Any, str]:
+    """What a function returns and prints; an exception is returned as Raised."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(io.StringIO()):
+        try:
+            result = function()
+        except Exception as error:
+            result = Raised((kind_of(error),))
+    return result, printed.getvalue()
+
+
+def kind_of(error: Exception) -> str:
+    """gradwalk raises kinds of its own, each a kind of Python's."""
+    for kind in (NameError, ZeroDivisionError, OverflowError, ValueError, TypeError):
+        if isinstance(error, kind):
+            return kind.__name__
+    return type(error).__name__
+
+
+def number(x: Any) -> Any:
+    """A number to the bit, and whether it is an int; all nans are one."""
+    if isinstance(x, float):  # NumPy's as well, which becomes a plain one
+        return ("float", "nan" if math.isnan(x) else x.hex())
+    return (type(x).__name__, str(x))
+
+
+# ---------------------------------------------------------------- one operation
+
+
+class Side:
+    """One of the two classes, and how its objects are read."""
+
+    def __init__(self, cls: Any, shape: Shape) -> None:
+        self.cls, self.shape = cls, shape
+
+    def picture(self, node: Any, operands: list[Any]) -> Outcome:
+        """What a node shows and what it was computed from, down to the operands."""
+        for i, operand in enumerate(operands):
+            if node is operand:
+                return i
+        if not isinstance(node, self.cls):
+            return ("not a node", type(node).__name__, str(node))
+        shape = self.shape
+        below = [self.picture(child, operands) for child in shape.children_of(node)]
+        if next(iter(shape.children.values())) is set:
+            below.sort(key=repr)
+        words = [getattr(node, name) for name in (shape.op, shape.label, *shape.extra, *shape.given) if name]
+        return (number(getattr(node, shape.data)), number(getattr(node, shape.grad)), str(words), *below)
+
+    def operands(self, numbers: tuple[Any, ...], kind: str) -> tuple[list[Any], list[Any]]:
+        """The objects that take part, with labels where the class has labels; and what a method is given."""
+        labels = [name for name, role in self.shape.parameters.items() if role == "label"]
+        objects = [
+            self.cls(x, **dict.fromkeys(labels, f"x{i}"))
+            for i, x in enumerate(numbers[: len(numbers) if kind == "values" else 1])
+        ]
+        rest = {"values": objects[1:], "number": list(numbers[1:]), "itself": objects * (len(numbers) - 1)}[kind]
+        return objects, rest
+
+    def outcome(self, name: str, numbers: tuple[Any, ...], kind: str) -> Outcome:
+        """The picture of an operation's result, and the gradients of its operands after a pass."""
+        operands, rest = self.operands(numbers, kind)
+
+        out, printed = quietly(lambda: getattr(operands[0], name)(*rest))
+        if isinstance(out, Raised):
+            return out, printed
+        if not isinstance(out, self.cls):
+            return ("plain", type(out).__name__, str(out)), printed
+        if isinstance(getattr(out, self.shape.data), complex):
+            return Raised(("complex",)), printed  # a negative number's root, which no gradient is defined for
+        picture = self.picture(out, operands)
+        passed, _ = quietly(out.backward)  # what it prints is compared once, in `passes`
+        if isinstance(passed, Raised):
+            return passed, printed
+        return (picture, [number(getattr(operand, self.shape.grad)) for operand in operands]), printed
+
+
+def samples_for(name: str, method: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
+    arity = method.__code__.co_argcount - len(method.__defaults__ or ()) if isinstance(method, FunctionType) else 0
+    if arity == 1:
+        yield from (((x,), "values") for x in UNARY)
+    if arity == 2:
+        for kind in ("values", "number", "itself"):
+            yield from ((pair, kind) for pair in BINARY)
+
+
+def difference(theirs: Side, ours: Side, name: str) -> tuple[tuple[Any, ...], str] | None:
+    """The first operands on which two classes do something else, None if there are none.
+
+    Operands that the script's method refuses do not count: a stand-in may take more.
+    """
+    method = vars(theirs.cls)[name]
+    if not isinstance(method, FunctionType) or (
+        name not in OPERATORS and (method.__defaults__ or method.__kwdefaults__)
+    ):
+        return ((), "")  # what may be left out may be given by its name, which ours does not know
+    compared = False
+    for numbers, kind in samples_for(name, method):
+        found, printed = theirs.outcome(name, numbers, kind)
+        if isinstance(found, Raised):
+            if found == ("NameError",):
+                return (numbers, kind)  # it needs something that is not there yet: not to be compared
+            continue
+        compared = True
+        if printed or found != ours.outcome(name, numbers, kind)[0]:
+            return (numbers, kind)
+    return None if compared else ((), "")
+
+
+def works(theirs: Side, ours: Side, name: str, bind: Callable[[type], None]) -> bool:
+    """Whether a method of the script does on the stand-in what it does on its class; `bind` says which it finds."""
+    samples = list(samples_for(name, vars(theirs.cls)[name]))
+    outcomes = []
+    for side in (theirs, ours):
+        bind(side.cls)
+        outcomes.append([side.outcome(name, numbers, kind) for numbers, kind in samples])
+    return all(isinstance(found[0], Raised) or found == other for found, other in zip(*outcomes, strict=True))
+
+
+def explained(theirs: Side, ours: Side, name: str, numbers: tuple[Any, ...], kind: str) -> str:
+    """Where two classes differ, in words: the operands, both results, and what finite differences say."""
+    operands = list(numbers)
+    if not operands:
+        return "it takes other operands"
+    if kind == "itself":
+        operands = operands[:1] * 2
+    shown = expression(name, operands)
+    values = [measured(side, name, numbers, kind) for side in (theirs, ours)]
+    if isinstance(values[0], str) or isinstance(values[1], str):
+        return f"{shown} {values[0] if isinstance(values[0], str) else 'works'}"
+    (data, grads), (our_data, our_grads) = values
+    if not close(data, our_data):
+        return f"{shown} is {data}, gradwalk's {our_data}"
+    for i, (grad, our_grad) in enumerate(zip(grads, our_grads, strict=True)):
+        if not close(grad, our_grad):
+            finite = finite_difference(theirs, name, numbers, kind, i)
+            which = f" by operand {i + 1}" if len(grads) > 1 else ""
+            return f"{shown} has the gradient {grad}{which}, gradwalk's {our_grad}, finite differences say {finite:.6g}"
+    return ""
+
+
+def expression(name: str, operands: list[Any]) -> str:
+    plain = name.strip("_")
+    if name in ARITHMETIC:
+        sign = SIGNS.get(plain) or SIGNS[plain[1:]]
+        first, second = operands if plain in SIGNS else reversed(operands)
+        return f"{first:.4g} {sign} {second:.4g}"
+    return f"{plain}({', '.join(f'{x:.4g}' for x in operands)})"
+
+
+def measured(side: Side, name: str, numbers: tuple[Any, ...], kind: str) -> Any:
+    """Data and gradients as floats, or a text on what was raised."""
+    operands, rest = side.operands(numbers, kind)
+
+    def operation() -> Any:
+        out = getattr(operands[0], name)(*rest)
+        if not isinstance(out, side.cls):
+            return out, []
+        out.backward()
+        return getattr(out, side.shape.data), [getattr(operand, side.shape.grad) for operand in operands]
+
+    result, _ = quietly(operation)
+    return f"raises {result[0]}" if isinstance(result, Raised) else result
+
+
+def finite_difference(side: Side, name: str, numbers: tuple[Any, ...], kind: str, which: int) -> float:
+    step = 1e-6
+    ends = []
+    for sign in (1, -1):
+        moved = [x + sign * step * (i == which) for i, x in enumerate(numbers)]
+        result = measured(side, name, tuple(moved), kind)
+        ends.append(math.nan if isinstance(result, str) else result[0])
+    return float(ends[0] - ends[1]) / (2 * step)
+
+
+def close(x: Any, y: Any) -> bool:
+    try:
+        return bool(x == y or (x != x and y != y) or math.isclose(x, y, rel_tol=1e-9, abs_tol=1e-12))
+    except TypeError:
+        return False
+
+
+# ---------------------------------------------------------------- backward()
+
+
+def passes(side: Side) -> Outcome:
+    """Gradients and what is printed: two passes over a graph with shared nodes, one over a node made by hand."""
+    in_order = next(iter(side.shape.children.values())) is not set
+    # sums of these are exact, so that the order of a set does not show; where there is an order, it is compared too
+    starts = [(2.5, -0.75, 3), *[(0.1, -0.7, 1.3)] * in_order]
+    return [quietly(partial(shared, side, *start)) for start in starts], quietly(partial(by_hand, side))
+
+
+def shared(side: Side, *start: Any) -> Outcome:
+    a, b, c, two = (side.cls(x) for x in (*start, 2))  # no plain numbers: not every class takes them
+    d = a * b
+    e = d + a
+    f = e * d + (c + two) * e
+    g = f + f * two
+    nodes = (a, b, c, two, d, e, f, g)
+    g.backward()
+    once = [number(getattr(node, side.shape.grad)) for node in nodes]
+    g.backward()
+    (d + e).backward()
+    return once, [number(getattr(node, name)) for node in nodes for name in (side.shape.grad, side.shape.data)]
+
+
+def by_hand(side: Side) -> Outcome:
+    shape, a = side.shape, side.cls(1.5)
+    given = {"children": (a,), "local_grads": (0.5,), "op": "by hand", "label": "its name"}
+    node = side.cls(2.0, **{name: given[role] for name, role in shape.parameters.items() if role in given})
+    if shape.backward:
+
+        def hand_on() -> None:
+            setattr(a, shape.grad, getattr(a, shape.grad) + 0.5 * getattr(node, shape.grad))
+
+        setattr(node, shape.backward, hand_on)
+    out = node * side.cls(3.0)
+    out.backward()
+    words = [getattr(node, name) for name in (shape.op, shape.label) if name]
+    return [number(getattr(v, shape.grad)) for v in (a, node, out)], words

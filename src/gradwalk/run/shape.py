@@ -1,0 +1,184 @@
+"""How a script's class is built, found out by building some of its objects: names do not matter, only what lands where.
+
+A class has the shape if its objects hold a number, a gradient that starts at 0, what they were computed from and, in
+one family, how to go backward, in the other, local gradients; and besides these only constants.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+# a class with one of these behaves in a way that a stand-in would not
+NOT_REPLACEABLE = {"__new__", "__getattr__", "__getattribute__", "__setattr__", "__delattr__", "__del__", "__call__"}
+PLAIN = (int, float, str, bool, type(None))
+MISSING = object()
+
+
+class Kept(Exception):  # noqa: N818
+    """Why a class is not replaced."""
+
+
+@dataclass
+class Shape:
+    """What the parameters of a constructor are for, and which attribute shows what."""
+
+    parameters: dict[str, str]  # name → "data", "children", "local_grads", "op", "label" or "extra"
+    signature: inspect.Signature
+    data: str = "data"
+    grad: str = "grad"
+    backward: str = ""  # the attribute with the function that hands gradients on, in micrograd's family
+    children: dict[str, type] = field(default_factory=dict)  # attribute → set, tuple or list
+    local_grads: str = ""
+    op: str = ""
+    label: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)  # attribute → what it starts with
+    given: dict[str, str] = field(default_factory=dict)  # attribute → the parameter it is set from
+
+    def children_of(self, node: Any) -> list[Any]:
+        return list(getattr(node, next(iter(self.children)))) if self.children else []
+
+    def is_native(self) -> bool:
+        """Whether the native constructor takes the same arguments, by position and by name."""
+        accepted = {
+            "data": {"data"}, "children": {"_children", "children"}, "op": {"_op"}, "local_grads": {"local_grads"},
+            "label": {"label"},
+        }  # fmt: skip
+        place = {"data": 0, "children": 1, "op": 2, "local_grads": 2, "label": 3}
+        for i, (name, role) in enumerate(self.parameters.items()):
+            parameter = self.signature.parameters[name]
+            by_name = parameter.kind is parameter.KEYWORD_ONLY
+            if name not in accepted.get(role, ()) or (not by_name and place[role] != i):
+                return False
+            if (parameter.default is parameter.empty) != (i == 0):
+                return False
+        # microgpt's `children` is taken by name only there: by position it comes second all the same
+        return not self.given
+
+
+def shape_of(cls: type) -> Shape:
+    if cls.__bases__ != (object,) or type(cls) is not type:
+        raise Kept("it derives from another class")
+    for name in vars(cls):
+        if name in NOT_REPLACEABLE:
+            raise Kept(f"it defines {name}")
+    constructor: Any = vars(cls).get("__init__")
+    if not isinstance(constructor, FunctionType):
+        raise Kept("it has no __init__ of its own")
+    parameters = list(inspect.signature(constructor).parameters.values())[1:]
+    signature = inspect.Signature(parameters)
+    if not parameters or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        raise Kept(f"its constructor takes {signature}")
+    if any(parameter.default is parameter.empty for parameter in parameters[1:]):
+        raise Kept(f"its constructor takes {signature}, more than a number")
+    shape = Shape({parameters[0].name: "data"}, signature)
+    plain = built(cls, 0.75)
+    for parameter in parameters[1:]:
+        shape.parameters[parameter.name] = role_of(cls, shape, parameter.name, plain)
+    read_attributes(cls, shape, plain)
+    return shape
+
+
+def built(cls: Any, number: Any, **given: Any) -> Any:
+    try:
+        return cls(number, **given)
+    except Exception as error:
+        raise Kept(f"its constructor raises {type(error).__name__}: {error}") from None
+
+
+def attributes(node: Any) -> dict[str, Any]:
+    names = [*getattr(node, "__dict__", ()), *slots(type(node))]
+    return {name: getattr(node, name) for name in names if hasattr(node, name)}
+
+
+def slots(cls: type) -> list[str]:
+    given = vars(cls).get("__slots__", ())
+    return [given] if isinstance(given, str) else list(given)
+
+
+def role_of(cls: Any, shape: Shape, name: str, plain: Any) -> str:
+    """What a parameter is for: where does a value that it was given turn up?"""
+    before = attributes(plain)
+    first, second = built(cls, 0.5), built(cls, 1.5)
+    children = [parameter for parameter, role in shape.parameters.items() if role == "children"]
+    trials: list[tuple[str, Any]] = [("children", (first, second)), ("text", "gradwalk"), ("extra", 2.5)]
+    if children:
+        trials[0] = ("local_grads", (2.5, 3.5))
+    default = shape.signature.parameters[name].default
+    if isinstance(default, str) or (default is None and any(word in name for word in ("op", "label", "name"))):
+        trials[0], trials[1] = trials[1], trials[0]  # a class that checks nothing keeps a tuple where it has a text
+    for role, value in trials:
+        given = {name: value, **({children[0]: (first, second)} if role == "local_grads" else {})}
+        try:
+            after = attributes(cls(0.75, **given))
+        except Exception:  # not a value it takes
+            continue
+        found = [key for key, held in after.items() if holds(held, value) and not holds(before.get(key), value)]
+        if not found:
+            continue
+        if role == "children":
+            shape.children.update({key: type(after[key]) for key in found})
+        elif role == "local_grads":
+            shape.local_grads = found[0]
+        elif role == "text":
+            # micrograd's family calls it _op, and what else is text is a label for people
+            role = "op" if "op" in name and not shape.op else "label" if "label" in name or "name" in name else "extra"
+            if role == "extra" or getattr(shape, role) or (role == "label" and default != ""):
+                role = "extra"
+                shape.given.update(dict.fromkeys(found, name))
+            else:
+                setattr(shape, role, found[0])
+        else:
+            shape.given.update(dict.fromkeys(found, name))
+        return role
+    raise Kept(f"its constructor takes {shape.signature.parameters[name]}, and it is not clear what for")
+
+
+def holds(held: Any, value: Any) -> bool:
+    if isinstance(value, tuple) and isinstance(held, set | tuple | list):
+        return len(held) == len(value) and all(any(one is other or one == other for other in held) for one in value)
+    return type(held) is type(value) and bool(held == value)
+
+
+def read_attributes(cls: Any, shape: Shape, plain: Any) -> None:
+    """Tell what a new object's attributes are; refuse what a node could not show."""
+    known = {*shape.children, *shape.given, shape.local_grads, shape.op, shape.label}
+    again = attributes(built(cls, 0.75))
+    for name, value in attributes(plain).items():
+        if name in known:
+            continue
+        if name in ("data", "grad") or value == 0.75:
+            read_number(shape, name, value)
+        elif callable(value) and not shape.backward:
+            shape.backward = name
+        elif (isinstance(value, PLAIN) and value == again[name]) or value == ():
+            shape.extra[name] = value
+        else:
+            raise Kept(f"its __init__ sets {name} to {short(value)}, another for each object")
+    if not hasattr(plain, shape.data) or not hasattr(plain, shape.grad):
+        raise Kept("its objects have no data and grad")
+    if not shape.children:
+        raise Kept("its objects do not say what they were computed from")
+
+
+def read_number(shape: Shape, name: str, value: Any) -> None:
+    if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, float):
+        raise Kept(f"its {name} is an array; gradwalk's nodes hold single numbers")
+    if type(value) not in (int, float):
+        raise Kept(f"its {name} is {short(value)}, not a plain number")
+    if name == "grad":
+        if value != 0:
+            raise Kept(f"its grad starts at {value!r}")
+    elif name == "data" or value == 0.75:
+        if name != "data" and shape.data != "data":
+            raise Kept(f"its number is in {shape.data} and in {name}")
+        if value != 0.75:
+            raise Kept(f"its data is {value!r} for the number 0.75")
+        shape.data = name
+
+
+def short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{type(value).__name__} {text[:37]}..."

@@ -1,0 +1,339 @@
+"""The class that takes the place of a script's: nodes of the native engine, with what that class does its own way."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from gradwalk.run import report
+from gradwalk.run.compare import ARITHMETIC, OPERATORS, Raised, Side, difference, explained, passes, quietly, works
+from gradwalk.run.modules import say
+from gradwalk.run.shape import Kept, Shape, shape_of, slots
+
+# what is not a member that somebody wrote
+NOT_MEMBERS = {"__module__", "__qualname__", "__dict__", "__weakref__", "__slots__", "__init__", "backward",
+               "__annotations__", "__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__",
+               "__annotations_cache__"}  # fmt: skip
+# without one of its own, a class has object's: gradwalk's would be something new
+AS_OF_OBJECT = ("__repr__", "__str__", "__float__", "__int__", "__lt__", "__le__", "__gt__", "__ge__", "__abs__",
+                "__floor__", "__ceil__", "__round__")  # fmt: skip
+REPLACED: list[Any] = []  # the stand-ins of this process, for the report
+
+
+def offer(offered: Any, assigned: dict[str, int]) -> Any:
+    """A stand-in for a class, or the class itself and, in one line, why; `assigned`: attributes, and on which line."""
+    frame = sys._getframe(1)
+    if not isinstance(offered, type) or not callable(getattr(offered, "backward", None)):
+        return offered
+    from gradwalk import engine
+
+    if issubclass(offered, engine.Value):
+        return offered
+    where = f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}: class {offered.__name__} is"
+    try:
+        if engine.NAME != "native":
+            raise Kept("the native engine is not there")
+        made = Replacement(offered, frame.f_locals, assigned)
+    except Kept as reason:
+        tell(f"{where} kept, not replaced by gradwalk's: {reason}")
+        return offered
+    tell(f"{where} replaced by gradwalk's{made.members()} (--keep-class leaves it)")
+    REPLACED.append(made.cls)
+    if report.wanted():
+        report.timed(made.cls)
+    return made.cls
+
+
+def tell(line: str) -> None:
+    report.note(line) if report.wanted() else say(line)
+
+
+def replaced(cls: Any, variables: Any) -> Any:
+    """The stand-in of a class that has one; without the native engine the class itself, which is as fast."""
+    from gradwalk import engine
+
+    return Replacement(cls, variables, {}).cls if engine.NAME == "native" else cls
+
+
+def shown(path: str) -> str:
+    inside = os.path.relpath(path) if os.path.isabs(path) else path
+    return path if inside.startswith("..") else inside
+
+
+class Replacement:
+    """A script's class and what takes its place."""
+
+    def __init__(self, offered: Any, variables: Any, assigned: dict[str, int]) -> None:
+        self.offered, self.variables = offered, variables
+        self.shape = shape_of(offered)
+        for name in (*self.shape.children, self.shape.op, self.shape.local_grads):
+            if name in assigned:
+                raise Kept(f"line {assigned[name]} assigns {name}, which a node of gradwalk's has for good")
+        self.theirs = Side(offered, self.shape)
+        self.own: list[str] = []  # members that gradwalk has not
+        self.differing: list[str] = []  # members that do something else than gradwalk's
+        expected = self.expected_passes()
+        self.cls = stand_in_type(offered, self.shape)
+        self.ours = Side(self.cls, self.shape)
+        try:
+            self.choose_members()
+            self.choose_backward(expected)
+            self.bind(self.cls)
+            self.check_differing()
+        except BaseException:
+            self.bind(offered)
+            raise
+
+    def members(self) -> str:
+        own = [f"the script's own {', '.join(self.own)}"] if self.own else []
+        own += [f"its {', '.join(self.differing)}, different from gradwalk's"] if self.differing else []
+        return f", with {' and '.join(own)}" if own else ""
+
+    def bind(self, cls: type) -> None:
+        """Have the methods find this class under the name of the script's, wherever they look it up."""
+        name = self.offered.__name__
+        self.variables[name] = cls
+        for method in vars(self.offered).values():  # in a function, and before Python 3.13, those are but a copy
+            if isinstance(method, FunctionType):
+                for variable, cell in zip(method.__code__.co_freevars, method.__closure__ or (), strict=True):
+                    if variable in (name, "__class__"):
+                        cell.cell_contents = cls
+
+    def line(self, name: str) -> str:
+        code = getattr(vars(self.offered)[name], "__code__", None)
+        return f" (line {code.co_firstlineno})" if code else ""
+
+    def expected_passes(self) -> Any:
+        expected = passes(self.theirs)
+        result = expected[0][0][0]
+        if isinstance(result, Raised):
+            raise Kept(f"its backward{self.line('backward')} raises {result[0]} in a small graph")
+        return expected
+
+    # ---------------------------------------------------------------- members
+
+    def choose_members(self) -> None:
+        """Leave to the native engine what it does exactly so; all else stays the script's, on the new class."""
+        members = vars(self.offered)
+        native = set(dir(self.cls))
+        shape = self.shape
+        instance = {shape.data, shape.grad, shape.backward, shape.op, shape.label, shape.local_grads,
+                    *shape.children, *shape.extra, *shape.given, *slots(self.offered)}  # fmt: skip
+        for name, member in members.items():
+            if name in NOT_MEMBERS or name in instance:  # what the class says of an attribute, every object says anew
+                continue
+            if name in OPERATORS or (name in native and isinstance(member, FunctionType) and name not in AS_OF_OBJECT):
+                if not self.is_native(name):
+                    setattr(self.cls, name, member)
+                    self.differing.append(name)
+            else:
+                setattr(self.cls, name, member)
+                if isinstance(member, FunctionType | property | staticmethod | classmethod) and name != "__hash__":
+                    self.own.append(name)
+        for name in AS_OF_OBJECT:
+            if name not in members:
+                inherited = getattr(object, name, None)
+                if inherited is not None:
+                    setattr(self.cls, name, inherited)
+                else:
+                    setattr(self.cls, name, lacking(name))
+
+    def is_native(self, name: str) -> bool:
+        found = difference(self.theirs, self.ours, name)
+        if found is None:
+            return True
+        if name in ("__add__", "__mul__"):
+            words = explained(self.theirs, self.ours, name, *found)
+            raise Kept(f"its {name}{self.line(name)} does something else{': ' + words if words else ''}")
+        return False
+
+    def choose_backward(self, expected: Any) -> None:
+        """The native pass where it does the same; else the script's, if that works on the new class."""
+        import inspect
+
+        method = vars(self.offered)["backward"]
+        self.bind(self.cls)
+        if passes(self.ours) != expected:
+            self.cls.backward = method
+            found = passes(self.ours)
+            if found != expected:
+                raise Kept(f"its backward{self.line('backward')} {unlike(expected, found)}")
+            self.differing.append("backward")
+        elif len(inspect.signature(method).parameters) > 1:
+            native = self.cls.backward
+
+            def backward(self: Any, *arguments: Any, **named: Any) -> Any:
+                return method(self, *arguments, **named) if arguments or named else native(self)
+
+            self.cls.backward = backward
+
+    def check_differing(self) -> None:
+        for name in self.differing:
+            if name != "backward" and not works(self.theirs, self.ours, name, self.bind):
+                raise Kept(f"its {name}{self.line(name)} does something else on gradwalk's nodes")
+
+
+def unlike(expected: Any, found: Any) -> str:
+    (graphs, _), (our_graphs, _) = (expected, found)
+    for (result, printed), (our_result, our_printed) in zip(graphs, our_graphs, strict=True):
+        if printed != our_printed:
+            return "prints something else on gradwalk's nodes"
+        if isinstance(our_result, Raised):
+            return f"raises {our_result[0]} on gradwalk's nodes"
+        if result != our_result:
+            return "gives other gradients on gradwalk's nodes"
+    return "treats a node made by hand in another way"
+
+
+def lacking(name: str) -> Any:
+    """What Python does with an object whose class has no such method."""
+
+    def refuse(self: Any, *arguments: Any) -> Any:
+        raise TypeError(f"{name} is not defined by {type(self).__name__!r}")
+
+    return refuse
+
+
+# ---------------------------------------------------------------- the type
+
+
+def stand_in_type(offered: Any, shape: Shape) -> Any:
+    from gradwalk import _native
+
+    cls: Any = _native.stand_in(f"{offered.__module__}.{offered.__name__}", ways_of(offered, shape))
+    cls.__module__, cls.__qualname__, cls.__doc__ = offered.__module__, offered.__qualname__, offered.__doc__
+    base: Any = _native.Value
+    for name, container in shape.children.items():
+        if (name, container) not in (("_prev", set), ("_children", tuple)):
+            setattr(cls, name, property(partial(children_as, container)))
+    aliases = [("data", shape.data), ("grad", shape.grad), ("_backward", shape.backward), ("label", shape.label),
+               ("_local_grads", shape.local_grads)]  # fmt: skip
+    for native, name in aliases:
+        if name and name != native:
+            member = vars(base)[native]
+            readonly = native == "_local_grads"
+            setattr(cls, name, property(member.__get__, None if readonly else member.__set__))
+    if shape.op:
+        setattr(cls, shape.op, property(op_text(offered, shape)))
+    for name, value in {**shape.extra, **{name: default_of(offered, name) for name in shape.given}}.items():
+        setattr(cls, name, value)
+    if not shape.is_native():
+        add_constructor(cls, shape)
+    return cls
+
+
+def default_of(offered: Any, name: str) -> Any:
+    return getattr(offered(0.75), name)
+
+
+def ways_of(offered: Any, shape: Shape) -> int:
+    """Where the class has an int, as native/value/stand_in.c numbers these."""
+
+    def is_int(function: Any) -> bool:
+        result, _ = quietly(function)
+        return type(result) is int
+
+    def grad_after(make: Any) -> Any:
+        leaf = offered(1.5)
+        make(leaf).backward()
+        return getattr(leaf, shape.grad)
+
+    found = [
+        is_int(lambda: getattr(offered(1.5), shape.grad)),
+        is_int(lambda: grad_after(lambda leaf: leaf)),
+        is_int(lambda: grad_after(lambda leaf: leaf + offered(0.5))),
+        is_int(lambda: grad_after(lambda leaf: leaf.relu())),
+        is_int(lambda: getattr(offered(-1.5).relu(), shape.data)),
+        is_int(lambda: getattr(offered(0.0).relu(), shape.data)),
+        is_int(lambda: getattr(offered(math.nan).relu(), shape.data)),
+        not is_int(lambda: getattr(offered(2), shape.data)),
+    ]
+    return sum(1 << i for i, is_so in enumerate(found) if is_so)
+
+
+def children_as(container: Any, node: Any) -> Any:
+    return container(vars(node_base())["_children"].__get__(node))
+
+
+def node_base() -> Any:
+    from gradwalk import _native
+
+    return _native.Value
+
+
+def power_word(cls: Any, attribute: str, exponent: float) -> Any:
+    return getattr(cls(0.5) ** exponent, attribute)
+
+
+def op_text(offered: Any, shape: Shape) -> Any:
+    """How a node shows its operation: in the words of the script's class, where they are others."""
+    from gradwalk import _native
+
+    native = vars(_native.Value)["_op"].__get__
+    words: dict[str, Any] = {"": getattr(offered(0.75), shape.op)}
+
+    def word(cls: Any, attribute: str, name: str) -> Any:
+        operands = [cls(0.5), cls(0.25)][: 2 if name in ARITHMETIC else 1]
+        return getattr(getattr(operands[0], name)(*operands[1:]), attribute)
+
+    for name in ("__add__", "__mul__", "__sub__", "__truediv__", "__neg__", "exp", "log", "tanh", "relu", "sigmoid"):
+        if name in vars(offered):
+            theirs, _ = quietly(partial(word, offered, shape.op, name))
+            ours, _ = quietly(partial(word, _native.Value, "_op", name))
+            if isinstance(ours, str) and not isinstance(theirs, Raised):
+                words[ours] = theirs
+    powers = {n: quietly(partial(power_word, offered, shape.op, n))[0] for n in (3, 2.5)}
+    spelled = all(text == f"**{n}" for n, text in powers.items())
+
+    def text(node: Any) -> Any:
+        if node._name == "pow_number":
+            return f"**{node._parameters[0]}" if spelled else powers[3]
+        op = native(node)
+        return words.get(op, op)
+
+    return text
+
+
+def add_constructor(cls: Any, shape: Shape) -> None:
+    """A constructor with the script's parameters, for the native one."""
+    from gradwalk import _native
+
+    base: Any = _native.Value
+    roles = {role: name for name, role in shape.parameters.items() if role != "extra"}
+    third = roles.get("local_grads") or roles.get("op")
+    bind = shape.signature.bind
+
+    def arguments(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        bound = bind(*given, **named)
+        bound.apply_defaults()
+        taken = bound.arguments
+        native = [taken[roles["data"]], taken[roles["children"]] if "children" in roles else ()]
+        native.append(taken[third] if third else "")
+        native.append(taken[roles["label"]] if "label" in roles else "")
+        native = [native[0], native[1] or (), native[2] or "", native[3] or ""]
+        return native, {name: taken[parameter] for name, parameter in shape.given.items()}
+
+    def fill(node: Any, extra: dict[str, Any]) -> None:
+        for name, value in extra.items():
+            if value is not getattr(cls, name):
+                setattr(node, name, value)
+
+    def __new__(kind: Any, *given: Any, **named: Any) -> Any:  # noqa: N807
+        if kind is not cls:  # a subclass, whose __init__ decides
+            return base.__new__(kind)
+        native, extra = arguments(given, named)
+        node = base.__new__(kind, *native)
+        fill(node, extra)
+        return node
+
+    def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: N807
+        if type(self) is not cls:
+            native, extra = arguments(given, named)
+            base.__init__(self, *native)
+            fill(self, extra)
+
+    cls.__new__, cls.__init__ = __new__, __init__
