@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import click
 
 from gradwalk._version import __version__
-from gradwalk.training.commands import sample, train
+from gradwalk.expression import printable
+from gradwalk.training.commands import sample, system_error, train
 
 
 class OneLineErrors(click.Group):
@@ -29,24 +31,47 @@ class OneLineErrors(click.Group):
     ) -> Any:
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        occupy_standard_descriptors()
         try:
             status = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else "gradwalk"
-            click.echo(f"{command}: {error.format_message().rstrip('.')}; see {command} --help", err=True)
-            sys.exit(2)
+            stop(2, f"{command}: {error.format_message().rstrip('.')}; see {command} --help")
         except click.ClickException as error:
-            click.echo(f"gradwalk: {error.format_message()}", err=True)
-            sys.exit(2)
+            stop(2, f"gradwalk: {error.format_message()}")
         except (click.Abort, KeyboardInterrupt):
-            click.echo("gradwalk: interrupted", err=True)
-            sys.exit(130)
-        except BrokenPipeError:
-            # the reader of our output has gone (`| head`); python would complain once more when it flushes at exit
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
+            stop(130, "gradwalk: interrupted")
+        except BrokenPipeError:  # the reader of our output has gone (`| head`)
+            stop(1)
+        except OSError as error:
+            stop(2, f"gradwalk: {system_error(error)}")
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def occupy_standard_descriptors() -> None:
+    """Where one of the three is closed, the next file that is opened would take its number, and get what is said."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def stop(status: int, line: str | None = None) -> NoReturn:
+    """Leave with one line; what could not be written before is not tried again by python, with a complaint."""
+    with suppress(OSError, ValueError):
+        if line is not None:
+            click.echo(printable(line), err=True)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except AttributeError:  # it was closed when we started
+            pass
+    sys.exit(status)
 
 
 @click.group(cls=OneLineErrors, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,6 +90,8 @@ def main(context: click.Context) -> None:
     See which engine is active, and what is installed:
       gradwalk doctor
     """
+    if sys.stdout is None and context.invoked_subcommand != "run":  # a script may do as it likes
+        raise click.ClickException("standard output is closed; > /dev/null throws it away")
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

@@ -33,3 +33,9 @@ def gradwalk(capsys, tmp_path, monkeypatch):
 def train(gradwalk, names_file):
     """`gradwalk train` of the tiny model on a few names."""
     return lambda *arguments: gradwalk("train", "--data", names_file, *TINY_MODEL, *arguments)
+
+
+@pytest.fixture
+def resume(gradwalk, names_file):
+    """`gradwalk train --resume` on the same names."""
+    return lambda path, *arguments: gradwalk("train", "--resume", path, "--data", names_file, *arguments)

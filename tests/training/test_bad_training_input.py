@@ -182,21 +182,21 @@ def test_checkpoint_for_another_vocabulary(train, gradwalk, tmp_path):
     assert path.read_bytes() == before
 
 
-def test_checkpoint_for_other_documents(train, gradwalk, tmp_path, names_file):
+def test_checkpoint_for_other_documents(train, resume, names_file):
     """Data that was changed since is refused: the run would not go on exactly."""
     train("--steps", 10, "--stop-after", 5, "--checkpoint", "run")
     names_file.write_text("ada\nalan\n")
-    assert refused(gradwalk("train", "--resume", "run"), "the data is not what the checkpoint was trained on")
+    assert refused(resume("run"), "the data is not what the checkpoint was trained on")
     names_file.unlink()
-    assert refused(gradwalk("train", "--resume", "run"), "No such file", "--data says where it is now")
+    assert refused(resume("run"), "No such file", "--data says where it is now")
 
 
-def test_resumed_run_keeps_its_configuration(train, gradwalk):
+def test_resumed_run_keeps_its_configuration(train, resume):
     """What decides the numbers cannot change on the way; the same value again is no change."""
     train("--steps", 10, "--stop-after", 5, "--checkpoint", "run")
-    assert refused(gradwalk("train", "--resume", "run", "--lr", 0.5), "--lr cannot change", "it is 0.01")
-    assert refused(gradwalk("train", "--resume", "run", "--steps", 3), "the checkpoint is at step 5 already")
-    assert gradwalk("train", "--resume", "run", "--lr", 0.01).status == 0
+    assert refused(resume("run", "--lr", 0.5), "--lr cannot change", "it is 0.01")
+    assert refused(resume("run", "--steps", 3), "the checkpoint is at step 5 already")
+    assert resume("run", "--lr", 0.01).status == 0
 
 
 @pytest.mark.parametrize(

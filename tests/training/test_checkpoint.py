@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import pickle
@@ -118,7 +119,7 @@ def test_damaged_description(gradwalk, saved, change):
     assert (outcome.status, outcome.err.count("\n")) == (2, 1), outcome
 
 
-def test_full_disk_keeps_the_last_good_one(train, gradwalk, tmp_path, monkeypatch):
+def test_full_disk_keeps_the_last_good_one(train, resume, tmp_path, monkeypatch):
     """No space left in the middle of a save: one line, status 2; the checkpoint before stays, nothing is left over."""
     path = tmp_path / "saved"
     assert train("--steps", 20, "--stop-after", 5, "--checkpoint", path).status == 0
@@ -128,7 +129,7 @@ def test_full_disk_keeps_the_last_good_one(train, gradwalk, tmp_path, monkeypatc
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(checkpoint.os, "fsync", full)
-    outcome = gradwalk("train", "--resume", path, "--checkpoint-every", 5, "--quiet")
+    outcome = resume(path, "--checkpoint-every", 5, "--quiet")
     assert (outcome.status, outcome.out) == (2, "")
     assert "No space left on device (step 10 was not saved; the checkpoint written last is still there)" in outcome.err
     assert outcome.err.count("\n") == 1
@@ -147,10 +148,13 @@ def test_link_is_followed(tmp_path):
 
 
 def test_leftovers_of_running_processes_stay(tmp_path):
-    """Partial files of killed runs are removed, those of other running processes are not."""
+    """Partial files of killed runs are removed; those that somebody is writing, in another container say, are not."""
     path = tmp_path / "saved[1]"
-    dead, alive, other = (tmp_path / f"{name}.partial" for name in ("saved[1].999999999", "saved[1].1", "saved1.1"))
-    for file in (dead, alive, other):
+    names = ("saved[1].999999999", "saved[1].1", "saved[1].1-0123abcd", "saved1.1", "saved[1].notes")
+    dead, also_dead, alive, other, notes = (tmp_path / f"{name}.partial" for name in names)
+    for file in (dead, also_dead, alive, other, notes):
         file.touch()
-    checkpoint.remove_leftovers(path)
-    assert sorted(tmp_path.iterdir()) == sorted([alive, other])
+    with alive.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        checkpoint.remove_leftovers(path)
+    assert sorted(tmp_path.iterdir()) == sorted([alive, other, notes])

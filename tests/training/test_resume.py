@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import time
@@ -22,6 +23,7 @@ KILLS = 100 if os.environ.get("GRADWALK_SOAK") else 8
 def assert_same_run(left, right):
     """Every weight, moment and loss is the same, to the bit."""
     one, other = load(left), load(right)
+    assert one.validation_losses == other.validation_losses
     assert (one.step, one.losses, one.order) == (other.step, other.losses, other.order)
     assert one.model.keys() == other.model.keys()
     assert all(numpy.array_equal(one.model[name], other.model[name]) for name in one.model)
@@ -38,13 +40,13 @@ def assert_same_run(left, right):
     ],
     ids=["adam", "adamw", "sgd"],
 )
-def test_two_halves_are_the_whole(train, gradwalk, tmp_path, options):
+def test_two_halves_are_the_whole(train, resume, tmp_path, options):
     """10 + 15 steps equal 25, bit for bit: weights, moments, losses and what would come next."""
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     assert train("--steps", 25, "--checkpoint", whole, *options).status == 0
     assert train("--steps", 25, "--stop-after", 10, "--checkpoint", halves, *options).status == 0
     assert load(halves).step == 10
-    assert gradwalk("train", "--resume", halves).status == 0
+    assert resume(halves).status == 0
     assert_same_run(whole, halves)
 
 
@@ -57,7 +59,7 @@ def test_two_halves_are_the_whole_on_each_engine(names_file, tmp_path, name):
     half = "250" if name == "native" else "25"
     assert run_apart("train", *common, *steps, "--checkpoint", whole).status == 0
     assert run_apart("train", *common, *steps, "--checkpoint", halves, "--stop-after", half).status == 0
-    resumed = run_apart("train", "--resume", halves, "--engine", name, "--json")
+    resumed = run_apart("train", "--resume", halves, "--data", names_file, "--engine", name, "--json")
     assert json.loads(resumed.out)["engine"] == name
     assert_same_run(whole, halves)
 
@@ -70,22 +72,22 @@ def test_engines_agree(names_file, tmp_path):
     assert_same_run(tmp_path / "native", tmp_path / "reference")
 
 
-def test_finished_run_can_be_made_longer(train, gradwalk, tmp_path):
-    """With a constant rate, a run of 10 steps resumed up to 20 equals one of 20."""
+def test_finished_run_can_be_made_longer(train, resume, tmp_path):
+    """With a constant rate, a run of 11 steps resumed up to 20 equals one of 20, validation points included."""
     constant = ("--schedule", "constant")
     train("--steps", 20, "--checkpoint", tmp_path / "long", *constant)
-    train("--steps", 10, "--checkpoint", tmp_path / "short", *constant)
-    assert gradwalk("train", "--resume", tmp_path / "short", "--steps", 20).status == 0
+    train("--steps", 11, "--checkpoint", tmp_path / "short", *constant)
+    assert resume(tmp_path / "short", "--steps", 20).status == 0
     one, other = load(tmp_path / "long"), load(tmp_path / "short")
-    assert one.losses == other.losses
+    assert (one.losses, one.validation_losses) == (other.losses, other.validation_losses)
 
 
-def test_finished_run_resumed_is_left_alone(train, gradwalk, tmp_path):
+def test_finished_run_resumed_is_left_alone(train, resume, tmp_path):
     """Nothing is left to do: samples are shown, the checkpoint's bytes stay."""
     path = tmp_path / "done"
     train("--steps", 5, "--checkpoint", path)
     before = path.read_bytes()
-    assert gradwalk("train", "--resume", path).status == 0
+    assert resume(path).status == 0
     assert path.read_bytes() == before
 
 
@@ -97,8 +99,8 @@ def killed_once(command, path, seconds):
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-    again = ("--resume", path) if path.exists() else ("--checkpoint", path)
-    return run_apart("train", *(() if path.exists() else command), *again, "--quiet")
+    again = ("--resume", path, *command[:2]) if path.exists() else ("--checkpoint", path, *command)
+    return run_apart("train", *again, "--quiet")
 
 
 def test_killed_runs_end_as_the_unkilled_one(names_file, tmp_path):
@@ -116,7 +118,7 @@ def test_killed_runs_end_as_the_unkilled_one(names_file, tmp_path):
         assert list(tmp_path.glob(f"run{number}.*.partial")) == []
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_stopping_saves_and_says_how_to_go_on(names_file, tmp_path, number, status):
     """Ctrl-C: the step is finished and saved, the command that resumes is printed, and it works."""
     path, metrics = tmp_path / "stopped", tmp_path / "metrics"
@@ -131,5 +133,5 @@ def test_stopping_saves_and_says_how_to_go_on(names_file, tmp_path, number, stat
     assert f"to go on: gradwalk train --resume {path}" in err
     step = load(path).step
     assert 0 < step < 100000
-    assert run_apart("train", "--resume", path, "--stop-after", step + 5, "--quiet").status == 0
+    assert run_apart(*shlex.split(err.partition("to go on: gradwalk ")[2]), "--stop-after", step + 5).status == 0
     assert load(path).step == step + 5

@@ -110,23 +110,23 @@ def test_json(train, tmp_path):
     assert outcome.err == ""
 
 
-def test_metrics(train, gradwalk, tmp_path):
+def test_metrics(train, resume, tmp_path):
     """One JSON line per step; a resumed run goes on after the step it was resumed at, without doubles or halves."""
     train("--steps", 10, "--stop-after", 5, "--checkpoint", "run", "--metrics", "run.jsonl")
     with (tmp_path / "run.jsonl").open("a") as file:
         file.write('{"step": 6, "loss": 1.0}\n{"step": 7, "lo')  # as a killed run may leave it
-    gradwalk("train", "--resume", "run", "--metrics", "run.jsonl", "--eval-every", 5)
+    resume("run", "--metrics", "run.jsonl", "--eval-every", 5)
     lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == list(range(1, 11))
     assert [line["step"] for line in lines if "validation_loss" in line] == [5, 10]
     assert [line["loss"] for line in lines] == load(tmp_path / "run").losses
 
 
-def test_metrics_file_of_another_kind_is_left_alone(train, gradwalk, tmp_path):
+def test_metrics_file_of_another_kind_is_left_alone(train, resume, tmp_path):
     """A resumed run does not write to a file that holds no metrics."""
     train("--steps", 10, "--stop-after", 5, "--checkpoint", "run")
     (tmp_path / "notes.txt").write_text("buy milk\n")
-    outcome = gradwalk("train", "--resume", "run", "--metrics", "notes.txt")
+    outcome = resume("run", "--metrics", "notes.txt")
     assert (outcome.status, outcome.err.count("\n")) == (2, 1)
     assert (tmp_path / "notes.txt").read_text() == "buy milk\n"
 

@@ -1,18 +1,28 @@
 """Checkpoints: everything a run needs to go on exactly, in one safetensors file, which any safetensors tool loads.
 
 Arrays are tensors (`model.*`, `optimizer.*`, `order.words`, `history.*`); the rest is JSON in the file's metadata.
-Nothing is ever unpickled. A file is replaced whole or not at all, so a run killed while it saves loses nothing.
+Nothing is ever unpickled. A file is replaced whole or not at all, so a run killed while it saves loses nothing; a
+checksum tells a file that was changed since.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import os
 import re
+import secrets
+import stat
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+try:
+    import fcntl
+except ImportError:  # on Windows; what killed runs leave behind stays there
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     import numpy
@@ -20,6 +30,9 @@ if TYPE_CHECKING:
     Arrays = dict[str, numpy.ndarray[Any, numpy.dtype[Any]]]
 
 FORMAT = 1  # raised when an older gradwalk could not read a file rightly
+
+# whatever reading a file that somebody else may have written can come to
+DAMAGES = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
 class CheckpointError(ValueError):
@@ -39,13 +52,17 @@ class Checkpoint:
     order: dict[str, Any]  # the random generator's words, and the position in the epoch
     losses: list[float]  # of each step so far
     validation_losses: list[tuple[int, float]]  # the step, and the loss after it
+    evaluation: dict[str, int] = field(default_factory=dict)  # how often, and on how many documents
 
 
 # ---------------------------------------------------------------- writing
 
 
-def save(checkpoint: Checkpoint, path: str | os.PathLike[str]) -> None:
-    """Write the checkpoint; until it is complete on the disk, what was at `path` before stays there."""
+def save(checkpoint: Checkpoint, path: str | os.PathLike[str], new: bool = False) -> None:
+    """Write the checkpoint; until it is complete on the disk, what was at `path` before stays there.
+
+    A `new` one takes the name only if nobody has it: FileExistsError.
+    """
     import numpy
     from safetensors.numpy import save as serialised
 
@@ -69,25 +86,48 @@ def save(checkpoint: Checkpoint, path: str | os.PathLike[str]) -> None:
         "data": checkpoint.data,
         "optimizer": numbers,
         "order_position": checkpoint.order["position"],
+        "evaluation": checkpoint.evaluation,
     }
-    metadata = {"gradwalk_checkpoint": str(FORMAT), "run": json.dumps(described)}
     contiguous = {name: numpy.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    replace_file(path, serialised(contiguous, metadata))
+    metadata = {"gradwalk_checkpoint": str(FORMAT), "run": json.dumps(described)}
+    metadata["checksum"] = checksum(metadata["run"], contiguous)
+    replace_file(path, serialised(contiguous, metadata), new)
 
 
-def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
-    """Put `content` at `path`, whole or not at all: through a file beside it, synced and then renamed."""
+def checksum(run: str, tensors: Arrays) -> str:
+    """A fingerprint of the description and of every tensor with its name, type and shape."""
+    digest = hashlib.sha256(run.encode("utf-8", "surrogatepass"))
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"\0{name}\0{tensor.dtype.str}\0{tensor.shape}\0".encode("utf-8", "surrogatepass"))
+        digest.update(tensor.tobytes())
+    return digest.hexdigest()
+
+
+def replace_file(path: str | os.PathLike[str], content: bytes, new: bool = False) -> None:
+    """Put `content` at `path`, whole or not at all: through a file beside it, synced and then renamed.
+
+    What is no ordinary file is never replaced by one. With `new`, nothing is: FileExistsError.
+    """
     target = os.path.realpath(path)  # what a link points to is replaced, not the link
-    partial = f"{target}.{os.getpid()}.partial"
+    if kind := special_file(target):
+        raise OSError(errno.EINVAL, f"{kind}, expected a file", os.fspath(path))
+    partial, descriptor = _partial_file(target)
     try:
-        with open(partial, "wb") as file:
+        with open(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, target)
-    except BaseException:
+            # still open, and so still locked: nobody takes it for the leftover of a killed run
+            if new:
+                _take_name(partial, target)
+            else:
+                os.replace(partial, target)
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(partial)
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = os.fspath(path), None  # whoever asked knows nothing of the partial file
         raise
     if os.name != "nt":  # a folder cannot be opened there
         folder = os.open(os.path.dirname(target), os.O_RDONLY)
@@ -97,30 +137,78 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
             os.close(folder)
 
 
+def special_file(path: str | os.PathLike[str]) -> str | None:
+    """What is at `path`, if it is neither a file nor a folder: opening it may wait for ever."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return None
+    return "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+
+
+def _partial_file(target: str) -> tuple[str, int]:
+    """A new file beside the target, locked as long as it is open. Its name is nobody else's: processes of containers
+    that share a folder may have the same number."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    while True:
+        partial = f"{target}.{os.getpid()}-{secrets.token_hex(4)}.partial"
+        descriptor = os.open(partial, flags, 0o666)
+        try:
+            if fcntl is None or (_locked(descriptor) and os.path.exists(partial)):
+                return partial, descriptor
+        except BaseException:
+            os.close(descriptor)
+            with suppress(OSError):
+                os.unlink(partial)
+            raise
+        os.close(descriptor)  # somebody took it for a leftover before it was locked
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+def _take_name(partial: str, target: str) -> None:
+    """Give the file its name, which nobody may have: of several processes at once, one gets it."""
+    try:
+        os.link(partial, target)
+    except FileExistsError:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from None
+    except OSError:  # a file system without links: an empty file holds the name for a moment
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        os.replace(partial, target)
+        return
+    os.unlink(partial)
+
+
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Delete the partial files beside `path` that killed runs have left there."""
+    """Delete the partial files beside `path` that killed runs have left there: those that nobody holds locked."""
+    if fcntl is None:
+        return
     target = Path(os.path.realpath(path))
     for partial in target.parent.glob(f"{_glob_escaped(target.name)}.*.partial"):
-        process = partial.name[len(target.name) + 1 : -len(".partial")]
-        if process.isdecimal() and not _is_running(int(process)):
-            with suppress(OSError):
-                partial.unlink()
+        inner = partial.name[len(target.name) + 1 : -len(".partial")]
+        if not re.fullmatch(r"\d+(-[0-9a-f]{8})?", inner) or special_file(partial):
+            continue
+        with suppress(OSError):
+            descriptor = os.open(partial, os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                if _locked(descriptor):
+                    partial.unlink()
+            finally:
+                os.close(descriptor)
 
 
 def _glob_escaped(name: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", name)
-
-
-def _is_running(process: int) -> bool:
-    if os.name == "nt":
-        return True  # there, asking with signal 0 would end the process
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        return True
-    return process != os.getpid()
 
 
 # ---------------------------------------------------------------- reading
@@ -131,28 +219,43 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
     from safetensors import SafetensorError, safe_open
 
     name = os.fspath(path)
+    if kind := special_file(path):
+        raise CheckpointError(f"{name}: {kind}, expected a file")
     try:
         with open(path, "rb"):  # for the system's own words about what is wrong: safe_open has others
             pass
         with safe_open(name, framework="numpy") as file:
-            described = _described(name, file.metadata() or {})
+            metadata = file.metadata() or {}
+            described = _described(name, metadata)
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  # it is not a dict
     except OSError as error:
         raise CheckpointError(f"{name}: {error.strerror or error}") from None
     except SafetensorError as error:
         raise CheckpointError(f"{name}: not a safetensors file, or cut short ({error})") from None
+    except CheckpointError:
+        raise
+    except DAMAGES as error:
+        raise CheckpointError(f"{name}: a damaged checkpoint ({short(error)})") from None
+    if "checksum" in metadata and metadata["checksum"] != checksum(metadata["run"], tensors):
+        raise CheckpointError(f"{name}: a damaged checkpoint (it was changed since it was written: another checksum)")
     try:
         return _checkpoint(described, tensors)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{name}: a damaged checkpoint ({type(error).__name__}: {error})") from None
+    except DAMAGES as error:
+        raise CheckpointError(f"{name}: a damaged checkpoint ({short(error)})") from None
+
+
+def short(error: BaseException) -> str:
+    """An error in a few words: what a file made us say may be long."""
+    text = str(error)
+    return f"{type(error).__name__}: {text if len(text) <= 300 else text[:297] + '...'}"
 
 
 def _described(name: str, metadata: dict[str, str]) -> dict[str, Any]:
     version = metadata.get("gradwalk_checkpoint")
     if version is None:
         raise CheckpointError(f"{name}: a safetensors file, but not one of gradwalk's checkpoints")
-    if not version.isdecimal():
-        raise CheckpointError(f"{name}: a damaged checkpoint (format {version!r})")
+    if not version.isdecimal() or len(version) > 9:
+        raise CheckpointError(f"{name}: a damaged checkpoint (format {version[:20]!r})")
     if int(version) > FORMAT:
         raise CheckpointError(
             f"{name}: written by a newer gradwalk (format {version}; this one reads {FORMAT}); "
@@ -160,8 +263,8 @@ def _described(name: str, metadata: dict[str, str]) -> dict[str, Any]:
         )
     try:
         described = json.loads(metadata["run"])
-    except (KeyError, ValueError) as error:
-        raise CheckpointError(f"{name}: a damaged checkpoint ({type(error).__name__}: {error})") from None
+    except (KeyError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{name}: a damaged checkpoint ({short(error)})") from None
     if not isinstance(described, dict):
         raise CheckpointError(f"{name}: a damaged checkpoint (its description is not an object)")
     return described
@@ -171,24 +274,36 @@ def _checkpoint(described: dict[str, Any], tensors: Arrays) -> Checkpoint:
     def under(prefix: str) -> Arrays:
         return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
+    def numbers(name: str, kind: str) -> list[Any]:
+        tensor = tensors[name]
+        if tensor.ndim != 1 or tensor.dtype.kind != kind:
+            raise ValueError(f"{name} is not a list of numbers of the right type")
+        return tensor.tolist()  # type: ignore[no-any-return]
+
     step, characters = described["step"], described["characters"]
-    losses = tensors["history.losses"].tolist()
-    if not isinstance(step, int) or step < 0 or len(losses) != step:
-        raise ValueError(f"step {step!r}, but {len(losses)} losses")
+    losses = numbers("history.losses", "f")
+    if type(step) is not int or not 0 <= step < 2**63 or len(losses) != step:
+        raise ValueError(f"the step is not the number of losses, {len(losses)}")
     if not isinstance(characters, str):
         raise TypeError("its tokenizer is not a text")
-    configuration, data = dict(described["configuration"]), dict(described["data"])
-    words, position = tensors["order.words"].tolist(), described["order_position"]
-    validation_steps = tensors["history.validation_steps"].tolist()
-    validation_losses = tensors["history.validation_losses"].tolist()
+    data, optimizer = dict(described["data"]), dict(described["optimizer"])
+    name, evaluation = data.get("name"), dict(described.get("evaluation", {}))
+    if name is not None and (not isinstance(name, str) or "\0" in name):
+        raise TypeError("the name of its data is not a text")
+    if any(type(number) is not int or not 0 < number < 2**63 for number in evaluation.values()):
+        raise ValueError("how often it is evaluated is not a number")
+    if any(type(number) not in (int, float, str, bool, type(None)) for number in optimizer.values()):
+        raise TypeError("its optimizer's settings are not plain numbers")
+    validation_steps = numbers("history.validation_steps", "i")
     return Checkpoint(
         step=step,
-        configuration=configuration,
+        configuration=dict(described["configuration"]),
         characters=characters,
         data=data,
         model=under("model."),
-        optimizer={**described["optimizer"], **under("optimizer.")},
-        order={"words": words, "position": position},
+        optimizer={**optimizer, **under("optimizer.")},
+        order={"words": numbers("order.words", "u"), "position": described["order_position"]},
         losses=losses,
-        validation_losses=list(zip(validation_steps, validation_losses, strict=True)),
+        validation_losses=list(zip(validation_steps, numbers("history.validation_losses", "f"), strict=True)),
+        evaluation=evaluation,
     )

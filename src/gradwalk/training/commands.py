@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from gradwalk import engine
+from gradwalk.expression import printable
 from gradwalk.training.options import Decorated, FiniteFloat, SectionCommand, SectionGroup, option
 
 FILE = click.Path(path_type=Path)
@@ -88,8 +89,10 @@ def engine_option(section: str, *more: str) -> Callable[[Decorated], Decorated]:
 @option(RUN, "--checkpoint", type=FILE, help="Where to save.  [default: a new gradwalk-*.safetensors here]")
 @option(RUN, "--checkpoint-every", type=COUNT, default=100, metavar="STEPS", help="Save this often, and at the end.")
 @option(RUN, "--overwrite", is_flag=True, help="Replace a checkpoint or metrics file that is there.")
-@option(RUN, "--eval-every", type=COUNT, default=100, metavar="STEPS", help="Measure the validation loss this often.")
-@option(RUN, "--eval-documents", type=COUNT, default=200, help="On this many of the documents set aside.")
+@option(
+    RUN, "--eval-every", type=COUNT, metavar="STEPS", help="Measure the validation loss this often.  [default: 100]"
+)
+@option(RUN, "--eval-documents", type=COUNT, help="On this many of the documents set aside.  [default: 200]")
 @engine_option(RUN, COMPILED)
 @option(OUTPUT, "--samples", type=click.IntRange(min=0), default=20, help="Documents to make up at the end.")
 @option(OUTPUT, "--metrics", type=FILE, help="Write one JSON line per step to this file.")
@@ -141,7 +144,14 @@ def train_names(given: dict[str, Any], typed: set[str]) -> int:
         evaluated_documents=given["eval_documents"], stop_after=given["stop_after"], overwrite=given["overwrite"],
         metrics=given["metrics"], plot=given["plot"], samples=given["samples"],
     )  # fmt: skip
-    return run(plan, options, typed & names, reporter_for(given["quiet"], given["as_json"]))
+    return run(plan, options, typed & names, reporter_for(given["quiet"], given["as_json"]), may_open)
+
+
+def may_open(data_name: str) -> bool:
+    """Ask, where somebody can answer: a checkpoint that came from elsewhere may name any file."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
+        return False
+    return click.confirm(f"The run's data is {printable(data_name)}. Open that file?", default=True, err=True)
 
 
 # ---------------------------------------------------------------- train moons
@@ -218,7 +228,7 @@ def sample(
             print(json.dumps(list(made)))
         else:
             for document in made:
-                print(document)
+                print(printable(document))
 
 
 # ---------------------------------------------------------------- what they share
@@ -237,6 +247,12 @@ def check_plot(plot: Path | None) -> None:
         raise ValueError(f"{plot}: a folder, expected a file")
 
 
+def system_error(error: OSError) -> str:
+    """The system's words, and what they are about: without a file, it is our own output."""
+    where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes | os.PathLike) else "standard output"
+    return f"{where}: {error.strerror or error}"
+
+
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """What a user can put right becomes one line on stderr and status 2; nothing that is printed fails to encode."""
@@ -248,10 +264,10 @@ def one_line_errors() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
-        raise click.ClickException(f"{where}{error.strerror or error}") from None
-    except ValueError as error:
-        raise click.ClickException(" ".join(str(error).split())) from None
+        raise click.ClickException(system_error(error)) from None
+    except (ValueError, ArithmeticError, MemoryError, RecursionError) as error:
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} "
+        raise click.ClickException(kind + " ".join(str(error).split())) from None
 
 
 def switch_engine(name: str | None) -> None:

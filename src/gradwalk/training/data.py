@@ -10,12 +10,15 @@ import io
 import os
 import random
 import re
+import stat
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 BUNDLED_NAMES = Path(__file__).with_name("names.txt")  # their origin is in NAMES.md
 LARGEST_FILE = 16 * 1024 * 1024  # bytes; some two million names, and a second to read
+PATIENCE = 2.0  # seconds, with a pipe that nobody writes to
 
 
 class DataError(ValueError):
@@ -55,11 +58,13 @@ def _content(path: str | os.PathLike[str]) -> bytes:
     """What is in the file, if it is not too large; a pipe or a device, whose size is not known, is read up to there."""
     name = os.fspath(path)
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open(path, "rb", buffering=0, opener=_without_waiting) as file:
             size = os.fstat(file.fileno()).st_size
             content = b"" if size > LARGEST_FILE else _read_up_to(file, LARGEST_FILE + 1)
     except OSError as error:
         raise DataError(f"{name}: {error.strerror or error}") from None
+    except ValueError as error:  # a null character in the name
+        raise DataError(f"{name}: {error}") from None
     if max(size, len(content)) > LARGEST_FILE:
         shown = f"{size:,} bytes" if size else "more"
         raise DataError(
@@ -69,10 +74,24 @@ def _content(path: str | os.PathLike[str]) -> bytes:
     return content
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a pipe also where nobody writes to it yet; the system would wait for that."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(descriptor, True)
+    return descriptor
+
+
 def _read_up_to(file: io.FileIO, limit: int) -> bytes:
     parts = bytearray()
     while len(parts) < limit and (part := file.read(min(1 << 20, limit - len(parts)))):
         parts += part
+    waited = 0.0
+    while not parts and waited < PATIENCE and stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+        time.sleep(0.02)  # whoever writes to the pipe may be about to open it
+        waited += 0.02
+        if part := file.read(1 << 20):
+            return part + _read_up_to(file, limit - len(part))
     return bytes(parts)
 
 

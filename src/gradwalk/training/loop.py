@@ -6,10 +6,11 @@ It prints nothing and writes nothing; `session.py` does that around it.
 from __future__ import annotations
 
 import math
+import reprlib
 import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gradwalk.compiler.compile import compile
@@ -19,10 +20,16 @@ from gradwalk.errors import DomainError
 from gradwalk.nn import GPT
 from gradwalk.optim import SCHEDULES, SGD, Adam, AdamW, Optimiser, clip_gradients
 from gradwalk.training import data
-from gradwalk.training.checkpoint import Checkpoint, CheckpointError
+from gradwalk.training.checkpoint import DAMAGES, Checkpoint, CheckpointError
 from gradwalk.training.tokenizer import Tokenizer
 
 OPTIMISERS = ("adam", "adamw", "sgd")
+LARGEST_BATCH = 1_000_000  # documents; more than any file within data.LARGEST_FILE is worth going through in one step
+KINDS: dict[str, set[type]] = {
+    "int": {int}, "float": {int, float}, "float | None": {int, float, type(None)}, "str": {str}, "bool": {bool},
+}  # fmt: skip
+LEAST = {"steps": 0, "batch_size": 1, "lr": 0, "warmup": 0, "beta1": 0, "beta2": 0, "momentum": 0, "weight_decay": 0,
+         "clip": 0, "n_embd": 1, "n_head": 1, "n_layer": 1, "block_size": 1, "validation_share": 0}  # fmt: skip
 
 
 class NotFiniteError(ValueError):
@@ -54,6 +61,18 @@ class Configuration:
     validation_share: float = 0.1
     seed: int = 42
     compiled: bool = False  # in a compiled step sums are made in another order, so the last bits differ
+
+    def __post_init__(self) -> None:
+        # a checkpoint's may have been written by anybody: every field is what the loop takes it for
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if type(value) not in KINDS[str(field.type)]:
+                raise ValueError(f"{field.name}: expected {field.type}, got {reprlib.repr(value)}")
+            most = 2**63 if isinstance(value, int) else math.inf
+            if isinstance(value, int | float) and not LEAST.get(field.name, -most) <= value < most:
+                raise ValueError(f"{field.name}: {reprlib.repr(value)} is out of range")
+        if self.batch_size > LARGEST_BATCH:
+            raise ValueError(f"batch_size: expected at most {LARGEST_BATCH:,}, got {self.batch_size}")
 
     def model(self, vocabulary_size: int) -> GPT:
         return GPT(
@@ -115,13 +134,16 @@ class Trainer:
 
     def run(self, until: int | None = None, evaluate_every: int = 100) -> Iterator[Record]:
         """Make the steps that are left, up to `until`; between two records the trainer can be saved, or left."""
-        last = self.configuration.steps if until is None else min(until, self.configuration.steps)
+        steps = self.configuration.steps
+        last = steps if until is None else min(until, steps)
+        if self.validation_losses and self.step < steps and self.validation_losses[-1][0] % evaluate_every:
+            self.validation_losses.pop()  # measured because it was the last step; the run is longer now
         began = time.perf_counter()
         while self.step < last:
             lr = self.configuration.lr * self._schedule(self.step)
             loss = self.make_step(lr)
             evaluated = None
-            if self.validation and (self.step == last or self.step % evaluate_every == 0):
+            if self.validation and (self.step == steps or self.step % evaluate_every == 0):
                 evaluated = self.validation_loss()
                 self.validation_losses.append((self.step, evaluated))
             yield Record(self.step, loss, lr, evaluated, time.perf_counter() - began)
@@ -220,15 +242,14 @@ class Trainer:
                 losses = [frozen.loss(self.tokens(document)) for document in self.validation]
         except DomainError as error:
             raise NotFiniteError(f"step {self.step}: no finite validation loss: {error}") from None
-        mean: float = math.fsum(losses) / len(losses) if all(map(math.isfinite, losses)) else math.nan
-        if not math.isfinite(mean):
+        loss = mean(losses)
+        if not math.isfinite(loss):
             raise NotFiniteError(f"step {self.step}: the validation loss is not finite; the step before went too far")
-        return mean
+        return loss
 
     def recent_loss(self, steps: int = 50) -> float:
         """The mean loss of the last steps."""
-        recent = self.losses[-steps:]
-        return math.fsum(recent) / len(recent) if recent else math.nan
+        return mean(self.losses[-steps:])
 
     # ---------------------------------------------------------------- checkpoints
 
@@ -277,13 +298,25 @@ class Trainer:
         return trainer
 
 
+def mean(losses: Sequence[float]) -> float:
+    """Their mean; what is not finite, or too large to be added up, makes it so too.
+
+    >>> mean([1.0, 2.0]), mean([1e308, 1e308]), mean([])
+    (1.5, inf, nan)
+    """
+    try:
+        return math.fsum(losses) / len(losses) if losses else math.nan
+    except (OverflowError, ValueError):  # of finite numbers; of infinities of both signs
+        return math.inf
+
+
 def configuration_of(checkpoint: Checkpoint) -> Configuration:
     """The configuration in a checkpoint, if it fits the tensors in it."""
     try:
         configuration = Configuration(**checkpoint.configuration)
         sizes = (configuration.n_embd, configuration.n_layer, configuration.block_size)
         smallest = sizes[0] * (len(checkpoint.characters) + 1 + sizes[2]) + 12 * sizes[1] * sizes[0] ** 2
-    except TypeError as error:
+    except DAMAGES as error:
         raise CheckpointError(f"a damaged checkpoint (its configuration: {error})") from None
     # before a model of that size is made: it may not fit the memory
     if smallest > sum(tensor.size for tensor in checkpoint.model.values()):
@@ -299,7 +332,7 @@ def model_of(checkpoint: Checkpoint) -> tuple[GPT, Tokenizer]:
         model.load_state_dict(checkpoint.model)
     except CheckpointError:
         raise
-    except (TypeError, ValueError) as error:
+    except DAMAGES as error:
         raise CheckpointError(f"a damaged checkpoint ({error})") from None
     return model, tokenizer
 

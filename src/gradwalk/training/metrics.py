@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from gradwalk.training.checkpoint import replace_file
+from gradwalk.training.checkpoint import replace_file, special_file
 from gradwalk.training.loop import Record
 
 
@@ -16,24 +16,40 @@ class MetricsError(ValueError):
 
 
 class MetricsFile:
-    """Appends a line for each record; with `resumed_at`, lines of later steps are dropped first, and made again."""
+    """Appends a line for each record; with `resumed_at`, lines of later steps are dropped first, and made again.
 
-    def __init__(self, path: str | os.PathLike[str], resumed_at: int | None = None) -> None:
-        if resumed_at is not None and Path(path).exists():
+    A file that is there is replaced only with `overwrite`; a device or a pipe that somebody reads is written to.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], resumed_at: int | None = None, overwrite: bool = False) -> None:
+        special = special_file(path) is not None
+        mode = "w" if overwrite or special or Path(path).is_dir() else "x"  # a folder has words of its own
+        if resumed_at is not None and not special and Path(path).exists():
             kept = kept_lines(Path(path).read_bytes(), resumed_at, os.fspath(path))
             replace_file(path, b"".join(kept))
-            self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115  # closed by close()
-        else:
-            self._file = open(path, "w", encoding="utf-8", buffering=1)  # noqa: SIM115
+            mode = "a"
+        self._file = open(path, mode, encoding="utf-8", buffering=1, opener=_without_waiting)  # noqa: SIM115
 
     def add(self, record: Record) -> None:
         line: dict[str, Any] = {"step": record.step, "loss": record.loss, "lr": record.lr}
         if record.validation_loss is not None:
             line["validation_loss"] = record.validation_loss
-        self._file.write(json.dumps({**line, "seconds": round(record.seconds, 6)}) + "\n")
+        try:
+            self._file.write(json.dumps({**line, "seconds": round(record.seconds, 6)}) + "\n")
+        except OSError as error:
+            error.filename = self._file.name
+            raise
 
     def close(self) -> None:
         self._file.close()
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """A pipe that nobody reads is an error; the system would wait for a reader."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0), 0o666)
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def kept_lines(content: bytes, last_step: int, name: str) -> list[bytes]:
@@ -49,7 +65,7 @@ def kept_lines(content: bytes, last_step: int, name: str) -> list[bytes]:
             step = json.loads(line)["step"]
             if step <= last_step:
                 kept.append(line)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             if number == len(lines) and not line.endswith(b"\n"):
                 break
             raise MetricsError(f"{name}: line {number} is not a line of metrics; nothing was written") from None

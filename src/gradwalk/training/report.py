@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from gradwalk.expression import printable as harmless
 from gradwalk.show import terminal_plot
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Reporter:
 
     def interrupted(self, summary: dict[str, Any]) -> None:
         saved = f"stopped at step {summary['step']} of {summary['steps']}, saved to {summary['checkpoint']}"
-        print(f"{saved}; to go on: {summary['resume_command']}", file=sys.stderr)
+        print(harmless(f"{saved}; to go on: {summary['resume_command']}"), file=sys.stderr)
 
     def finish(self, summary: dict[str, Any], trainer: Trainer) -> None:
         print(summary["checkpoint"])
@@ -73,7 +74,7 @@ class PlainReporter(Reporter):
     """Lines of text: one for each evaluation, then the curve, the samples, and where the checkpoint is."""
 
     def say(self, text: str = "", style: str | None = None) -> None:
-        print(text, flush=True)
+        print(harmless(text), flush=True)
 
     def start(self, trainer: Trainer, data_name: str | None, target: Path, long_documents: int) -> None:
         self._began, self._steps = time.perf_counter(), trainer.configuration.steps
@@ -151,7 +152,7 @@ class TerminalReporter(PlainReporter):
         self.console = console
 
     def say(self, text: str = "", style: str | None = None) -> None:
-        self.console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+        self.console.print(harmless(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -5,12 +5,13 @@ What a person sees of it is in `report.py`, how options are spelled in `commands
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shlex
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,13 +20,22 @@ from typing import Any
 
 from gradwalk import engine
 from gradwalk.training import data
-from gradwalk.training.checkpoint import Checkpoint, CheckpointError, load, remove_leftovers, replace_file, save
+from gradwalk.training.checkpoint import (
+    DAMAGES,
+    Checkpoint,
+    CheckpointError,
+    load,
+    remove_leftovers,
+    replace_file,
+    save,
+)
 from gradwalk.training.loop import Configuration, Trainer, configuration_of
 from gradwalk.training.metrics import MetricsFile
 from gradwalk.training.report import Reporter
 from gradwalk.training.sampling import sample
 
 CHANGEABLE = ("steps",)  # what a resumed run may have otherwise than the run before
+EVALUATION = {"every": 100, "documents": 200}  # where neither the command line nor the checkpoint says otherwise
 
 
 @dataclass(frozen=True)
@@ -36,8 +46,8 @@ class Plan:
     resume: Path | None = None
     checkpoint: Path | None = None  # None: the resumed one, or a new name in the current folder
     checkpoint_every: int = 100
-    evaluate_every: int = 100
-    evaluated_documents: int = 200
+    evaluate_every: int | None = None  # None, both: as the resumed run did, or as usual
+    evaluated_documents: int | None = None
     stop_after: int | None = None
     overwrite: bool = False
     metrics: Path | None = None
@@ -49,34 +59,53 @@ class PlanError(ValueError):
     """Options that do not go together, or a file that is in the way."""
 
 
-def run(plan: Plan, options: dict[str, Any], given: set[str], reporter: Reporter) -> int:
-    """Train as asked; the exit status. `options` are fields of Configuration, `given` those that were typed."""
+def refuse(_: str) -> bool:
+    return False
+
+
+def run(
+    plan: Plan, options: dict[str, Any], given: set[str], reporter: Reporter, may_open: Callable[[str], bool] = refuse
+) -> int:
+    """Train as asked; the exit status. `options` are fields of Configuration, `given` those that were typed.
+
+    `may_open` is asked about a data file that only the checkpoint names.
+    """
     checkpoint = load(plan.resume) if plan.resume else None
-    trainer, data_name = _trainer(plan, checkpoint, options, given)
-    target = _checkpoint_path(plan, data_name)
-    _refuse_existing(plan, target)
-    remove_leftovers(target)
-    if plan.resume is None or target != plan.resume:
-        _save(trainer, data_name, target)  # whether it can be written at all is better known before than after
-    metrics = MetricsFile(plan.metrics, None if checkpoint is None else trainer.step) if plan.metrics else None
+    evaluation = {**EVALUATION, **(checkpoint.evaluation if checkpoint else {})}
+    evaluation["every"] = plan.evaluate_every or evaluation["every"]
+    evaluation["documents"] = plan.evaluated_documents or evaluation["documents"]
+    trainer, data_name = _trainer(plan, checkpoint, options, given, evaluation["documents"], may_open)
+
+    def save_to(path: Path, new: bool = False) -> None:
+        _save(replace(trainer.checkpoint(data_name), evaluation=evaluation), path, new)
+
+    if plan.metrics and plan.resume is None and not plan.overwrite and plan.metrics.is_file():
+        raise PlanError(f"{plan.metrics}: there is a file already; --overwrite replaces it")
+    if plan.resume is not None and plan.checkpoint in (None, plan.resume):
+        target = plan.resume
+        remove_leftovers(target)
+    else:
+        target = _first_save(plan, data_name, save_to)
+    resumed_at = None if checkpoint is None else trainer.step
+    metrics = MetricsFile(plan.metrics, resumed_at, plan.overwrite) if plan.metrics else None
     first = trainer.step
     reporter.start(trainer, data_name, target, long_documents(trainer))
     with stop_signals() as stop, closing(metrics) if metrics else nullcontext(), reporter:
         try:
-            for record in trainer.run(plan.stop_after, plan.evaluate_every):
+            for record in trainer.run(plan.stop_after, evaluation["every"]):
                 if metrics:
                     metrics.add(record)
                 reporter.step(record)
                 if trainer.step % plan.checkpoint_every == 0:
-                    _save(trainer, data_name, target)
+                    save_to(target)
                 if stop.received:
                     break
         except OSError:  # the disk is full, or nobody reads our output any more: what was learnt is kept, if it can be
             with suppress(OSError, ValueError):
-                _save(trainer, data_name, target)
+                save_to(target)
             raise
         if trainer.step > first:
-            _save(trainer, data_name, target)
+            save_to(target)
     finished = trainer.step >= trainer.configuration.steps
     summary = summary_of(trainer, plan, data_name, target, first)
     if stop.received and not finished:
@@ -92,12 +121,13 @@ def run(plan: Plan, options: dict[str, Any], given: set[str], reporter: Reporter
 
 
 def _trainer(
-    plan: Plan, checkpoint: Checkpoint | None, options: dict[str, Any], given: set[str]
-) -> tuple[Trainer, str | None]:
+    plan: Plan, checkpoint: Checkpoint | None, options: dict[str, Any], given: set[str], evaluated_documents: int,
+    may_open: Callable[[str], bool],
+) -> tuple[Trainer, str | None]:  # fmt: skip
     if checkpoint is None:
         documents = data.read_documents(plan.data or data.BUNDLED_NAMES)
         try:
-            trainer = Trainer(Configuration(**options), documents, evaluated_documents=plan.evaluated_documents)
+            trainer = Trainer(Configuration(**options), documents, evaluated_documents=evaluated_documents)
         except data.DataError as error:
             raise data.DataError(f"{plan.data or 'names.txt'}: {error}") from None
         return trainer, os.fspath(plan.data) if plan.data else None
@@ -113,46 +143,48 @@ def _trainer(
         if configuration.steps < checkpoint.step:
             raise PlanError(f"--steps {configuration.steps}: the checkpoint is at step {checkpoint.step} already")
         data_name: str | None = os.fspath(plan.data) if plan.data else checkpoint.data.get("name")
+        if plan.data is None and data_name is not None and not may_open(data_name):
+            raise PlanError(f"its data is another file: --data {shlex.quote(data_name)} says that it may be opened")
         documents = data.read_documents(data_name or data.BUNDLED_NAMES)
-        return Trainer.resumed(checkpoint, documents, configuration, plan.evaluated_documents), data_name
+        return Trainer.resumed(checkpoint, documents, configuration, evaluated_documents), data_name
     except (PlanError, CheckpointError) as error:
         raise type(error)(f"{plan.resume}: {error}") from None
     except data.DataError as error:
         raise data.DataError(f"{error} (the data of {plan.resume}; --data says where it is now)") from None
-    except (TypeError, ValueError, KeyError) as error:
+    except DAMAGES as error:
         raise CheckpointError(f"{plan.resume}: a damaged checkpoint ({error})") from None
 
 
-def _checkpoint_path(plan: Plan, data_name: str | None) -> Path:
-    if plan.checkpoint or plan.resume:
-        return plan.checkpoint or plan.resume or Path()
-    stem = Path(data_name or data.BUNDLED_NAMES).stem
-    path, number = Path(f"gradwalk-{stem}.safetensors"), 1
-    while path.exists():  # an earlier run is never overwritten by accident
-        number += 1
-        path = Path(f"gradwalk-{stem}-{number}.safetensors")
-    return path
+def _first_save(plan: Plan, data_name: str | None, save_to: Callable[[Path, bool], None]) -> Path:
+    """Save the run under its name, before its first step: whether that is possible is better known before than after.
+
+    Of several runs that are started at once, each takes a name of its own.
+    """
+    for path in [plan.checkpoint] if plan.checkpoint else _new_names(Path(data_name or data.BUNDLED_NAMES).stem):
+        if (plan.overwrite and plan.checkpoint) or not path.exists():
+            remove_leftovers(path)
+            with suppress(FileExistsError):
+                save_to(path, not (plan.overwrite and plan.checkpoint))
+                return path
+    raise PlanError(f"{path}: there is a file already; --resume {path} goes on with it, --overwrite replaces it")
 
 
-def _refuse_existing(plan: Plan, target: Path) -> None:
-    if plan.overwrite:
-        return
-    if target != plan.resume and target.exists():
-        raise PlanError(
-            f"{target}: there is a file already; --resume {target} goes on with it, --overwrite replaces it"
-        )
-    if plan.metrics and plan.resume is None and plan.metrics.exists() and plan.metrics.is_file():
-        raise PlanError(f"{plan.metrics}: there is a file already; --overwrite replaces it")
+def _new_names(stem: str) -> Iterable[Path]:
+    """Where to save if nobody says: an earlier run is never overwritten by accident."""
+    yield Path(f"gradwalk-{stem}.safetensors")
+    for number in itertools.count(2):
+        yield Path(f"gradwalk-{stem}-{number}.safetensors")
 
 
-def _save(trainer: Trainer, data_name: str | None, target: Path) -> None:
-    checkpoint = trainer.checkpoint(data_name)
+def _save(checkpoint: Checkpoint, target: Path, new: bool = False) -> None:
     try:
-        save(checkpoint, target)
+        save(checkpoint, target, new)
+    except FileExistsError:
+        raise
     except OSError as error:
         kept = "; the checkpoint written last is still there" if target.is_file() else ""
         raise OSError(
-            error.errno, f"{error.strerror or error} (step {trainer.step} was not saved{kept})", str(target)
+            error.errno, f"{error.strerror or error} (step {checkpoint.step} was not saved{kept})", str(target)
         ) from None
 
 
@@ -172,18 +204,23 @@ class Stop:
 
 @contextmanager
 def stop_signals() -> Iterator[Stop]:
-    """Inside, Ctrl-C and SIGTERM are noted, so that a step is never cut in two; a second one stops at once."""
+    """Inside, Ctrl-C, SIGTERM and SIGHUP are noted, so that a step is never cut in two; a second one stops at once.
+
+    A terminal that is closed may send SIGHUP more than once; and what is ignored, under nohup for instance, stays so.
+    """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
 
     def note(number: int, frame: FrameType | None) -> None:
-        if stop.received:
+        if stop.received and number != hangup:
             raise KeyboardInterrupt
-        stop.received = number
+        stop.received = stop.received or number
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    hangup = getattr(signal, "SIGHUP", None)  # there is none on Windows
+    asked = [number for number in (signal.SIGINT, signal.SIGTERM, hangup) if number is not None]
+    before = {n: signal.signal(n, note) for n in asked if signal.getsignal(n) is not signal.SIG_IGN}
     try:
         yield stop
     finally:
@@ -213,7 +250,7 @@ def summary_of(trainer: Trainer, plan: Plan, data_name: str | None, target: Path
         "programs": trainer.programs,
         "checkpoint": os.fspath(target),
         "sample_command": f"gradwalk sample {quoted}",
-        "resume_command": None if finished else resume_command(plan, target),
+        "resume_command": None if finished else resume_command(plan, data_name, target),
         "samples": samples_of(trainer, plan.samples),
         "configuration": asdict(trainer.configuration),
     }
@@ -223,20 +260,17 @@ def engine_of(trainer: Trainer) -> str:
     return "compiled" if trainer.configuration.compiled else engine.NAME
 
 
-def resume_command(plan: Plan, target: Path) -> str:
-    """The command that goes on with the run, and saves, measures and draws as this one did."""
+def resume_command(plan: Plan, data_name: str | None, target: Path) -> str:
+    """The command that goes on with the run, and saves and draws as this one did; the rest is in the checkpoint."""
     kept = {
-        "--checkpoint-every": plan.checkpoint_every,
-        "--eval-every": plan.evaluate_every,
-        "--eval-documents": plan.evaluated_documents,
+        "--data": data_name,
+        "--checkpoint-every": None if plan.checkpoint_every == Plan.checkpoint_every else plan.checkpoint_every,
         "--metrics": plan.metrics,
         "--plot": plan.plot,
     }
-    usual: dict[str, object] = {"--checkpoint-every": Plan.checkpoint_every, "--eval-every": Plan.evaluate_every,
-             "--eval-documents": Plan.evaluated_documents}  # fmt: skip
     words = ["gradwalk", "train", "--resume", os.fspath(target)]
     for name, value in kept.items():
-        words += [name, str(value)] if value != usual.get(name) else []
+        words += [] if value is None else [name, str(value)]
     return shlex.join(words)
 
 
