@@ -223,13 +223,11 @@ def spelled(row: Composite) -> dict[str, str]:
 
 
 def row_forward_latex(row: Composite) -> str:
-    return row_latex(row.shown(*row.variables) if row.shown else row.output, spelled(row))
+    return row_latex(row.shown_output, spelled(row))
 
 
 def row_local_grads_latex(row: Composite) -> list[str]:
-    out = variable("out")
-    slopes = in_rows(row.shown_local_grads(*row.variables, out)) if row.shown_local_grads else row.slopes
-    return [row_latex(slope, spelled(row), inside_row=True) for slope in slopes]
+    return [row_latex(slope, spelled(row), inside_row=True) for slope in row.shown_slopes]
 
 
 def described(row: Composite) -> str:

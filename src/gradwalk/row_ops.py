@@ -104,6 +104,17 @@ class Composite:
         return in_rows(self.local_grads(*self.variables, *self.kept, variable("out")))
 
     @property
+    def shown_output(self) -> Number:
+        """The forward formula as people know it."""
+        return self.shown(*self.variables) if self.shown else self.output
+
+    @property
+    def shown_slopes(self) -> tuple[Number, ...]:
+        """The local gradients as people know them."""
+        shown = self.shown_local_grads
+        return in_rows(shown(*self.variables, variable("out"))) if shown else self.slopes
+
+    @property
     def is_logarithm(self) -> bool:
         """Whether rounding has to be measured against 1, however small the result is."""
         return any(head.startswith("log") for head in heads(self.output))
@@ -115,15 +126,16 @@ class Composite:
 
     def on(self, xs: list[Number], *parameters: Any, lists: Lists = _ON_FLOATS) -> Number:
         """The operation on numbers; xs holds all inputs, one after the other."""
-        return evaluated([self.output], self._known(xs, parameters), lists)[0]
+        return evaluated([self.output], self.known(xs, parameters), lists)[0]
 
     def local_grads_on(self, xs: list[Number], *parameters: Any, lists: Lists = _ON_FLOATS) -> list[Number]:
         """Its local gradients; the last of the parameters is `out`."""
-        rows = evaluated(self.slopes, self._known(xs, parameters), lists)
+        rows = evaluated(self.slopes, self.known(xs, parameters), lists)
         length = len(xs) // len(self.inputs)
         return [each for row in rows for each in (row if isinstance(row, list) else [row] * length)]
 
-    def _known(self, xs: list[Number], parameters: tuple[Any, ...]) -> dict[str, Any]:
+    def known(self, xs: list[Number], parameters: tuple[Any, ...]) -> dict[str, Any]:
+        """What the variables of its formulas stand for, `out` last."""
         length = len(xs) // len(self.inputs)
         rows = {name: list(xs[i * length : (i + 1) * length]) for i, name in enumerate(self.inputs)}
         return rows | dict(zip((*self.names[len(self.inputs) :], "out"), parameters, strict=False))

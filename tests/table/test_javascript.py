@@ -16,14 +16,12 @@ from py_mini_racer import MiniRacer
 
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES, Composite
 
 PAGE = Path(__file__).resolve().parents[2] / "src" / "gradwalk" / "show" / "page"
 
 # what IEEE arithmetic fixes to the bit; the rest goes through a libm, and V8 has another one than Python
-EXACT = {
-    "add", "sub", "mul", "div", "neg", "abs", "relu", "leaky_relu", "sqrt", "floor", "ceil", "sign", "minimum",
-    "maximum", "where", "clamp", "copysign", "fmod", "hypot",
-}  # fmt: skip
+EXACT = {op.name for op in OPS.values() if op.exact}
 # where a forward or a local gradient crosses zero, the size of what cancels there decides, not the result's
 CANCELLING = {"gelu": 1e-15, "silu": 1e-15, "lgamma": 1e-13}
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, math.inf, -math.inf, math.nan, 5e-324, -1e-310, 1e308, -1e308)
@@ -46,6 +44,14 @@ function evaluate(name, points) {
     return [op.domain(...numbers), encode(op.forward(...numbers)), op.localGrads(...numbers, out).map(encode)];
   }));
 }
+function evaluateRow(name, rows) {
+  const row = COMPOSITES[name];
+  return JSON.stringify(rows.map(({ xs, given }) => {
+    const numbers = xs.map(decode);
+    const out = row.forward(numbers, ...given);
+    return [encode(out), row.localGrads(numbers, ...given, out).map(encode)];
+  }));
+}
 function special(name, points) {
   const functions = { copysign, erf, erfc };
   return JSON.stringify(points.map((point) => encode(functions[name](...point.map(decode)))));
@@ -63,7 +69,7 @@ def as_script(name: str) -> str:
 @pytest.fixture(scope="module")
 def v8() -> Iterator[MiniRacer]:
     with MiniRacer() as context:
-        for text in (as_script("special.js"), as_script("ops.js"), DRIVER):
+        for text in (as_script("special.js"), as_script("ops.js"), as_script("composites.js"), DRIVER):
             context.eval(text)
         yield context
 
@@ -196,3 +202,18 @@ def test_copysign_sees_the_sign_of_zero(v8: MiniRacer) -> None:
     at = [(size, sign) for size in (0.0, -0.0, 2.0, math.inf) for sign in (0.0, -0.0, -math.inf, math.inf, -1e-310)]
     answers = json.loads(v8.call("special", "copysign", [[encode(x) for x in point] for point in at]))
     assert [encode(math.copysign(*point)) for point in at] == answers
+
+
+@pytest.mark.parametrize("row", COMPOSITES.values(), ids=COMPOSITES)
+def test_composites(v8: MiniRacer, row: Composite) -> None:
+    """Values and local gradients, where the numbers are ordinary, equal, large, infinite and none."""
+    lists = [[0.3, -1.2, 2.0, 0.7], [1.0, 1.0], [-0.0, 0.0], [1e200, -1e200], [800.0, 2.0, -800.0, 1.0]]
+    lists += [[math.inf, 1.0], [-math.inf, -math.inf], [1.0, math.nan], [2.5, -1.0]]
+    given = [*([1] if row.indexed else []), *(0.1 for _ in row.parameters)]
+    rows = [{"xs": [encode(x) for x in xs], "given": given} for xs in lists]
+    found = json.loads(v8.call("evaluateRow", row.name, rows))
+    for xs, (out, slopes) in zip(lists, found, strict=True):
+        expected = row.on(xs, *given)
+        local_grads = row.local_grads_on(xs, *given, expected)
+        for x, y in zip([expected, *local_grads], map(decode, [out, *slopes]), strict=True):
+            assert x == pytest.approx(y, rel=1e-14, abs=1e-300, nan_ok=True), (xs, expected, local_grads)

@@ -1,0 +1,155 @@
+"""What a row says about its operation, besides its formulas: probed, so that a fact nobody declared is found."""
+
+from __future__ import annotations
+
+import doctest
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import gradwalk
+from gradwalk.formula import heads
+from gradwalk.operation import Op, nowhere
+from gradwalk.ops import OPS
+from gradwalk.row_formula import Lists, evaluated
+from gradwalk.row_ops import COMPOSITES, Composite
+
+EACH_OP = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+EACH_COMPOSITE = pytest.mark.parametrize("row", COMPOSITES.values(), ids=COMPOSITES)
+# a little off whole numbers, so that no probe starts on a jump
+GRID = [i / 8.0 + 0.0031 for i in range(-34, 35)]
+EXTREME = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 5e-324, -1e-310, 1e-310, 1e-200, -1e-200, 1e200, -1e200, 1e308, -1e308)
+
+
+def samples(op: Op) -> list[tuple[float, ...]]:
+    return [sample if isinstance(sample, tuple) else (sample,) for sample in op.samples]
+
+
+def lines(op: Op) -> Iterator[tuple[Callable[[float], tuple[float, ...]], int]]:
+    """Ways to move one input while the others stay, some of them at 0; and which input moves."""
+    width = len(op.inputs)
+    for parameters in {point[width:] for point in samples(op)}:
+        stays = [point[:width] for point in samples(op)] + list(itertools.product((0.0, -1.3), repeat=width))
+        for i in range(width):
+            for others in sorted({(*stay[:i], 0.0, *stay[i + 1 :]) for stay in stays}):
+                yield lambda x, o=others, i=i, p=parameters: (*o[:i], x, *o[i + 1 :], *p), i
+
+
+def gaps(function: Callable[[float], float]) -> Iterator[float]:
+    """Places where a function on the grid changes at once, as bisection finds them; a pole is none."""
+    for left, right in itertools.pairwise(GRID):
+        low, high, all_seen = left, right, [function(left), function(right)]
+        if not all(map(math.isfinite, all_seen)) or abs(all_seen[1] - all_seen[0]) < 1e-9:
+            continue
+        for _ in range(90):
+            middle = (low + high) / 2.0
+            between = function(middle)
+            all_seen.append(between)
+            if abs(between - function(low)) >= abs(function(high) - between):
+                high = middle
+            else:
+                low = middle
+        height = abs(function(high) - function(low))
+        if height > 1e-6 and max(map(abs, all_seen)) < 1e6 and not math.isnan(height):
+            yield low
+
+
+def in_domain(op: Op, point: tuple[float, ...], of: Callable[..., float]) -> float:
+    return of(*point) if op.domain(*point) else math.nan
+
+
+@EACH_OP
+def test_no_jump_is_left_out(op: Op) -> None:
+    """Where the forward changes at once, the distance from the next jump is 0."""
+    for line, _ in lines(op):
+        for place in gaps(lambda x, line=line: in_domain(op, line(x), op.forward)):
+            assert op.jumps(*line(place)) < 1e-9, line(place)
+
+
+@EACH_OP
+def test_no_kink_is_left_out(op: Op) -> None:
+    """Where a local gradient changes at once, there is a kink or a jump."""
+    for line, _ in lines(op):
+        for j in range(len(op.inputs)):
+
+            def slope(*point: float, j: int = j) -> float:
+                return float(op.local_grads(*point, op.forward(*point))[j])
+
+            for place in gaps(lambda x, line=line, slope=slope: in_domain(op, line(x), slope)):
+                assert min(op.jumps(*line(place)), op.kinks(*line(place))) < 1e-9, line(place)
+
+
+@pytest.mark.parametrize("column", ["jumps", "kinks"])
+@EACH_OP
+def test_distances_move_no_faster_than_their_inputs(op: Op, column: str) -> None:
+    """So that numbers which are known up to a doubt know the distance up to the same doubt."""
+    distance = getattr(op, column)
+    if distance is nowhere:
+        return
+    source = random.Random(3)
+    parameters = [point[len(op.inputs) :] for point in samples(op)]
+    for _ in range(2000):
+        point = [source.uniform(-6.0, 6.0) for _ in op.inputs]
+        moved = [x + source.uniform(-1e-3, 1e-3) for x in point]
+        given = source.choice(parameters)
+        here, there = distance(*point, *given), distance(*moved, *given)
+        assert abs(here - there) <= 1.0001 * sum(abs(x - y) for x, y in zip(point, moved, strict=True)), point
+        assert here >= 0.0
+
+
+@EACH_OP
+def test_steepness_is_declared(op: Op) -> None:
+    """A local gradient that is infinite where inputs and result are finite."""
+    for parameters in {point[len(op.inputs) :] for point in samples(op)}:
+        for point in itertools.product(EXTREME, repeat=len(op.inputs)):
+            numbers = (*point, *parameters)
+            if op.domain(*numbers) and math.isfinite(out := op.forward(*numbers)):
+                is_steep = not all(map(math.isfinite, op.local_grads(*numbers, out)))
+                assert not is_steep or op.steep(*parameters), numbers
+
+
+@EACH_OP
+def test_what_is_shown_is_what_is_computed(op: Op) -> None:
+    """The forms of a textbook give the same numbers, up to what they cancel."""
+    for point in samples(op):
+        out = op.forward(*point)
+        if op.shown is not None:
+            assert op.shown(*point) == pytest.approx(out, rel=1e-9, abs=1e-12)
+        if op.shown_local_grads is not None and 0.0 not in point:
+            computed = op.local_grads(*point, out)
+            shown = op.shown_local_grads(*point, out)
+            same = [x != x or x == pytest.approx(y, rel=1e-6, abs=1e-12) for x, y in zip(shown, computed, strict=True)]
+            assert all(same), (point, shown, computed)
+
+
+# ---------------------------------------------------------------- composites
+
+
+@EACH_COMPOSITE
+def test_what_is_shown_of_a_composite_is_what_is_computed(row: Composite) -> None:
+    """The forms of a textbook give the same numbers."""
+    xs = [0.3, -1.2, 2.0, 0.7] if row.name != "take" else [0.3]  # its list holds what was taken
+    given = (*((0,) if row.indexed else ()), *(0.1 for _ in row.parameters))
+    out = row.on(xs, *given)
+    found, *slopes = evaluated([row.shown_output, *row.shown_slopes], row.known(xs, (*given, out)), Lists())
+    length = len(xs) // len(row.inputs)
+    shown = [each for slope in slopes for each in (slope if isinstance(slope, list) else [slope] * length)]
+    assert found == pytest.approx(out, rel=1e-12)
+    assert shown == pytest.approx(row.local_grads_on(xs, *given, out), rel=1e-9, abs=1e-12)
+
+
+@EACH_COMPOSITE
+def test_the_example_in_its_documentation(row: Composite) -> None:
+    """What it says it prints."""
+    globs = {"Value": gradwalk.Value, row.called_by: getattr(gradwalk, row.called_by)}
+    test = doctest.DocTestParser().get_doctest(row.doc, globs, row.name, None, None)
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
+@EACH_COMPOSITE
+def test_composites_do_not_jump(row: Composite) -> None:
+    """Their declarations have no column for it; a compiled function would not look out for it."""
+    assert not heads(row.output) & {"floor", "ceil", "fmod", "copysign"}

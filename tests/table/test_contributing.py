@@ -1,0 +1,108 @@
+"""docs/contributing.md, followed to the letter in a copy of the tree: an operation and a composite."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from py_mini_racer import MiniRacer
+
+ROOT = Path(__file__).resolve().parents[2]
+XS = [0.3, -1.2, 2.0, -900.0]
+
+
+def blocks() -> list[str]:
+    """The row and the declaration that the page shows."""
+    text = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    return re.findall(r"^```py\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def add_row(path: Path, block: str) -> None:
+    """The block's imports go to the imports, the rest to the end of the table."""
+    imports = "".join(line for line in block.splitlines(True) if line.startswith("from "))
+    row = block.replace(imports, "").strip()
+    text = path.read_text(encoding="utf-8")
+    before, rest = text.split("\n_ROWS = (\n")
+    rows, after = rest.split("\n)\n", 1)
+    before = before.replace("\nfrom gradwalk.", f"\n{imports}from gradwalk.", 1)
+    path.write_text(f"{before}\n_ROWS = (\n{rows}\n{row}\n)\n{after}", encoding="utf-8")
+
+
+def run(tree: Path, *command: str, engine: str = "native") -> str:
+    """What the command prints in the copy; it has to succeed."""
+    environment = os.environ | {"PYTHONPATH": str(tree / "src"), "GRADWALK_ENGINE": engine}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=tree, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree with one row and one declaration more, generated and built."""
+    tree = tmp_path_factory.mktemp("contributed")
+    for name in ("src", "tools", "docs"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
+    for name in ("setup.py", "pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, tree)
+    operation, composite = blocks()
+    add_row(tree / "src/gradwalk/ops.py", operation)
+    add_row(tree / "src/gradwalk/row_ops.py", composite)
+    run(tree, "tools/generate.py", engine="reference")
+    run(tree, "setup.py", "-q", "build_ext", "--inplace", engine="reference")
+    return tree
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_right_in_every_mode(tree: Path, engine: str) -> None:
+    """Plain, compiled, exact, in a batch, in many rows, at the jump, and to second order."""
+    script = str(ROOT / "tests" / "table" / "every_mode.py")
+    assert run(tree, script, "hardshrink", "logcosh_mean", engine=engine).strip() == ""
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_functions_for_people(tree: Path, engine: str) -> None:
+    """By name, with the default, on numbers that would overflow."""
+    script = f"import gradwalk; print([*map(gradwalk.hardshrink, {XS}), gradwalk.logcosh_mean({XS})])"
+    *shrunk, mean = json.loads(run(tree, "-c", script, engine=engine))
+    assert shrunk == [0.0, -1.2, 2.0, -900.0]
+    assert mean == pytest.approx(sum(abs(x) + math.log1p(math.exp(-2.0 * abs(x))) - math.log(2.0) for x in XS) / 4.0)
+
+
+@pytest.mark.unsanitized
+def test_right_on_the_page(tree: Path) -> None:
+    """Both in JavaScript: values and local gradients."""
+    page = tree / "src/gradwalk/show/page"
+    texts = [(page / name).read_text(encoding="utf-8") for name in ("special.js", "ops.js", "composites.js")]
+    with MiniRacer() as v8:
+        for text in texts:
+            v8.eval(re.sub(r"^import .*;$|^export ", "", text, flags=re.MULTILINE))
+        row = "COMPOSITES.logcosh_mean"
+        found = json.loads(
+            v8.eval(
+                "JSON.stringify([OPS.hardshrink.forward(2, 1.5), OPS.hardshrink.forward(1, 1.5),"
+                f"OPS.hardshrink.localGrads(2, 1.5, 2)[0], {row}.forward([0.3, -1.2]),"
+                f"...{row}.localGrads([0.3, -1.2], 0)])"
+            )
+        )
+    value = (math.log(math.cosh(0.3)) + math.log(math.cosh(1.2))) / 2.0
+    assert found == pytest.approx([2.0, 0.0, 1.0, value, math.tanh(0.3) / 2.0, math.tanh(-1.2) / 2.0])
+
+
+@pytest.mark.unsanitized
+def test_documented(tree: Path) -> None:
+    """Both are in docs/ops.md and in the type stub."""
+    for path in ("docs/ops.md", "src/gradwalk/functions.pyi"):
+        text = (tree / path).read_text(encoding="utf-8")
+        assert "hardshrink" in text
+        assert "logcosh_mean" in text
