@@ -65,7 +65,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("engine", ["native", "reference"])
 def test_right_in_every_mode(tree: Path, engine: str) -> None:
     """Plain, compiled, exact, in a batch, in many rows, at the jump, and to second order."""
-    script = str(ROOT / "tests" / "table" / "every_mode.py")
+    script = str(ROOT / "tests" / "contributing" / "every_mode.py")
     assert run(tree, script, "hardshrink", "logcosh_mean", engine=engine).strip() == ""
 
 

@@ -1,4 +1,4 @@
-"""Every operation and every composite, in every mode of both engines: tests/table/every_mode.py, run on each."""
+"""Every operation and every composite, in every mode of both engines: tests/contributing/every_mode.py, run on each."""
 
 from __future__ import annotations
 
