@@ -150,11 +150,11 @@ def _of_two_or_many(name: str, pair: Callable[..., Any], many: Callable[..., Any
 
 def _with_open_target(row: Composite, function: Callable[..., Any]) -> Callable[..., Any]:
     def composite(*given: Any, **named: Any) -> Any:
-        target: Any = named.get(row.target, given[-1] if given else None)
-        made = None
-        if hasattr(target, "_composite"):  # an Index of a trace
-            made = target._composite(row.name, _bound(row.called_by, row.arguments, 2, given, named)[0])
-        return function(*given, **named) if made is None else made
+        if given and not named and type(given[-1]) is int:
+            return function(*given)
+        found = _bound(row.called_by, row.arguments, 2, given, named)
+        made = found[1]._composite(row.name, found[0]) if hasattr(found[1], "_composite") else None  # an open Index
+        return function(*found) if made is None else made
 
     return update_wrapper(composite, function)
 

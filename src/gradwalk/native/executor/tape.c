@@ -91,32 +91,43 @@ static inline void slopes_of_3(void (*row)(double, double, double, double, doubl
 
 /* ---------------------------------------------------------------- composites of an exact program */
 
-/* The row's numbers into x, and the output; the local gradients go behind x. */
-static double composite_evaluate(const int32_t *record, const Memory *memory, double *x)
+typedef struct {
+    const Composite *composite;
+    Count n, i; /* numbers of the row; which output it is, or the target */
+    double parameters[2], *facts;
+} Row;
+
+/* The row's numbers go into x. */
+static Row composite_read(const int32_t *record, const Memory *memory, double *x)
 {
-    Count n = record[RECORD_INNER];
-    const int32_t *slots = record + RECORD_SLOTS, *row = slots + n + (record[RECORD_FLAGS] & HAS_TARGET ? 1 : 0);
-    const Composite *composite = composite_of((unsigned)record[RECORD_OP]);
-    double *facts = memory->facts + row[1], parameters[2];
-    for (Count k = 0; k < n; k++)
+    int has_target = record[RECORD_FLAGS] & HAS_TARGET ? 1 : 0;
+    Row row = {.composite = composite_of((unsigned)record[RECORD_OP]), .n = record[RECORD_INNER]};
+    const int32_t *slots = record + RECORD_SLOTS, *rest = slots + row.n + has_target;
+    for (Count k = 0; k < row.n; k++)
         x[k] = memory->values[slots[k]];
-    Count i = record[RECORD_FLAGS] & HAS_TARGET ? step_whole(memory->values[slots[n]], n) : row[0];
-    memcpy(parameters, row + RECORD_ROW, sizeof parameters);
+    row.i = has_target ? step_whole(memory->values[slots[row.n]], row.n) : rest[0];
+    row.facts = memory->facts + rest[1];
+    memcpy(row.parameters, rest + RECORD_ROW, sizeof row.parameters);
+    return row;
+}
+
+static double composite_forward(const int32_t *record, const Memory *memory)
+{
+    const double *x = memory->scratch;
+    Row row = composite_read(record, memory, memory->scratch);
     if (record[RECORD_FLAGS] & OWNS_FACTS)
-        composite_keep(composite, n, x, parameters, facts);
-    double out = composite_output(composite, n, x, i, parameters, facts);
-    composite_slopes(composite, n, x, i, parameters, facts, out, x + n);
-    return out;
+        composite_keep(row.composite, row.n, x, row.parameters, row.facts);
+    return composite_output(row.composite, row.n, x, row.i, row.parameters, row.facts);
 }
 
 static void composite_reverse(const int32_t *record, const Memory *memory)
 {
-    Count n = record[RECORD_INNER];
-    const int32_t *slots = record + RECORD_SLOTS;
-    const double *local_grads = memory->scratch + n;
-    composite_evaluate(record, memory, memory->scratch);
-    for (Count k = 0; k < n; k++)
-        memory->grads[slots[k]] += local_grads[k] * memory->grads[record[RECORD_OUT]];
+    double *x = memory->scratch, out = memory->values[record[RECORD_OUT]], grad = memory->grads[record[RECORD_OUT]];
+    Row row = composite_read(record, memory, x);
+    double *local_grads = x + row.n;
+    composite_slopes(row.composite, row.n, x, row.i, row.parameters, row.facts, out, local_grads);
+    for (Count k = 0; k < row.n; k++)
+        memory->grads[record[RECORD_SLOTS + k]] += local_grads[k] * grad;
 }
 
 /* ---------------------------------------------------------------- rows of the table, and composites */
@@ -149,7 +160,7 @@ NOT_INLINED static void row_forward(const int32_t *record, const Memory *memory)
         for (Count i = 0; i < n; i++)
             out[i] = sigmoid_forward(values[a[i]]);
         break;
-    default: *out = composite_evaluate(record, memory, memory->scratch);
+    default: *out = composite_forward(record, memory);
     }
 }
 
