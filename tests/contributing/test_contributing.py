@@ -27,7 +27,7 @@ def blocks() -> list[str]:
 def add_row(path: Path, block: str) -> None:
     """The block's imports go to the imports, the rest to the end of the table."""
     imports = "".join(line for line in block.splitlines(True) if line.startswith("from "))
-    row = block.replace(imports, "").strip()
+    row = block.replace(imports, "").strip().rstrip(",") + ","
     text = path.read_text(encoding="utf-8")
     before, rest = text.split("\n_ROWS = (\n")
     rows, after = rest.split("\n)\n", 1)
