@@ -38,6 +38,7 @@ ORDER = (
         "scipy",
         "operators",
         "custom",
+        "hub",
         "gradient_check",
         "blame",
         "functional",

@@ -20,7 +20,8 @@ from gradwalk import engine
 from gradwalk.control import current_modes, is_traced, modes, on_construct
 from gradwalk.functional import described, is_nested
 from gradwalk.gradient_check import WRONG, check_input
-from gradwalk.structure import Part, flatten, is_number, is_value
+from gradwalk.hub import nodes_over_one
+from gradwalk.structure import Structure, flatten, is_number, is_value
 
 Function = Callable[..., Any]
 
@@ -210,13 +211,13 @@ def checkpoint(f: Function) -> Function:
                 on_record(node)
 
         with modes(on_record=remember), on_construct(made.add):
-            part, outputs, own = segment.run()
+            structure, outputs, own = segment.run()
         segment.closed_over = _closed_over(made, outputs, set(own.values()))
         children = [*own, *segment.closed_over]
         data = [output.data if is_value(output) else output for output in outputs]
         del outputs, own
         made.clear()  # and with it everything that lies between
-        return part.fill(segment.nodes(data, children) if children else data)
+        return structure.fill(segment.nodes(data, children) if children else data)
 
     return checkpointed
 
@@ -227,64 +228,38 @@ def _closed_over(made: set[Any], outputs: list[Any], own: set[Any]) -> list[Any]
     return list(dict.fromkeys(v for v in used if v not in made and v not in own and not v._constant))
 
 
-def nodes_over_one(
-    cls: Any, data: Sequence[float], children: Sequence[Any], op: str, backward: Callable[[], None]
-) -> tuple[list[Any], list[Any]]:
-    """A node for each number, over one whose `backward` runs when all of them have their gradient.
-
-    Also the mailboxes, where each leaves its gradient for it, without a way back to the node.
-    """
-    hub = cls(0.0, children, op)
-    hub._backward = backward
-    made = [cls(number, (0.0, hub), op, local_grads=(1.0, 0.0)) for number in data]
-    return made, [node._children[0] for node in made]
-
-
-def emptied(mailboxes: Sequence[Any]) -> list[float]:
-    """What was left in them; from now on it is 0."""
-    found = [mailbox.grad for mailbox in mailboxes]
-    for mailbox in mailboxes:
-        mailbox.grad = 0.0
-    return found
-
-
 class _Segment:
     """One call of a checkpointed function: what it was given, which is enough to run it again."""
 
     def __init__(self, f: Function, args: Any, kwargs: Any) -> None:
         self.f, self.numbers = f, list[Any]()
-        self.part = flatten([list(args), kwargs], self.numbers)
+        self.structure = flatten([list(args), kwargs], self.numbers)
         values = [number for number in self.numbers if is_value(number)]
         self.cls: Any = type(values[0]) if values else engine.Value
         self.data: list[float] = []
         self.closed_over: list[Any] = []
-        self.mailboxes: list[Any] = []
 
-    def run(self) -> tuple[Part, list[Any], dict[Any, Any]]:
+    def run(self) -> tuple[Structure, list[Any], dict[Any, Any]]:
         """The result's structure and numbers, and the leaf that stood in for each Value given."""
         own = {value: type(value)(value.data, label=value.label) for value in self.numbers if is_value(value)}
-        args, kwargs = self.part.fill([own[n] if is_value(n) else n for n in self.numbers], as_argument=True)
+        args, kwargs = self.structure.fill([own[n] if is_value(n) else n for n in self.numbers], as_argument=True)
         outputs: list[Any] = []
         result = self.f(*args, **kwargs)
         try:
-            part = flatten(result, outputs)
+            structure = flatten(result, outputs)
         except TypeError as error:
             raise TypeError(f"checkpoint: the function's result: {error}") from None
         if not outputs:
             advice = "; is a return missing?" if result is None else ""
             raise TypeError(f"checkpoint: expected the function to return numbers, got {described(result)}{advice}")
-        return part, outputs, own
+        return structure, outputs, own
 
     def nodes(self, data: list[float], children: list[Any]) -> list[Any]:
         """A node for each output, over one that runs everything again when all of them have their gradient."""
         self.data = data
-        made, self.mailboxes = nodes_over_one(self.cls, data, children, "checkpoint", self.backward)
-        return [recorded(node) for node in made]
+        return list(map(recorded, nodes_over_one(self.cls, data, children, "checkpoint", self.backward)))
 
-    def backward(self) -> None:
-        weights = emptied(self.mailboxes)
-        if not any(weights):
-            return
+    def backward(self, weights: list[float]) -> None:
         with modes(no_grad=False):
             _, outputs, own = self.run()
         again = [output.data if is_value(output) else output for output in outputs]

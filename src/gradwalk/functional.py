@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
+import types
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,14 +21,15 @@ from gradwalk import engine, higher_order
 from gradwalk.control import modes
 from gradwalk.errors import number_from
 from gradwalk.structure import (
-    Part,
     Shape,
+    Structure,
     array_of,
-    array_part,
+    array_structure,
     flatten,
     flatten_like,
     is_number,
     is_value,
+    source_of,
     together,
     values_among,
 )
@@ -56,6 +60,30 @@ def is_nested() -> bool:
     return _depth.running > 1
 
 
+# ---------------------------------------------------------------- functions that know their derivatives
+
+
+class Replayed(ABC):
+    """What this module asks of a compiled function, which it takes instead of recording the plain one."""
+
+    function: Function  # the plain one
+
+    @abstractmethod
+    def run_at(self, args: Any, kwargs: Any, places: list[int | str], in_tuple: bool, of_gradient: bool) -> Any:
+        """As a `Recording` of the function, or of its gradient; None where it has to be recorded.
+
+        `places` are positions and names of the arguments to differentiate by; `in_tuple`: their structures as one.
+        """
+
+    @abstractmethod
+    def value_and_gradient_at(self, array: Any) -> tuple[float, Any] | None:
+        """The value, and the gradient by one array that is the only argument; None where it takes `run_at`."""
+
+    @abstractmethod
+    def product_at(self, array: Any, direction: Any) -> Any:
+        """The Hessian times the direction, an array like the only argument; None where it takes `run_at`."""
+
+
 # ---------------------------------------------------------------- running a function on Values
 
 
@@ -68,27 +96,28 @@ class Recording:
         self.what = what
         places = [_place(what, function, args, kwargs, argnum) for argnum in _listed(argnums)]
         numbers: Any = []
-        parts: dict[int | str, Part] = {}  # an argument that is asked for twice is one
+        structures: dict[int | str, Structure] = {}  # an argument that is asked for twice is one
         for place in dict.fromkeys(places):
             before = len(numbers)
             given = args[place] if isinstance(place, int) else kwargs[place]
-            if len(places) == 1 and (part := array_part(given)) is not None:
-                parts, numbers = {place: part}, given.reshape(-1)
+            if len(places) == 1 and (structure := array_structure(given)) is not None:
+                structures, numbers = {place: structure}, given.reshape(-1)
                 break
             try:
-                parts[place] = flatten(given, numbers)
+                structures[place] = flatten(given, numbers)
             except TypeError as error:
                 raise TypeError(f"{what}: argument {place!r}: {error}") from None
             if len(numbers) == before and not _is_empty(given):
                 got = described(given) + _advice_on_argument(given)
                 raise TypeError(f"{what}: expected numbers in argument {place!r}, got {got}")
-        self.part = parts[places[0]] if isinstance(argnums, int | str) else together([parts[at] for at in places])
+        self.structure = structures[places[0]] if isinstance(argnums, int | str) else together(structures, places)
         given_values = values_among(numbers) if type(numbers) is list else []
         self.cls: Any = type(given_values[0]) if given_values else engine.Value
         self.inputs = [_input(number, self.cls, what) for number in numbers] if given_values else self._leaves(numbers)
         positional, named = list(args), dict(kwargs)
-        for place, part in parts.items():
-            argument = part.fill(self.inputs, as_argument=True)
+        source = source_of(self.inputs, as_argument=True)
+        for place, structure in structures.items():
+            argument = source.filled(structure.key, structure.like)
             if isinstance(place, int):
                 positional[place] = argument
             else:
@@ -150,17 +179,17 @@ class Recording:
         self._settle()
         return result if self.with_graph else _plain(result)
 
-    def all_outputs(self) -> Part:
+    def all_outputs(self) -> Structure:
         """The result's structure; its numbers become the outputs."""
         try:
-            part = flatten(self.result, self.outputs)
+            structure = flatten(self.result, self.outputs)
         except TypeError as error:
             raise TypeError(f"{self.what}: the function's result: {error}") from None
         if not self.outputs and not _is_empty(self.result):
             got = described(self.result) + _advice_on_result(self.result, "")
             raise TypeError(f"{self.what}: expected the function to return numbers, got {got}")
         self._settle()
-        return part
+        return structure
 
     def _settle(self) -> None:
         """Inside another derivative, what depends on a Value from outside has to stay differentiable by it."""
@@ -207,7 +236,7 @@ class Recording:
             mask = functools.reduce(lambda mask, child: mask | below.get(child, 0), node._children, 0)
             if mask:
                 below[node] = mask
-        for i, name in enumerate(self.part.names("the argument")):
+        for i, name in enumerate(self.structure.names("the argument")):
             times = sum(below.get(node, 0) >> i & 1 for node in compared)
             if times >= SEARCH:
                 warnings.warn(
@@ -319,18 +348,13 @@ def _run(
 
     A compiled function is recorded like a plain one where its derivative has to be a graph again.
     """
-    is_compiled = _is_compiled(f)
-    if is_compiled and not _depth.running:
+    if isinstance(f, Replayed) and not _depth.running:
         places = [_place(what, f, args, kwargs, argnum) for argnum in _listed(argnums)]
-        run = f.replay(args, kwargs, places, not isinstance(argnums, int | str), order == 2)  # type: ignore[attr-defined]
+        run = f.run_at(args, kwargs, places, not isinstance(argnums, int | str), order == 2)
         if run is not None and (not one or run.single):
             return run
-    plain = f.function if is_compiled else f  # type: ignore[attr-defined]
-    return Recording(what, plain if order == 1 else _grad(what, plain, argnums), args, kwargs, argnums, forward)
-
-
-def _is_compiled(f: Any) -> bool:
-    return hasattr(type(f), "replay")  # asked like this, because the compiler is not imported for it
+    plain = f.function if isinstance(f, Replayed) else f
+    return Recording(what, plain if order == 1 else Gradient(what, plain, argnums), args, kwargs, argnums, forward)
 
 
 # ---------------------------------------------------------------- which arguments
@@ -385,24 +409,49 @@ def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
     >>> value_and_grad(lambda x: x[0] * x[1])([3.0, 4.0])
     (12.0, [4.0, 3.0])
     """
-    return _value_and_grad("value_and_grad", f, argnums)
+    return ValueAndGradient("value_and_grad", f, argnums)
 
 
-def _value_and_grad(what: str, f: Function, argnums: Argnums) -> Function:
-    checked(what, f, argnums)
-    quick = getattr(f, "quick_value_and_grad", None) if _is_compiled(f) and argnums == 0 else None
+class Derivative:
+    """A derivative of a function, called as the function is; it can be a method, and pickles if the function does."""
 
-    @functools.wraps(f)
-    def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        if quick is not None and len(args) == 1 and not kwargs and not _depth.running:
-            both: tuple[Any, Any] | None = quick(args[0])
+    def __init__(self, what: str, f: Function, argnums: Argnums, *options: Any) -> None:
+        functools.update_wrapper(self, checked(what, f, argnums), updated=())
+        self.what, self.f, self.argnums, self.options = what, f, argnums, options
+        self._replayed = f if isinstance(f, Replayed) and argnums == 0 else None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    def _both(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """The value and the gradient."""
+        if self._replayed is not None and len(args) == 1 and not kwargs and not _depth.running:
+            both = self._replayed.value_and_gradient_at(args[0])
             if both is not None:
                 return both
-        run = _run(what, f, args, kwargs, argnums, one=True)
+        run = _run(self.what, self.f, args, kwargs, self.argnums, one=True)
         value = run.one_output()
-        return value, run.part.fill(run.row(0))
+        return value, run.structure.fill(run.row(0))
 
-    return differentiated
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        return name_of(self) or (type(self), (self.what, self.f, self.argnums, *self.options))
+
+
+def name_of(it: Any) -> str | None:
+    """The name by which its module knows an object, for pickle; None if it does not."""
+    found: Any = sys.modules.get(getattr(it, "__module__", ""))
+    name: str = getattr(it, "__qualname__", "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return name if found is it else None
+
+
+class ValueAndGradient(Derivative):
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        return self._both(args, kwargs)
 
 
 def grad(f: Function, argnums: Argnums = 0) -> Function:
@@ -415,17 +464,12 @@ def grad(f: Function, argnums: Argnums = 0) -> Function:
     >>> grad(lambda a, b: a * b, argnums="b")(2.0, b=5.0)
     2.0
     """
-    return _grad("grad", f, argnums)
+    return Gradient("grad", f, argnums)
 
 
-def _grad(what: str, f: Function, argnums: Argnums) -> Function:
-    both = _value_and_grad(what, f, argnums)
-
-    @functools.wraps(f)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
-        return both(*args, **kwargs)[1]
-
-    return differentiated
+class Gradient(Derivative):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._both(args, kwargs)[1]
 
 
 def jacobian(f: Function, argnums: Argnums = 0, mode: str | None = None) -> Function:
@@ -439,24 +483,20 @@ def jacobian(f: Function, argnums: Argnums = 0, mode: str | None = None) -> Func
     """
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f"jacobian: expected mode 'forward' or 'reverse', got {mode!r}")
-    return _jacobian("jacobian", f, argnums, mode, order=1)
+    return Jacobian("jacobian", f, argnums, mode, 1)
 
 
-def _jacobian(what: str, f: Function, argnums: Argnums, mode: str | None, order: int) -> Function:
-    checked(what, f, argnums)
-
-    @functools.wraps(f)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
-        run = _run(what, f, args, kwargs, argnums, order, forward=mode == "forward")
-        outputs_part = run.all_outputs()
+class Jacobian(Derivative):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        mode, order = self.options
+        run = _run(self.what, self.f, args, kwargs, self.argnums, order, forward=mode == "forward")
+        outputs = run.all_outputs()
         rows = run.rows(mode)
 
         def of_output(output: int, output_shape: Shape) -> Any:
-            return run.part.build(lambda entry, shape: _block(rows, output, output_shape, entry, shape))
+            return run.structure.build(lambda entry, shape: _block(rows, output, output_shape, entry, shape))
 
-        return outputs_part.build(of_output)
-
-    return differentiated
+        return outputs.build(of_output)
 
 
 def _one_hot(count: int, position: int) -> list[float]:
@@ -484,7 +524,7 @@ def hessian(f: Function, argnums: Argnums = 0) -> Function:
     >>> hessian(lambda x: x[0] ** 2 * x[1])([3.0, 5.0])
     [[10.0, 6.0], [6.0, 0.0]]
     """
-    return _jacobian("hessian", f, argnums, "reverse", order=2)
+    return Jacobian("hessian", f, argnums, "reverse", 2)
 
 
 class Products:
@@ -496,8 +536,7 @@ class Products:
     def __init__(self, what: str, f: Function, argnums: Argnums, forward: bool, order: int = 1) -> None:
         self._what, self._f, self._argnums, self._forward = what, checked(what, f, argnums), argnums, forward
         self._order = order  # 2: of the function's gradient
-        is_quick = _is_compiled(f) and order == 2 and argnums == 0
-        self._quick: Function | None = f.quick_hessian_vector if is_quick else None  # type: ignore[attr-defined]
+        self._replayed = f if isinstance(f, Replayed) and order == 2 and argnums == 0 else None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if len(args) < 2:
@@ -505,8 +544,8 @@ class Products:
             got = "only one of them" if args else "neither"
             raise TypeError(f"{self._what}: expected a point and a direction, {call}, got {got}")
         x, direction, *rest = args
-        if self._quick is not None and not rest and not kwargs and not _depth.running:
-            made = self._quick(x, direction)
+        if self._replayed is not None and not rest and not kwargs and not _depth.running:
+            made = self._replayed.product_at(x, direction)
             if made is not None:
                 return made
         return self.at(x, *rest, **kwargs)(direction)
@@ -522,7 +561,7 @@ class Products:
         if len(set(places)) < len(places):
             raise ValueError(f"{self._what}: expected each argument once in argnums, got {self._argnums!r}")
         run = _run(self._what, self._f, args, kwargs, self._argnums, self._order, forward=self._forward)
-        outputs_part = run.all_outputs()
+        outputs = run.all_outputs()
         quick = getattr(run, "quick_product", None)
 
         def product(direction: Any) -> Any:
@@ -530,7 +569,7 @@ class Products:
             if made is not None:
                 return made
             try:
-                numbers = flatten_like(run.part if self._forward else outputs_part, direction)
+                numbers = flatten_like(run.structure if self._forward else outputs, direction)
             except (TypeError, ValueError) as error:
                 of = "argument" if self._forward or self._order == 2 else "result"
                 raise type(error)(f"{self._what}: the direction, like the {of}: {error}") from None
@@ -538,7 +577,7 @@ class Products:
             if not isinstance(run, Recording) and any(map(is_value, numbers)):  # programs give numbers only
                 plain = Products(self._what, self._f.function, self._argnums, self._forward, self._order)  # type: ignore[attr-defined]
                 return plain.at(*args, **kwargs)(direction)
-            return outputs_part.fill(run.forward(numbers)) if self._forward else run.part.fill(run.backward(numbers))
+            return outputs.fill(run.forward(numbers)) if self._forward else run.structure.fill(run.backward(numbers))
 
         return product
 

@@ -113,7 +113,7 @@ def gradcheck(f: Function, *args: Any, argnums: Argnums = 0, tolerance: float = 
     outputs_part = run.all_outputs()
     rows = run.rows("reverse")
     outputs = _names(outputs_part.names("f"), len(run.outputs))
-    names = list(run.part.names("x"))
+    names = list(run.structure.names("x"))
     point = [leaf.data for leaf in run.inputs]
     entries = []
     for j, name in enumerate(names):

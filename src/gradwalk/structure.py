@@ -1,17 +1,19 @@
-"""Arguments and results of any shape as one flat list of numbers, and back: lists, tuples, dicts, dataclasses, arrays.
+"""What people nest numbers in, each kind described once: how it is taken apart and put together, what parts are called.
 
-`flatten` finds the numbers; the `Part` it returns can put other numbers in their places. Text, None, True and
-False are kept as they are. NumPy is used where an array is given, and never imported for it.
+`flatten` finds the numbers in lists, tuples, dicts, dataclasses and arrays; the `Structure` it returns can put others
+in their places. `key_of` is the walk itself: two wholes with one key differ in their numbers only. What counts as a
+number is up to the `Reading`. NumPy is used where an array is given, and never imported for it.
 """
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import importlib
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from numbers import Real
 from typing import Any
@@ -20,6 +22,7 @@ from gradwalk import engine
 
 Shape = tuple[int, ...] | None  # None: a number on its own, not in an array
 Make = Callable[[int, Shape], Any]  # given the place of the first number and the shape, makes what stands there
+Key = tuple[Any, ...]  # its first entry is the Kind
 
 VALUE_TYPES: tuple[type, ...] = ()
 for _name in engine.ENGINES:
@@ -58,7 +61,7 @@ def is_value(given: Any) -> bool:
 
 def is_number(given: Any) -> bool:
     """Whether this is a Value or a real number; True and False are not."""
-    return type(given) is float or is_value(given) or (isinstance(given, Real) and not _is_truth_value(given))
+    return type(given) is float or is_value(given) or (isinstance(given, Real) and not _is_truth_value(type(given)))
 
 
 def values_among(numbers: list[Any]) -> list[Any]:
@@ -66,95 +69,8 @@ def values_among(numbers: list[Any]) -> list[Any]:
     return [] if all_plain(numbers) else [number for number in numbers if is_value(number)]
 
 
-def _is_truth_value(given: Any) -> bool:
-    return type(given).__name__ in ("bool", "bool_")  # NumPy's own is called either, by its version
-
-
-class Part:
-    """One part of a structure, with the place of its first number. This one holds no number: a text, None."""
-
-    def __init__(self, start: int, kept: Any = None) -> None:
-        self.start, self.kept = start, kept
-
-    def fill(self, numbers: list[Any], as_argument: bool = False) -> Any:
-        """The same structure with these numbers in it."""
-        return self.kept
-
-    def build(self, make: Make) -> Any:
-        """The same structure with what `make` makes for each number, or for each array."""
-        return self.kept
-
-    def names(self, name: str) -> Iterator[str]:
-        """What each number is called, if the whole is called `name`."""
-        yield from ()
-
-
-class _Number(Part):
-    def fill(self, numbers: list[Any], as_argument: bool = False) -> Any:
-        return numbers[self.start]
-
-    def build(self, make: Make) -> Any:
-        return make(self.start, None)
-
-    def names(self, name: str) -> Iterator[str]:
-        yield name
-
-
-class _Row(Part):
-    """A list or tuple of nothing but numbers: the common case, without a Part for each."""
-
-    def __init__(self, start: int, count: int, kind: Any) -> None:
-        super().__init__(start)
-        self.count, self.kind = count, kind
-
-    def fill(self, numbers: list[Any], as_argument: bool = False) -> Any:
-        row = numbers[self.start : self.start + self.count]
-        return row if type(row) is self.kind else self.kind(row)
-
-    def build(self, make: Make) -> Any:
-        return self.kind(make(self.start + i, None) for i in range(self.count))
-
-    def names(self, name: str) -> Iterator[str]:
-        return (f"{name}[{i}]" for i in range(self.count))
-
-
-class _Array(Part):
-    def __init__(self, start: int, shape: tuple[int, ...]) -> None:
-        super().__init__(start)
-        self.shape, self.count = shape, math.prod(shape)
-
-    def fill(self, numbers: list[Any], as_argument: bool = False) -> Any:
-        array = array_of(numbers[self.start : self.start + self.count], self.shape)
-        return with_values(array) if as_argument else array
-
-    def build(self, make: Make) -> Any:
-        return make(self.start, self.shape)
-
-    def names(self, name: str) -> Iterator[str]:
-        for i in range(self.count):
-            place, rest = [], i
-            for size in reversed(self.shape):
-                rest, position = divmod(rest, size)
-                place.append(str(position))
-            yield f"{name}[{', '.join(reversed(place))}]"
-
-
-class _Branch(Part):
-    """Parts under keys; `rebuilt` makes the whole out of what the parts became."""
-
-    def __init__(self, parts: Mapping[str, Part], rebuilt: Callable[[list[Any], bool], Any]) -> None:
-        super().__init__(0)
-        self.parts, self.rebuilt = parts, rebuilt
-
-    def fill(self, numbers: list[Any], as_argument: bool = False) -> Any:
-        return self.rebuilt([part.fill(numbers, as_argument) for part in self.parts.values()], as_argument)
-
-    def build(self, make: Make) -> Any:
-        return self.rebuilt([part.build(make) for part in self.parts.values()], False)
-
-    def names(self, name: str) -> Iterator[str]:
-        for key, part in self.parts.items():
-            yield from part.names(name + key)
+def _is_truth_value(kind: type) -> bool:
+    return kind.__name__ in ("bool", "bool_")  # NumPy's own is called either, by its version
 
 
 def array_of(numbers: list[Any], shape: tuple[int, ...]) -> Any:
@@ -174,79 +90,377 @@ def with_values(array: Any) -> Any:
     return array.view(importlib.import_module("gradwalk.numpy.arrays").Array)
 
 
-def array_part(given: Any) -> Part | None:
+# ---------------------------------------------------------------- what counts as a number
+
+
+class Reading:
+    """How a structure is read. This way every real number and every Value counts; anything else stays what it is."""
+
+    def number(self, whole: Any, numbers: list[Any]) -> Key:
+        numbers.append(whole)
+        return (ONE,)
+
+    def row(self, whole: Any, numbers: list[Any]) -> Key | None:
+        """The key of a list or tuple of nothing but numbers: the common case, without a key for each."""
+        if all_plain(whole) or all(map(is_number, whole)):
+            numbers += whole
+            return ROW, type(whole), len(whole)
+        return None
+
+    def array(self, array: Any, numbers: list[Any]) -> Key:
+        if array.dtype.kind == "b":
+            return KEPT
+        entries = array.ravel().tolist()
+        wrong = None if array.dtype.kind in "fiu" else next((each for each in entries if not is_number(each)), None)
+        if wrong is not None:
+            raise TypeError(f"expected an array of real numbers or Values, got {wrong!r} in one of dtype {array.dtype}")
+        numbers += entries
+        return ARRAY, array.shape
+
+    def container(self, kind: Container, whole: Any, numbers: list[Any]) -> Key:
+        about = kind.about(whole)
+        return kind, type(whole), about, tuple([key_of(part, numbers, self) for part in kind.parts(about, whole)])
+
+    def kept(self, whole: Any) -> Key:
+        if isinstance(whole, set | frozenset | complex):
+            advice = "take its .real and .imag" if isinstance(whole, complex) else "a set has no order: give a list"
+            raise TypeError(
+                f"expected numbers, lists, tuples, dicts, dataclasses or arrays, got a {type(whole).__name__}; {advice}"
+            )
+        return KEPT
+
+
+def key_of(whole: Any, numbers: list[Any], reading: Reading) -> Key:
+    """What the whole is, apart from its numbers and Values, which are put at the end of `numbers`."""
+    kind: Any = type(whole)
+    if kind is list or kind is tuple:
+        row = reading.row(whole, numbers)
+        return row if row is not None else reading.container(SEQUENCE, whole, numbers)
+    return kind_of(kind).key(whole, numbers, reading)
+
+
+# ---------------------------------------------------------------- where numbers come from
+
+
+class Source:
+    """A list of numbers, handed out in order. Parts that are one object stay one if `again` notes what was made."""
+
+    def __init__(self, numbers: Any, as_argument: bool = False, again: dict[int, Any] | None = None) -> None:
+        self.numbers, self.as_argument, self.again = numbers, as_argument, again
+        self.at = 0
+
+    def number(self) -> Any:
+        self.at += 1
+        return self.numbers[self.at - 1]
+
+    def row(self, count: int) -> list[Any]:
+        self.at += count
+        return self.numbers[self.at - count : self.at]  # type: ignore[no-any-return]
+
+    def array(self, shape: tuple[int, ...]) -> Any:
+        array = array_of(self.row(math.prod(shape)), shape)
+        return with_values(array) if self.as_argument else array
+
+    def filled(self, key: Key, like: Any) -> Any:
+        """What has that key, with these numbers in it; all else is as it is in `like`."""
+        made = key[0].filled(key, like, self)
+        return made if self.again is None or made is like else self.again.setdefault(id(like), made)
+
+
+class _FromArray(Source):
+    """The numbers of an array of float64."""
+
+    def number(self) -> float:
+        self.at += 1
+        return self.numbers.item(self.at - 1)  # type: ignore[no-any-return]
+
+    def row(self, count: int) -> list[float]:
+        return super().row(count).tolist()  # type: ignore[attr-defined, no-any-return]
+
+    def array(self, shape: tuple[int, ...]) -> Any:
+        return super().row(math.prod(shape)).copy().reshape(shape)  # type: ignore[attr-defined]
+
+
+def source_of(numbers: Any, as_argument: bool = False, again: dict[int, Any] | None = None) -> Source:
+    """The numbers of a list, or of an array."""
+    return (Source if isinstance(numbers, list) else _FromArray)(numbers, as_argument, again)
+
+
+class _Made(Source):
+    """What a function makes for each number, or for each array."""
+
+    def number(self) -> Any:
+        return self.row(1)[0]
+
+    def row(self, count: int) -> list[Any]:
+        self.at += count
+        return [self.numbers(place, None) for place in range(self.at - count, self.at)]
+
+    def array(self, shape: tuple[int, ...]) -> Any:
+        self.at += math.prod(shape)
+        return self.numbers(self.at - math.prod(shape), shape)
+
+
+# ---------------------------------------------------------------- the kinds of things in a structure
+
+
+class Kind:
+    """One kind of thing. This one is kept as it is: a text, None, an object."""
+
+    def key(self, whole: Any, numbers: list[Any], reading: Reading) -> Key:
+        return reading.kept(whole)
+
+    def filled(self, key: Key, like: Any, source: Source) -> Any:
+        return like
+
+    def names(self, key: Key, like: Any, name: str) -> Iterator[str]:
+        """What each number is called, if the whole is called `name`."""
+        yield from ()
+
+
+class _Number(Kind):
+    def key(self, whole: Any, numbers: list[Any], reading: Reading) -> Key:
+        return reading.number(whole, numbers)
+
+    def filled(self, key: Key, like: Any, source: Source) -> Any:
+        return source.number()
+
+    def names(self, key: Key, like: Any, name: str) -> Iterator[str]:
+        yield name
+
+
+class _Row(Kind):
+    def filled(self, key: Key, like: Any, source: Source) -> Any:
+        row = source.row(key[2])
+        return row if key[1] is list else key[1](row)
+
+    def names(self, key: Key, like: Any, name: str) -> Iterator[str]:
+        return (f"{name}[{i}]" for i in range(key[2]))
+
+
+class _Array(Kind):
+    def key(self, whole: Any, numbers: list[Any], reading: Reading) -> Key:
+        return reading.array(whole, numbers)
+
+    def filled(self, key: Key, like: Any, source: Source) -> Any:
+        return source.array(key[1])
+
+    def names(self, key: Key, like: Any, name: str) -> Iterator[str]:
+        for i in range(math.prod(key[1])):
+            place, rest = [], i
+            for size in reversed(key[1]):
+                rest, position = divmod(rest, size)
+                place.append(str(position))
+            yield f"{name}[{', '.join(reversed(place))}]"
+
+
+class Container(Kind):
+    """Something with parts. Attributes that were given to an object of a subclass are parts too."""
+
+    def about(self, whole: Any) -> tuple[Any, ...]:
+        """What belongs to its key besides its type and its parts."""
+        return () if type(whole) in _WITHOUT_ATTRIBUTES else tuple(getattr(whole, "__dict__", ()))
+
+    def parts(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
+        return [*whole, *(getattr(whole, name) for name in about)] if about else whole
+
+    def part_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
+        return [*(f"[{i}]" for i in range(len(whole))), *(f".{name}" for name in about)]
+
+    def together(self, about: tuple[Any, ...], like: Any, parts: list[Any], as_argument: bool) -> Any:
+        """The same kind of container with these parts."""
+        count = len(parts) - len(about)
+        return _with_attributes(type(like)(parts[:count]), about, parts[count:])
+
+    def key(self, whole: Any, numbers: list[Any], reading: Reading) -> Key:
+        return reading.container(self, whole, numbers)
+
+    def filled(self, key: Key, like: Any, source: Source) -> Any:
+        _, _, about, keys = key
+        parts = [source.filled(k, part) for k, part in zip(keys, self.parts(about, like), strict=True)]
+        return self.together(about, like, parts, source.as_argument)
+
+    def names(self, key: Key, like: Any, name: str) -> Iterator[str]:
+        _, _, about, keys = key
+        for part_name, k, part in zip(self.part_names(about, like), keys, self.parts(about, like), strict=True):
+            yield from k[0].names(k, part, name + part_name)
+
+
+class _NamedTuple(Container):
+    def about(self, whole: Any) -> tuple[Any, ...]:
+        return ()
+
+    def part_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
+        return [f".{name}" for name in whole._fields]
+
+    def together(self, about: tuple[Any, ...], like: Any, parts: list[Any], as_argument: bool) -> Any:
+        return type(like)(*parts)
+
+
+class _Mapping(Container):
+    def about(self, whole: Any) -> tuple[Any, ...]:
+        return tuple(whole), super().about(whole) if isinstance(whole, dict) and type(whole) is not dict else ()
+
+    def parts(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
+        keys, attributes = about
+        if not attributes:
+            return list(whole.values())
+        return [*(whole[key] for key in keys), *(getattr(whole, name) for name in attributes)]
+
+    def part_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
+        keys, attributes = about
+        return [*(f"[{key!r}]" for key in keys), *(f".{name}" for name in attributes)]
+
+    def together(self, about: tuple[Any, ...], like: Any, parts: list[Any], as_argument: bool) -> Any:
+        keys, attributes = about
+        if type(like) is dict:
+            return dict(zip(keys, parts, strict=True))
+        made: Any = copy.copy(like)  # an OrderedDict, a defaultdict with its default
+        made.update(zip(keys, parts, strict=False))
+        return _with_attributes(made, attributes, parts[len(keys) :])
+
+
+class _Dataclass(Container):
+    """Its fields. Those it is not given follow from the others, unless somebody has set them to something else."""
+
+    def about(self, whole: Any) -> tuple[Any, ...]:
+        fields = dataclasses.fields(whole)
+        given = [field.name for field in fields if field.init]
+        followed = len(given) == len(fields) or _follow(whole, [field.name for field in fields if not field.init])
+        names = given if followed else [field.name for field in fields if hasattr(whole, field.name)]
+        others = [name for name in getattr(whole, "__dict__", ()) if name not in {field.name for field in fields}]
+        return (followed, *names, *others)
+
+    def parts(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
+        return [getattr(whole, name) for name in about[1:]]
+
+    def part_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
+        return [f".{name}" for name in about[1:]]
+
+    def together(self, about: tuple[Any, ...], like: Any, parts: list[Any], as_argument: bool) -> Any:
+        followed, *names = about
+        new = dict(zip(names, parts, strict=True))
+        fields = {field.name: field.init for field in dataclasses.fields(like)}
+        if as_argument and followed:
+            made = dataclasses.replace(like, **{name: new.pop(name) for name, init in fields.items() if init})
+        else:
+            made = copy.copy(like)  # not made anew: a gradient need not pass the checks of an argument
+            new = {**dict.fromkeys(fields), **new}
+        for name, part in new.items():
+            object.__setattr__(made, name, part)
+        return made
+
+
+def _follow(whole: Any, names: list[str]) -> bool:
+    """Whether these fields are what the dataclass makes of the others."""
+    try:
+        anew = dataclasses.replace(whole)
+    except (TypeError, ValueError):  # it was made of something that it has not kept
+        return False
+    nothing = object()
+    now: list[Any] = []
+    then: list[Any] = []
+    mine = [getattr(whole, name, nothing) for name in names]
+    its = [getattr(anew, name, nothing) for name in names]
+    if key_of(mine, now, NUMBERS) != key_of(its, then, NUMBERS):
+        return False
+    return all(x == y for x, y in zip(now, then, strict=True) if not is_value(x))
+
+
+def _with_attributes(made: Any, names: Iterable[str], parts: Iterable[Any]) -> Any:
+    for name, part in zip(names, parts, strict=True):
+        setattr(made, name, part)
+    return made
+
+
+_WITHOUT_ATTRIBUTES = (list, tuple, dict)
+ANYTHING, ONE, ROW, ARRAY = Kind(), _Number(), _Row(), _Array()
+SEQUENCE, NAMED_TUPLE, MAPPING, DATACLASS = Container(), _NamedTuple(), _Mapping(), _Dataclass()
+KEPT: Key = (ANYTHING,)
+NUMBERS = Reading()
+
+
+@functools.lru_cache(maxsize=1024)
+def kind_of(kind: Any) -> Kind:
+    """The one ladder: what an object of that type is."""
+    numpy = sys.modules.get("numpy")
+    if issubclass(kind, VALUE_TYPES) or (issubclass(kind, Real) and not _is_truth_value(kind)):
+        return ONE
+    if numpy is not None and issubclass(kind, numpy.ndarray):
+        return ARRAY
+    if dataclasses.is_dataclass(kind):
+        return DATACLASS
+    if issubclass(kind, Mapping):
+        return MAPPING
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return NAMED_TUPLE
+    return SEQUENCE if issubclass(kind, list | tuple) else ANYTHING
+
+
+# ---------------------------------------------------------------- structures
+
+
+class Structure:
+    """What stands where in an argument or a result, apart from its numbers."""
+
+    def __init__(self, key: Key, like: Any) -> None:
+        self.key, self.like = key, like
+
+    def fill(self, numbers: Any, as_argument: bool = False) -> Any:
+        """The same with these numbers in it, a list or an array of them."""
+        return source_of(numbers, as_argument).filled(self.key, self.like)
+
+    def build(self, make: Make) -> Any:
+        """The same with what `make` makes for each number, or for each array."""
+        return _Made(make).filled(self.key, self.like)
+
+    def names(self, name: str) -> Iterator[str]:
+        """What each number is called, if the whole is called `name`."""
+        return self.key[0].names(self.key, self.like, name)  # type: ignore[no-any-return]
+
+
+def flatten(whole: Any, numbers: list[Any], reading: Reading = NUMBERS) -> Structure:
+    """The structure of `whole`; its numbers and Values are put at the end of `numbers`.
+
+    >>> numbers = []
+    >>> structure = flatten({"rate": 0.5, "sizes": [2, 3.0], "name": "tanh"}, numbers)
+    >>> numbers
+    [0.5, 2, 3.0]
+    >>> structure.fill([10.0, 20.0, 30.0])
+    {'rate': 10.0, 'sizes': [20.0, 30.0], 'name': 'tanh'}
+    """
+    return Structure(key_of(whole, numbers, reading), whole)
+
+
+def array_structure(given: Any) -> Structure | None:
     """The structure of an array of doubles that lies in memory in order, which has no need to be flattened."""
     numpy = sys.modules.get("numpy")
     if numpy is None or type(given) is not numpy.ndarray or given.dtype != numpy.float64:
         return None
-    return _Array(0, given.shape) if given.flags.c_contiguous else None
+    return Structure((ARRAY, given.shape), None) if given.flags.c_contiguous else None
 
 
-def flatten(whole: Any, numbers: list[Any]) -> Part:
-    """The structure of `whole`; its numbers and Values are put at the end of `numbers`.
-
-    >>> numbers = []
-    >>> part = flatten({"rate": 0.5, "sizes": [2, 3.0], "name": "tanh"}, numbers)
-    >>> numbers
-    [0.5, 2, 3.0]
-    >>> part.fill([10.0, 20.0, 30.0])
-    {'rate': 10.0, 'sizes': [20.0, 30.0], 'name': 'tanh'}
-    """
-    start = len(numbers)
-    kind: Any = type(whole)
-    if kind in (list, tuple) and (all_plain(whole) or all(map(is_number, whole))):
-        numbers += whole
-        return _Row(start, len(whole), kind)
-    if is_number(whole):
-        numbers.append(whole)
-        return _Number(start)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(whole, numpy.ndarray):
-        return _flatten_array(whole, numbers)
-    if dataclasses.is_dataclass(whole) and not isinstance(whole, type):
-        names = field_names(whole)
-        parts = {f".{name}": flatten(getattr(whole, name), numbers) for name in names}
-        return _Branch(parts, lambda made, as_argument: dataclass_like(whole, names, made, as_argument))
-    if isinstance(whole, Mapping):
-        parts = {f"[{key!r}]": flatten(entry, numbers) for key, entry in whole.items()}
-        return _Branch(parts, lambda made, _: _mapping_like(whole, made))
-    if isinstance(whole, tuple) and hasattr(whole, "_fields"):
-        parts = {f".{name}": flatten(entry, numbers) for name, entry in zip(whole._fields, whole, strict=True)}
-        return _Branch(parts, lambda made, _: kind(*made))
-    if isinstance(whole, list | tuple):
-        parts = {f"[{i}]": flatten(entry, numbers) for i, entry in enumerate(whole)}
-        return _Branch(parts, lambda made, _: kind(made))
-    if isinstance(whole, set | frozenset | complex):
-        advice = "take its .real and .imag" if isinstance(whole, complex) else "a set has no order: give a list"
-        raise TypeError(
-            f"expected numbers, lists, tuples, dicts, dataclasses or arrays, got a {kind.__name__}; {advice}"
-        )
-    return Part(start, whole)
-
-
-def flatten_like(part: Part, whole: Any) -> list[Any]:
-    """The numbers of `whole` in the order of `part`, which has the same keys and shapes (a list is like an array).
+def flatten_like(structure: Structure, whole: Any) -> list[Any]:
+    """The numbers of `whole` in the order of the structure, with the same keys and shapes (a list is like an array).
 
     >>> flatten_like(flatten({"a": 1.0, "b": [2.0, 3.0]}, []), {"b": (20.0, 30.0), "a": 10.0})
     [10.0, 20.0, 30.0]
     """
     numbers: list[Any] = []
     given = flatten(whole, numbers)
-    if type(given) is type(part) is _Row and given.count == part.count:
+    if given.key[0] in (ROW, ARRAY) and given.key == structure.key:
         return numbers
-    if type(given) is type(part) is _Array and given.shape == part.shape:
-        return numbers
-    wanted, names = _paths(part), _paths(given)
+    wanted, names = _paths(structure), _paths(given)
     if wanted == names:
         return numbers
     if len(wanted) != len(names) or set(wanted) != set(names):
         raise ValueError(f"expected {_listed(wanted)}, got {_listed(names)}")
-    number_of = dict(zip(names, numbers, strict=True))
-    return [number_of[name] for name in wanted]
+    place = {name: place for place, name in enumerate(names)}
+    return [numbers[place[name]] for name in wanted]
 
 
-def _paths(part: Part) -> list[str]:
-    return [name.replace(", ", "][").replace("[]", "") for name in part.names("")]
+def _paths(structure: Structure) -> list[str]:
+    return [name.replace(", ", "][").replace("[]", "") for name in structure.names("")]
 
 
 def _listed(paths: list[str]) -> str:
@@ -256,47 +470,37 @@ def _listed(paths: list[str]) -> str:
     return f"{len(paths)} number{'s' * (len(paths) != 1)} at {shown}"
 
 
-def field_names(whole: Any) -> list[str]:
-    """The fields a dataclass is made of; the others follow from them."""
-    return [field.name for field in dataclasses.fields(whole) if field.init]
+def together(structures: Mapping[Any, Structure], places: Sequence[Any]) -> Structure:
+    """Several structures over one list of numbers as one: a tuple with those of the places, one after the other."""
+    if len(places) > len(structures):
+        return _Repeated(structures, places)
+    keys, likes = zip(*((structures[place].key, structures[place].like) for place in places), strict=True)
+    return Structure((SEQUENCE, tuple, (), keys), likes)
 
 
-def together(parts: Sequence[Part]) -> Part:
-    """Several structures over one list of numbers as one: a tuple of them."""
-    return _Branch({f"[{i}]": part for i, part in enumerate(parts)}, lambda made, _: tuple(made))
+class _Repeated(Structure):
+    """A tuple in which the same structure stands in several places, over the same numbers."""
 
+    def __init__(self, structures: Mapping[Any, Structure], places: Sequence[Any]) -> None:
+        self.once, self.which = list(structures.values()), [list(structures).index(place) for place in places]
 
-def _flatten_array(array: Any, numbers: list[Any]) -> Part:
-    if array.dtype.kind == "b":
-        return Part(len(numbers), array)
-    entries = array.ravel().tolist()
-    wrong = next((entry for entry in entries if not is_number(entry)), None) if array.dtype.kind not in "fiu" else None
-    if wrong is not None:
-        raise TypeError(f"expected an array of real numbers or Values, got {wrong!r} in one of dtype {array.dtype}")
-    part = _Array(len(numbers), array.shape)
-    numbers += entries
-    return part
+    def fill(self, numbers: Any, as_argument: bool = False) -> Any:
+        return self._tuple(source_of(numbers, as_argument))
 
+    def build(self, make: Make) -> Any:
+        return self._tuple(_Made(make))
 
-def sequence_like(whole: Any, made: list[Any]) -> Any:
-    """The same kind of list, tuple or named tuple with these in it."""
-    return type(whole)(*made) if hasattr(whole, "_fields") else type(whole)(made)
+    def names(self, name: str) -> Iterator[str]:
+        for i, each in enumerate(self.once):
+            yield from each.names(f"{name}[{self.which.index(i)}]")
 
-
-def dataclass_like(whole: Any, names: list[str], made: list[Any], as_argument: bool) -> Any:
-    """The same dataclass with these in place of the fields of those names."""
-    if as_argument:
-        return dataclasses.replace(whole, **dict(zip(names, made, strict=True)))  # derived fields follow
-    like = copy.copy(whole)  # not made anew: a gradient need not pass the checks of an argument
-    for field in dataclasses.fields(whole):
-        object.__setattr__(like, field.name, made[names.index(field.name)] if field.init else None)
-    return like
-
-
-def _mapping_like(whole: Mapping[Any, Any], made: list[Any]) -> Any:
-    filled = dict(zip(whole, made, strict=True))
-    if type(whole) is dict:
-        return filled
-    like: Any = copy.copy(whole)  # an OrderedDict, a defaultdict with its default
-    like.update(filled)
-    return like
+    def _tuple(self, source: Source) -> tuple[Any, ...]:
+        starts = []
+        for each in self.once:
+            starts.append(source.at)
+            source.filled(each.key, each.like)
+        made = []
+        for i in self.which:
+            source.at = starts[i]
+            made.append(source.filled(self.once[i].key, self.once[i].like))
+        return tuple(made)

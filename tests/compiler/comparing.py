@@ -10,10 +10,10 @@ import numpy as np
 import gradwalk
 from gradwalk import engine
 from gradwalk.compiler import interpret
-from gradwalk.compiler.arguments import replaced
+from gradwalk.compiler.executors import executor_for
 from gradwalk.compiler.flat import Flat
 from gradwalk.compiler.program import Program
-from gradwalk.compiler.version import executor_for
+from gradwalk.compiler.reading import Call
 
 
 class Numbers(list[float]):
@@ -26,15 +26,12 @@ class Numbers(list[float]):
 
 def with_gradients(function: Callable[..., Any], args: tuple[Any, ...], leaves: Sequence[Any] = ()) -> Numbers:
     """The function's value, and the gradient by every number of the arguments and every leaf."""
-    given: list[Any] = []
-
-    def leaf(number: float) -> Any:
-        given.append(gradwalk.Value(number))
-        return given[-1]
-
+    call = Call(args, {})
+    entries = [number if type(number) is int else gradwalk.Value(number) for number in call.taken_apart()]
+    given = [entry for entry in entries if type(entry) is not int]
     for value in leaves:
         value.grad = 0.0
-    out = function(*replaced(args, leaf, lambda integer: integer))
+    out = function(*call.filled(entries)[0])
     terms = dict.fromkeys(engine.topological_order(out), 0.0) | {out: 1.0}
     for node in reversed(list(terms)):
         for child, local_grad in zip(node._children, node._local_grads, strict=True):

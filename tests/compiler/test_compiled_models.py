@@ -6,9 +6,9 @@ import pytest
 from comparing import close, with_gradients
 from models import MODELS, attention_gpt, multilayer_perceptron, scalar_gpt
 
-import gradwalk.compiler.version
+import gradwalk.compiler.executors
 from gradwalk.compiler.compile import compile
-from gradwalk.compiler.version import Interpreted
+from gradwalk.compiler.executors import Interpreted
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -19,7 +19,7 @@ def test_value_and_gradients_are_the_plain_functions(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_interpreter_agrees(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradwalk.compiler.version, "executor_for", Interpreted)
+    monkeypatch.setattr(gradwalk.compiler.executors, "executor_for", Interpreted)
     function, args, leaves = MODELS[name]()
     assert close(with_gradients(function, args, leaves), with_gradients(compile(function), args, leaves))
 

@@ -74,7 +74,7 @@ def test_the_outcome_is_the_plain_functions_however_close_the_numbers_are(kind: 
 
 def executor_of(compiled: Compiled) -> Any:
     [versions] = compiled._versions.values()
-    return versions[0].executor
+    return versions[0]._idle[0].executor
 
 
 @pytest.mark.parametrize(

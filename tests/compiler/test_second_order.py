@@ -198,7 +198,7 @@ def test_directions_that_do_not_fit_are_refused() -> None:
     """The executor says what it expected."""
     compiled = compile(lambda x: x[0] * x[1])
     compiled.hessian_vector(np.ones(2), vector=np.ones(2))
-    executor = next(iter(compiled.derivatives._programs.values()))._arrays[(4,)].executor
+    executor = next(iter(compiled.derivatives._programs.values()))._arrays[(4,)]._idle[0].executor
     run = getattr(executor, "run_directions", None)
     if run is None:  # the interpreter takes them one by one
         return

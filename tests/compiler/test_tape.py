@@ -9,9 +9,9 @@ import pytest
 from comparing import close, executed_numbers, program_numbers
 
 import gradwalk
+from gradwalk.compiler.executors import executor_for
 from gradwalk.compiler.flat import flat_of
 from gradwalk.compiler.rolling import rolled_up, step_by_step
-from gradwalk.compiler.version import executor_for
 from gradwalk.ops import OPS
 
 

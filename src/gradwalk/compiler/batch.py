@@ -13,49 +13,45 @@ import numpy as np
 import numpy.typing as npt
 
 from gradwalk import engine
-from gradwalk.compiler.version import Version
+from gradwalk.compiler.version import Run
 from gradwalk.control import current_modes
-from gradwalk.custom import emptied, nodes_over_one
+from gradwalk.hub import nodes_over_one
 
 Array = npt.NDArray[np.float64]
 _ONE = np.ones(1)
 _THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def nodes(version: Version, inputs: Array) -> tuple[list[Any], list[int]]:
+def nodes(run: Run, inputs: Array, _: Any = None) -> tuple[list[Any], list[int]]:
     """A result for each row of inputs, and the rows the program does not apply to, whose result is None."""
     outputs = np.empty((len(inputs), 1))
-    with version.lock:
-        failed = version.executor.run_batch(inputs, version.leaves, outputs, threads=_THREADS)
+    failed = run.executor.run_batch(inputs, run.leaves, outputs, threads=_THREADS)
     numbers = _without(failed, outputs)
     if current_modes()[0]:
         return numbers, failed
-    if not version.leaves:
+    if not run.leaves:
         return [None if number is None else engine.Value(number) for number in numbers], failed
     kept = [row for row, number in enumerate(numbers) if number is not None]
-    call = _Batch(version, inputs[kept])
     values = [numbers[row] for row in kept]
-    results, call.mailboxes = nodes_over_one(engine.Value, values, version.leaves, "compiled", call.backward)
+    results = nodes_over_one(engine.Value, values, run.leaves, "compiled", _Batch(run, inputs[kept]).backward)
     made: list[Any] = [None] * len(numbers)
     for row, result in zip(kept, results, strict=True):
         made[row] = result
     return made, failed
 
 
-def accumulated(version: Version, inputs: Array) -> tuple[list[Any], list[int]]:
+def accumulated(run: Run, inputs: Array, _: Any = None) -> tuple[list[Any], list[int]]:
     """The numbers of `nodes`; the gradient of their sum is added to the leaves' own."""
-    outputs, by_leaf = np.empty((len(inputs), 1)), np.empty(len(version.leaves))
-    with version.lock:
-        failed = _run_both_ways(version, inputs, outputs, by_leaf)
-        version.executor.add_gradients(version.leaves, by_leaf)
+    outputs, by_leaf = np.empty((len(inputs), 1)), np.empty(len(run.leaves))
+    failed = _run_both_ways(run, inputs, outputs, by_leaf)
+    run.executor.add_gradients(run.leaves, by_leaf)
     return _without(failed, outputs), failed
 
 
-def gradients(version: Version, inputs: Array) -> tuple[list[Any], Array, list[int]]:
+def gradients(run: Run, inputs: Array, _: Any = None) -> tuple[list[Any], Array, list[int]]:
     """The numbers of `nodes`, and for each row its own gradient by every leaf."""
-    outputs, by_leaf = np.empty((len(inputs), 1)), np.empty((len(inputs), len(version.leaves)))
-    with version.lock:
-        failed = _run_both_ways(version, inputs, outputs, by_leaf)
+    outputs, by_leaf = np.empty((len(inputs), 1)), np.empty((len(inputs), len(run.leaves)))
+    failed = _run_both_ways(run, inputs, outputs, by_leaf)
     return _without(failed, outputs), by_leaf, failed
 
 
@@ -66,14 +62,14 @@ def _without(failed: list[int], outputs: Array) -> list[Any]:
     return numbers
 
 
-def _run_both_ways(version: Version, inputs: Array, outputs: Array, by_leaf: Array) -> list[int]:
+def _run_both_ways(run: Run, inputs: Array, outputs: Array, by_leaf: Array) -> list[int]:
     """Both passes; the rows to which the program does not apply, which are not among the sums of gradients."""
-    run, leaves = version.executor.run_batch, version.leaves
-    failed: list[int] = run(inputs, leaves, outputs, _ONE, None, by_leaf, threads=_THREADS)
+    run_batch, leaves = run.executor.run_batch, run.leaves
+    failed: list[int] = run_batch(inputs, leaves, outputs, _ONE, None, by_leaf, threads=_THREADS)
     if failed:
         kept = np.delete(np.arange(len(inputs)), failed)
         again = by_leaf if by_leaf.ndim == 1 else np.empty((len(kept), len(leaves)))
-        run(inputs[kept], leaves, np.empty((len(kept), 1)), _ONE, None, again, threads=_THREADS)
+        run_batch(inputs[kept], leaves, np.empty((len(kept), 1)), _ONE, None, again, threads=_THREADS)
         if by_leaf.ndim == 2:
             by_leaf[kept] = again
     return failed
@@ -82,23 +78,20 @@ def _run_both_ways(version: Version, inputs: Array, outputs: Array, by_leaf: Arr
 class _Batch:
     """What the hub needs: the inputs, and the leaves' numbers at the time of the call."""
 
-    def __init__(self, version: Version, inputs: Array) -> None:
-        self.version, self.inputs = version, inputs
-        self.numbers = version.executor.leaf_numbers(version.leaves)
-        self.mailboxes: list[Any] = []
+    def __init__(self, run: Run, inputs: Array) -> None:
+        self.version, self.inputs = run.version, inputs
+        self.numbers = run.executor.leaf_numbers(run.leaves)
 
-    def backward(self) -> None:
-        seeds = np.array(emptied(self.mailboxes), np.float64)
-        if not seeds.any():
-            return
-        version, leaves = self.version, self.version.leaves
-        if self.numbers != version.executor.leaf_numbers(leaves):  # they have moved on since
+    def backward(self, gradients: list[float]) -> None:
+        self.version.used(self._backward, np.array(gradients))
+
+    def _backward(self, run: Run, seeds: Array, _: Any) -> None:
+        leaves = run.leaves
+        if self.numbers != run.executor.leaf_numbers(leaves):  # they have moved on since
             leaves = tuple(map(engine.Value, memoryview(self.numbers).cast("d")))
         alike = bool((seeds == seeds[0]).all())
         gradients = np.empty(len(leaves) if alike else (len(seeds), len(leaves)))
         outputs = np.empty((len(seeds), 1))
-        with version.lock:
-            version.executor.run_batch(
-                self.inputs, leaves, outputs, seeds[:1] if alike else _ONE, None, gradients, threads=_THREADS
-            )
-            version.executor.add_gradients(version.leaves, gradients if alike else seeds @ gradients)
+        of_one = seeds[:1] if alike else _ONE
+        run.executor.run_batch(self.inputs, leaves, outputs, of_one, None, gradients, threads=_THREADS)
+        run.executor.add_gradients(run.leaves, gradients if alike else seeds @ gradients)

@@ -9,21 +9,21 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import threading
 import types
 import warnings
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from gradwalk import engine
+from gradwalk import engine, functional
 from gradwalk.compiler import batch
-from gradwalk.compiler.arguments import described, flatten_arrays, flatten_call, like_arguments, replaced
 from gradwalk.compiler.program import Program
-from gradwalk.compiler.replay import Derivatives, Replay, ReplayOfGradient, replay
-from gradwalk.compiler.results import result_of
+from gradwalk.compiler.reading import Call, Result, with_line
+from gradwalk.compiler.runs import Derivatives, RunOfGradient, RunOfResult, run_at
 from gradwalk.compiler.trace import tracing
-from gradwalk.compiler.version import Version
+from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
 from gradwalk.control import current_modes, is_watched
 from gradwalk.errors import add_note
 from gradwalk.functional import is_nested
@@ -31,6 +31,7 @@ from gradwalk.structure import is_value, only_type, values_among, write
 
 KEPT = 32  # programs for one function; the one that was not used for longest goes
 _FLOAT64 = np.dtype(np.float64)
+_IN_ORDER = 0x101  # of an array's flags: C-contiguous and aligned
 _WARNED_AFTER = 8  # programs for arguments of one structure
 
 
@@ -52,34 +53,43 @@ def compile(function: Callable[..., Any] | None = None, *, exact: bool = False) 
     return Compiled(function, exact)
 
 
-class Compiled:
+class Compiled(functional.Replayed):
     """A compiled function. Calling it makes one node; `programs` are all that its guards have made."""
 
     def __init__(self, function: Callable[..., Any], exact: bool = False) -> None:
         functools.update_wrapper(self, function)
         self.function, self.exact = function, exact
-        self._versions: dict[Hashable, list[Version]] = {}
+        self._versions: dict[Hashable, tuple[Version, ...]] = {}  # of each structure, the last used first
+        self._used: dict[Hashable, None] = {}  # the structures, the last used last
+        self._latest: Version | None = None
         self._arrays: dict[tuple[int, ...], Version] = {}  # the last version for one array of this shape
-        self._count = 0
         self._warned = False
         self._bound: dict[int, Compiled] = {}  # as a method: one for each object
+        self._lock = threading.RLock()  # held where the above are changed, and while nothing else is done
+
+    def __reduce__(self) -> Any:
+        """By the name that its module or its object has for it, else as the function and the options."""
+        owner, name = getattr(self.function, "__self__", None), getattr(self, "__name__", "")
+        if isinstance(getattr(type(owner), name, None), Compiled):
+            return getattr, (owner, name)
+        return functional.name_of(self) or (Compiled, (self.function, self.exact))
 
     # ---------------------------------------------------------------- for people who look
 
     @property
     def programs(self) -> list[Program]:
         """Every program made so far, the last used one first for each structure of arguments."""
-        return [version.program for versions in self._versions.values() for version in versions]
+        return [version.program for key in list(self._used) for version in self._versions.get(key, ())]
 
     @property
     def program(self) -> Program:
         """The program last used for the structure of arguments seen last."""
-        if not self._versions:
-            raise ValueError(f"compile: expected a call of {described(self.function)} before its program is looked at")
-        return self._versions[next(reversed(self._versions))][0].program
+        if self._latest is None:
+            raise ValueError(f"compile: expected a call of {with_line(self.function)} before its program is looked at")
+        return self._latest.program
 
     def __repr__(self) -> str:
-        return f"<compiled {described(self.function)}, {len(self.programs)} programs>"
+        return f"<compiled {with_line(self.function)}, {len(self.programs)} programs>"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """As a method: compiled for this object alone, whose Values are closed over."""
@@ -87,9 +97,11 @@ class Compiled:
             return self
         bound = self._bound.get(id(instance))  # which it keeps alive, so that the id stays its own
         if bound is None:
-            bound = self._bound[id(instance)] = Compiled(types.MethodType(self.function, instance), self.exact)
-            if len(self._bound) > KEPT:
-                del self._bound[next(iter(self._bound))]
+            with self._lock:
+                method = Compiled(types.MethodType(self.function, instance), self.exact)
+                bound = self._bound.setdefault(id(instance), method)
+                if len(self._bound) > KEPT:
+                    del self._bound[next(iter(self._bound))]
         return bound
 
     # ---------------------------------------------------------------- calls
@@ -99,35 +111,20 @@ class Compiled:
             return self.function(*args, **kwargs)
         if is_nested():  # one node has a first derivative only
             return self._plain(args, kwargs)
-        entries: list[Any] = []
-        version = self._quick(args) if not kwargs else None
-        if version is None:
-            version = self._version(args, kwargs, entries)
-            if version is None:
-                return self._plain(args, kwargs)
-        try:
-            return version.node(entries)
-        finally:
-            version.lock.release()
+        made = self._run(Run.node, args, kwargs)
+        return self._plain(args, kwargs) if made is PLAIN else made
 
     def value_and_grad(self, *args: Any, **kwargs: Any) -> tuple[float, Any]:
         """The value, and its gradient by the numbers of the arguments, in their structure (of several: a tuple)."""
-        both = self.quick_value_and_grad(args[0]) if len(args) == 1 and not kwargs else None
-        if both is not None:
-            return both
-        entries: list[Any] = []
-        version = self._version(args, kwargs, entries)
-        if version is None:
-            return self._eager_value_and_grad(args, kwargs)
-        try:
-            if not version.result.single:
-                self._refuse_many()
-            value, gradient = version.value_and_gradient()
-        finally:
-            version.lock.release()
-        whole = args if not kwargs else (*args, kwargs)
-        made = like_arguments(whole, gradient)
-        return value, made[0] if len(whole) == 1 else made
+        made = self._run(Run.value_and_gradient, args, kwargs, apart=True)
+        if made is SEVERAL:
+            self._refuse_many()
+        value, gradient, call = self._eager_value_and_grad(args, kwargs) if made is PLAIN else made
+        if call is None:
+            return value, gradient if args[0].ndim == 1 else gradient.reshape(args[0].shape)
+        filled, named = call.filled(gradient, as_argument=False)
+        whole = (*filled, named) if named else filled
+        return value, whole[0] if len(whole) == 1 else whole
 
     def backward(self, *args: Any, **kwargs: Any) -> float:
         """What `compiled(*args).backward()` does, without the node: adds to the leaves' gradients, returns the value.
@@ -136,22 +133,14 @@ class Compiled:
         >>> compile(lambda x: weight * x).backward(2.0), weight.grad
         (6.0, 2.0)
         """
-        entries: list[Any] = []
-        version = self._quick(args) if not kwargs else None
-        if version is None:
-            version = self._version(args, kwargs, entries)
-        if version is None or version.values or not version.result.single:
-            if version is not None:
-                version.lock.release()
-            out = self(*args, **kwargs)
-            if not is_value(out):
-                self._refuse_many("backward")
-            out.backward()
-            return float(out.data)
-        try:
-            return version.accumulate()
-        finally:
-            version.lock.release()
+        made = self._run(Run.backward, args, kwargs)
+        if made is SEVERAL:
+            self._refuse_many("backward")
+        if made is not PLAIN:
+            return made  # type: ignore[no-any-return]
+        out = self._one(self(*args, **kwargs), "backward")
+        out.backward()
+        return float(out.data)
 
     def train_step(self, optimiser: Any, *args: Any, lr: float | None = None, **kwargs: Any) -> float:
         """What `backward(*args)`, `optimiser.step(lr)` and `optimiser.zero_grad()` do, in one go; returns the value.
@@ -167,13 +156,10 @@ class Compiled:
         """
         if not hasattr(optimiser, "zero_grad"):
             raise TypeError(f"compile: train_step expected an optimiser first, got a {type(optimiser).__name__}")
-        version = self._version(args, kwargs, []) if hasattr(optimiser, "step_by") else None
-        if version is not None:
-            try:
-                if version.result.single and not version.values and (value := version.train(optimiser, lr)) is not None:
-                    return value
-            finally:
-                version.lock.release()
+        if hasattr(optimiser, "step_by"):
+            value = self._run(lambda run, numbers, _: run.train(numbers, optimiser, lr), args, kwargs)
+            if type(value) is float:
+                return value
         value = self.backward(*args, **kwargs)
         if math.isfinite(value):
             optimiser.step(lr)
@@ -196,22 +182,21 @@ class Compiled:
         """The programs for its other derivatives, made when they are asked for."""
         return Derivatives(self)
 
-    def quick_value_and_grad(self, array: Any) -> tuple[float, Any] | None:
-        """`value_and_grad` of an array, if there is a program for it that applies."""
-        version = self._array_version(array)
-        if version is None or not version.result.single or tracing.active:
+    def value_and_gradient_at(self, array: Any) -> tuple[float, Any] | None:
+        if type(array) is not np.ndarray or array.dtype is not _FLOAT64:
             return None
-        return version.run_with_gradient(array)
+        made = self._run(Run.value_and_gradient, (array,), {})
+        if type(made) is not tuple:
+            return None
+        return made[0], made[1] if array.ndim == 1 else made[1].reshape(array.shape)
 
-    def quick_hessian_vector(self, array: Any, vector: Any) -> Any:
-        """`hessian_vector` of an array with another of its shape; None for anything else."""
-        return None if tracing.active or is_watched() else self.derivatives.quick_product(array, vector)
+    def product_at(self, array: Any, direction: Any) -> Any:
+        return None if tracing.active or is_watched() else self.derivatives.quick_product(array, direction)
 
-    def replay(
+    def run_at(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], places: list[int | str], in_tuple: bool, of_gradient: bool
-    ) -> Replay | ReplayOfGradient | None:
-        """At these arguments, by programs; None where the plain function has to be recorded."""
-        return None if tracing.active or is_watched() else replay(self, args, kwargs, places, in_tuple, of_gradient)
+    ) -> RunOfResult | RunOfGradient | None:
+        return run_at(self, args, kwargs, places, in_tuple, of_gradient)
 
     # ---------------------------------------------------------------- many inputs
 
@@ -244,20 +229,18 @@ class Compiled:
         [[1.0], [2.0]]
         """
         asked = list(parameters)
-        columns = {id(parameter): column for column, parameter in enumerate(asked)}
 
-        def together(version: Version, rows: Any) -> tuple[list[Any], list[int]]:
-            numbers, by_leaf, failed = batch.gradients(version, rows)
+        def together(run: Run, rows: Any, _: Any) -> tuple[list[Any], list[int]]:
+            numbers, by_leaf, failed = batch.gradients(run, rows)
+            place = {id(leaf): place for place, leaf in enumerate(run.leaves)}
             gradients = np.zeros((len(rows), len(asked)))
-            for place, leaf in enumerate(version.leaves):
-                if id(leaf) in columns:
-                    gradients[:, columns[id(leaf)]] = by_leaf[:, place]
+            for column, parameter in enumerate(asked):
+                if id(parameter) in place:
+                    gradients[:, column] = by_leaf[:, place[id(parameter)]]
             return list(zip(numbers, gradients, strict=True)), failed
 
         def alone(args: tuple[Any, ...]) -> tuple[float, list[float]]:
-            out = self(*args)
-            if not is_value(out):
-                self._refuse_many("map_gradients")
+            out = self._one(self(*args), "map_gradients")
             return out.data, engine.gradients_of(out, asked)
 
         made = self._mapped(inputs, together, alone)
@@ -266,7 +249,7 @@ class Compiled:
     def _mapped(
         self,
         inputs: Iterable[Any],
-        together: Callable[[Version, Any], tuple[list[Any], list[int]]],
+        together: Callable[[Run, Any, Any], tuple[list[Any], list[int]]],
         alone: Callable[[tuple[Any, ...]], Any],
     ) -> list[Any]:
         """What `together` makes of the inputs to which one program applies, and `alone` of those no program fits."""
@@ -277,13 +260,12 @@ class Compiled:
                 for place, _ in rows:
                     results[place] = alone(calls[place])
                 continue
-            version = self._last_for(key, calls[rows[0][0]])  # which mostly applies to all of them
+            version = self._versions.get(key, (None,))[0] if not (tracing.active or is_watched()) else None
             while rows:  # one pass for each program that is needed; what the first of the rest needs is traced
                 if version is None:
-                    version = self._version(calls[rows[0][0]], {}, [])
-                    if version is not None:
-                        version.lock.release()
-                if version is None or not version.result.single:
+                    found = self._run(Run.applicable, calls[rows[0][0]], {})
+                    version = None if found is PLAIN else found
+                if version is None or not version.result.is_bare or not version.ends:
                     place, _ = rows.pop(0)
                     results[place] = alone(calls[place])
                     version = None
@@ -291,7 +273,7 @@ class Compiled:
                 fitting = [row for row in rows if version.fits(row[1])]
                 numbers = np.empty((len(fitting), len(rows[0][1])))
                 write(list(itertools.chain.from_iterable(entries for _, entries in fitting)), numbers.reshape(-1))
-                made, failed = together(version, numbers)
+                made, failed = version.used(together, numbers)
                 for (place, _), result in zip(fitting, made, strict=True):
                     results[place] = result
                 if not failed and len(fitting) == len(rows):
@@ -304,144 +286,139 @@ class Compiled:
                 version = None
         return results
 
+    # ---------------------------------------------------------------- the plain function
+
     def _plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the function itself says, given Values for numbers as in a trace; plain numbers under no_grad."""
-        given, named = replaced((args, kwargs), lambda x: x if is_value(x) else engine.Value(x), int)
-        result = result_of(self.function(*given, **named), self.function)
-        return result.filled(result.values if not current_modes()[0] else [value.data for value in result.values])
+        result = self.plain_result(Call(args, kwargs))
+        return result.fill(result.values if not current_modes()[0] else [value.data for value in result.values])
 
-    def _refuse_many(self, called: str = "value_and_grad") -> None:
+    def plain_result(self, call: Call) -> Result:
+        """The same, not yet put together."""
+        given = [x if is_value(x) or type(x) is int else engine.Value(x) for x in call.taken_apart()]
+        args, kwargs = call.filled(given)
+        return Result(self.function(*args, **kwargs), self.function)
+
+    def _one(self, out: Any, called: str = "value_and_grad") -> Any:
+        """The result, if it is one Value, on its own or in an array of no dimension."""
+        if isinstance(out, np.ndarray) and out.shape == ():
+            out = out.item()
+        return out if is_value(out) else self._refuse_many(called)
+
+    def _refuse_many(self, called: str = "value_and_grad") -> NoReturn:
         raise TypeError(
-            f"compile: {called} expected {described(self.function)} to return one Value, got a structure of them"
+            f"compile: {called} expected {with_line(self.function)} to return one Value, got a structure of them"
         )
 
-    def _eager_value_and_grad(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, Any]:
-        leaves: list[Any] = []
+    def _eager_value_and_grad(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, Any, Call]:
+        """The value, its gradient by each entry of the arguments (by integers it is 0), and the call."""
+        call = Call(args, kwargs, apart=True)
+        given = call.taken_apart()
+        leaves = [engine.Value(float(x.data if is_value(x) else x)) for x in given]
+        filled, named = call.filled([x if type(x) is int else leaf for x, leaf in zip(given, leaves, strict=True)])
+        out = self._one(self.function(*filled, **named))
+        return out.data, np.array(engine.gradients_of(out, leaves)), call
 
-        def leaf(number: Any) -> Any:
-            leaves.append(engine.Value(number.data if is_value(number) else number))
-            return leaves[-1]
+    # ---------------------------------------------------------------- the door
 
-        def fixed(number: int) -> int:
-            leaves.append(engine.Value(float(number)))
-            return number
+    def _run(self, use: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], apart: bool = False) -> Any:
+        """What `use(run, numbers, call)` makes of a run of the program that applies to these arguments.
 
-        given, named = replaced((args, kwargs), leaf, fixed)
-        out = self.function(*given, **named)
-        if not is_value(out):
-            self._refuse_many()
-        whole = args if not kwargs else (*args, kwargs)
-        made = like_arguments(whole, np.array(engine.gradients_of(out, leaves)))
-        return out.data, made[0] if len(whole) == 1 else made
-
-    # ---------------------------------------------------------------- which program applies
-
-    def _array_version(self, array: Any) -> Version | None:
-        """The version that was right last time for an array of this shape."""
-        if type(array) is not np.ndarray or array.dtype is not _FLOAT64 or not array.flags.c_contiguous or is_watched():
-            return None
-        return self._arrays.get(array.shape)
-
-    def _quick(self, args: tuple[Any, ...]) -> Version | None:
-        """That version, locked and run; None if there is none, or if it does not apply now."""
-        version = self._array_version(args[0]) if len(args) == 1 else None
-        if version is None:
-            return None
-        array = args[0]
-        return version if version.locked_run(array if array.ndim == 1 else array.reshape(-1)) else None
-
-    def _version(self, args: tuple[Any, ...], kwargs: dict[str, Any], entries: list[Any]) -> Version | None:
-        """The version that applies, locked and run on these arguments; None if only the plain function will do."""
-        if is_watched():
-            return None  # detect_nonfinite() wants to see each operation, and its line
-        pieces: list[Any] = []
-        arrays = args and not kwargs and type(args[0]) is not list
-        keys = [flatten_arrays(argument, pieces) for argument in args] if arrays else [None]
-        if None not in keys:
-            key: Hashable = tuple(keys)
-            versions = self._versions.get(key, [])
-            data: Any = np.concatenate(pieces, dtype=np.float64)
-            numbers = data
-        else:
-            key = flatten_call(args, kwargs, entries)
-            versions = self._versions.get(key, [])
-            mixed = not versions or versions[0].values  # with Values among the entries, or nobody knows yet
-            data = [entry.data if is_value(entry) else entry for entry in entries] if mixed else entries
-            numbers = np.empty(len(data))
-            write(data, numbers)
+        It is `PLAIN` where only the plain function will do.
+        """
+        if tracing.active or is_watched():  # detect_nonfinite() wants to see each operation, and its line
+            return PLAIN
+        array: Any = args[0] if len(args) == 1 and not kwargs else None
+        if type(array) is np.ndarray and array.dtype is _FLOAT64 and array.flags.num & _IN_ORDER == _IN_ORDER:
+            version = self._arrays.get(array.shape)  # there is nothing to find out but the shape
+            if version is not None:
+                made = version.used(use, array if array.ndim == 1 else array.reshape(-1), None)
+                if made is not INAPPLICABLE:
+                    return made
+        call = Call(args, kwargs, apart)
+        data, numbers = call.numbers()
+        versions = self._versions.get(call.key, ())
         for version in versions:
-            if not version.fits(data):
-                continue
-            if version.locked_run(numbers):
-                if version is not versions[0]:
-                    versions.remove(version)
-                    versions.insert(0, version)
-                return self._remembered(version, key, args, kwargs)
-            if version.executor.undecided:
-                return None  # two numbers so close that only the plain function knows how it compares them
-        version = self._traced(args, kwargs, another_structure=bool(self._versions) and not versions)
+            if version.fits(data):
+                made = version.used(use, numbers, call)
+                if made is not INAPPLICABLE:
+                    if version is not self._latest and made is not PLAIN:
+                        self._remember(version, call, array)
+                    return made
+        version = self._traced(call, another_structure=bool(self._versions) and not versions)
         if version.caught:
-            return None  # an error it caught is a branch without a comparison: only the plain function knows
+            return PLAIN  # an error it caught is a branch without a comparison: only the plain function knows
         if any(version.digest == other.digest for other in versions):
-            return None  # the guards hold, but an operation came out infinite or nan: the plain function says why
-        self._add(key, version, versions, numbers)
-        return self._remembered(version, key, args, kwargs) if version.locked_run(numbers) else None
+            return PLAIN  # the guards hold, but an operation came out infinite or nan: the plain says why
+        version = self._add(call.key, version, numbers)
+        self._remember(version, call, array)
+        made = version.used(use, numbers, call)
+        return PLAIN if made is INAPPLICABLE else made
 
-    def _last_for(self, key: Hashable, args: tuple[Any, ...]) -> Version | None:
-        """The version used last for this structure, not run: whether it applies is not known."""
-        versions = self._versions.get(key)
-        return self._remembered(versions[0], key, args, {}) if versions and not is_watched() else None
-
-    def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any], another_structure: bool) -> Version:
+    def _traced(self, call: Call, another_structure: bool) -> Version:
         tracing.active = True
         try:
-            return Version(self.function, args, kwargs, self.exact)
+            return Version(self.function, call, self.exact)
         except Exception as error:
             if another_structure:
                 add_note(
                     error,
-                    f"compile: {described(self.function)} was called with arguments of another structure than before, "
+                    f"compile: {with_line(self.function)} was called with arguments of another structure than before, "
                     "and traced again for them",
                 )
             raise
         finally:
             tracing.active = False
 
-    def _remembered(self, version: Version, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Version:
-        if key != next(reversed(self._versions)):
-            self._versions[key] = self._versions.pop(key)  # the structure used last comes last
-        if len(args) == 1 and not kwargs and type(args[0]) is np.ndarray and args[0].dtype == np.float64:
-            self._arrays[args[0].shape] = version
+    def _remember(self, version: Version, call: Call, array: Any) -> None:
+        """The version was used last."""
+        if type(array) is np.ndarray and array.dtype == np.float64:
+            self._arrays[array.shape] = version
+        key = call.key
+        with self._lock:
+            others = self._versions.get(key)
+            if others is None or version not in others:  # it was dropped meanwhile
+                return
+            if others[0] is not version:
+                self._versions[key] = (version, *[other for other in others if other is not version])
+            self._used.pop(key, None)
+            self._used[key] = None
+            self._latest = version
+
+    def _add(self, key: Hashable, version: Version, numbers: Any) -> Version:
+        """The version is kept; or the one like it that another thread has made meanwhile is returned."""
+        with self._lock:
+            versions = self._versions.get(key, ())
+            like = next((other for other in versions if other.digest == version.digest), None)
+            if like is not None:
+                return like
+            self._versions[key] = (version, *versions)
+            self._used[key] = None
+            count, structures = sum(map(len, self._versions.values())), len(self._versions)
+            if count > KEPT:
+                oldest = next(iter(self._used))
+                *kept, dropped = self._versions[oldest]
+                self._arrays = {shape: other for shape, other in self._arrays.items() if other is not dropped}
+                if kept:
+                    self._versions[oldest] = tuple(kept)
+                else:
+                    del self._versions[oldest], self._used[oldest]
+        if not self._warned and len(versions) >= _WARNED_AFTER:
+            self._warn(
+                f"was traced {len(versions) + 1} times for arguments of one structure, because "
+                f"{versions[0].what_changed(numbers)} keeps changing; use gradwalk.where, maximum or take for it, or "
+                "leave the function uncompiled"
+            )
+        elif not self._warned and count > KEPT:
+            self._warn(
+                f"was called with arguments of {structures} structures, and keeps the last {KEPT} programs only; give "
+                "it lists of the same lengths, or leave it uncompiled"
+            )
         return version
 
-    def _add(self, key: Hashable, version: Version, versions: list[Version], numbers: Any) -> None:
-        if len(versions) >= _WARNED_AFTER and not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"compile: {described(self.function)} was traced {len(versions) + 1} times for arguments of one "
-                f"structure, because {versions[0].what_changed(numbers)} keeps changing; use gradwalk.where, "
-                "maximum or take for it, or leave the function uncompiled",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-        versions.insert(0, version)
-        self._versions[key] = versions
-        self._count += 1
-        if self._count > KEPT and not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"compile: {described(self.function)} was called with arguments of {len(self._versions)} structures, "
-                f"and keeps the last {KEPT} programs only; give it lists of the same lengths, or leave it uncompiled",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-        while self._count > KEPT:
-            oldest = next(iter(self._versions))
-            dropped = self._versions[oldest].pop()
-            self._arrays = {shape: kept for shape, kept in self._arrays.items() if kept is not dropped}
-            if not self._versions[oldest]:
-                del self._versions[oldest]
-            self._count -= 1
+    def _warn(self, message: str) -> None:
+        self._warned = True
+        warnings.warn(f"compile: {with_line(self.function)} {message}", RuntimeWarning, stacklevel=5)
 
 
 def _by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[tuple[int, list[Any]]]]:
@@ -454,8 +431,8 @@ def _by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[tuple[int
         if row == last:
             alike.append((place, args[0]))
             continue
-        entries: list[Any] = []
-        alike = sorted_by.setdefault(flatten_call(args, {}, entries), [])
-        alike.append((place, entries))
+        call = Call(args, {})
+        alike = sorted_by.setdefault(call.key, [])
+        alike.append((place, call.taken_apart()))
         last = row if row[0] in (float, int) else None
     return sorted_by

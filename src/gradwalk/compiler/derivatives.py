@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwalk import engine, higher_order
-from gradwalk.compiler.arguments import described, flatten
-from gradwalk.compiler.results import result_of
+from gradwalk.compiler.reading import Result, with_line
 from gradwalk.compiler.trace import constant, tracing
-from gradwalk.structure import is_value
+from gradwalk.structure import flatten, is_value
 
 Function = Callable[..., Any]
 Places = tuple[int | str, ...]  # of the arguments to differentiate by: positions and names
@@ -82,10 +81,10 @@ def _traced(
         flatten(args[place] if isinstance(place, int) else kwargs[place], inputs)
     out = function(*args, **kwargs)
     if not of_gradient:
-        results = result_of(out, function).values
+        results = Result(out, function).values
         return inputs, results, list(results)
     if not is_value(out):
-        raise TypeError(f"compile: second derivatives expected {described(function)} to return one Value")
+        raise TypeError(f"compile: second derivatives expected {with_line(function)} to return one Value")
     gradients = higher_order.pulled_back(engine.topological_order(out), {out: 1.0}, set(inputs), _rule())
     return inputs, [gradients.get(x, 0.0) for x in inputs], [out]
 

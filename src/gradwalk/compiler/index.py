@@ -10,6 +10,8 @@ from typing import Any
 
 from gradwalk.structure import is_value
 
+EXACT = 2**53  # from there on a float64 cannot tell integers apart
+
 
 class Index:
     """Not an int: Python would take the integer out of one without saying so."""
@@ -53,10 +55,22 @@ class Index:
     # ---------------------------------------------------------------- comparisons: guards
 
     def _compared(self, other: Any, sign: str, outcome: bool) -> bool:
+        """A guard; where a program's numbers could not tell the two apart, the integer is fixed instead."""
         if isinstance(other, Index):
+            if not (self.is_exact() and other.is_exact()):
+                other.__index__()
+                self.__index__()
+                return outcome
             other = other.value
+        elif isinstance(other, int) and abs(other) >= EXACT:
+            self.__index__()
+            return outcome
         self._trace.compare(self.value, other, sign, outcome)
         return outcome
+
+    def is_exact(self) -> bool:
+        """Whether a float64 tells it from its neighbours; a guard from now on."""
+        return self > -EXACT + 1 and self < EXACT - 1
 
     def __lt__(self, other: Any) -> bool:
         return self._compared(other, "<", self.number < _plain(other))

@@ -9,23 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from gradwalk.compiler.arguments import flatten
 from gradwalk.compiler.program import Program
+from gradwalk.compiler.reading import Call
 from gradwalk.structure import is_value
 
 _DEEP = 6  # lists in dicts in objects
 _MANY = 2_000_000  # entries looked at: names are a help, not worth more time than the compiling itself
 
 
-def named(
-    program: Program,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    leaves: tuple[Any, ...],
-) -> None:
+def named(program: Program, function: Callable[..., Any], call: Call, leaves: tuple[Any, ...]) -> None:
     """Give the program's inputs their names: each name at the first slot of the block it belongs to."""
-    names = [*_argument_names(function, args, kwargs), *_leaf_names(function, leaves)]
+    names = [*_argument_names(function, call), *_leaf_names(function, leaves)]
     if len(names) != len(program.inputs):
         return
     order = np.argsort(program.inputs)
@@ -36,20 +30,16 @@ def named(
             program.names[int(program.inputs[place])] = before
 
 
-def _argument_names(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[str]:
+def _argument_names(function: Callable[..., Any], call: Call) -> Iterator[str]:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         parameters = []
-    for i, argument in enumerate(args):
-        entries: list[Any] = []
-        flatten(argument, entries)
-        positional = i < len(parameters) and parameters[i].kind is not inspect.Parameter.VAR_POSITIONAL
-        yield from [parameters[i].name if positional else f"arg{i}"] * len(entries)
-    for key, argument in kwargs.items():
-        entries = []
-        flatten(argument, entries)
-        yield from [key] * len(entries)
+    for place, entries in call.places().items():
+        if isinstance(place, int):
+            positional = place < len(parameters) and parameters[place].kind is not inspect.Parameter.VAR_POSITIONAL
+            place = parameters[place].name if positional else f"arg{place}"
+        yield from [place] * len(entries)
 
 
 def _leaf_names(function: Callable[..., Any], leaves: tuple[Any, ...]) -> list[str]:

@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradwalk import composites, control, custom, engine, higher_order, reference
-from gradwalk.compiler.arguments import described, replaced, user_line
 from gradwalk.compiler.flat import (
     CALL,
     CODES,
@@ -31,8 +30,8 @@ from gradwalk.compiler.flat import (
     table_of,
 )
 from gradwalk.compiler.index import Index
+from gradwalk.compiler.reading import Call, Result, user_line, with_line
 from gradwalk.compiler.recorded import BY_HAND, recorded
-from gradwalk.compiler.results import Result, result_of
 from gradwalk.errors import add_note, refusals
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.structure import is_value
@@ -56,8 +55,8 @@ class Trace:
     result: Result
     caught: bool  # an operation was refused, and the function went on: no guard can tell when that happens again
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], call: Call) -> None:
+        self.function, self.arguments = function, call
         self.entries: list[Any] = []  # the Value that stands for each entry of the arguments
         self.given: list[Any] = []  # and what was given there
         self.recorded: list[Any] = []
@@ -70,18 +69,19 @@ class Trace:
         self.open: dict[int, Index] = {}  # the nodes that an index left open has a part in
         self.functions: list[custom.CustomOp] = []
         self.called: dict[int, tuple[int, int]] = {}  # the parameters of nodes that a custom_op made
-        self.args, self.kwargs = args, kwargs
+        self.stand_ins: dict[int, Any] = {}  # of Values that are given
 
     # ---------------------------------------------------------------- what the function is given
 
-    def _number(self, given: Any) -> Any:
-        value = engine.Value(_data(given) if is_value(given) else given)
+    def _stand_in(self, given: Any) -> Any:
+        """What the function is given for an entry of the arguments: a Value given twice is the same both times."""
+        is_index = type(given) is int
+        value = engine.Value(_data(given) if is_value(given) else float(given))
         self.entries.append(value)
         self.given.append(given)
-        return value
-
-    def _integer(self, given: int) -> Index:
-        return Index(self, len(self.entries), given, self._number(float(given)))
+        if is_index:
+            return Index(self, len(self.entries) - 1, given, value)
+        return self.stand_ins.setdefault(id(given), value) if self.arguments.repeated and is_value(given) else value
 
     def specialise(self, entry: int, number: int) -> None:
         """The function uses the integer in a way that a program cannot keep open."""
@@ -131,7 +131,7 @@ class Trace:
             with self._interrupted():
                 out, local_grads = function.evaluated(numbers)
         except Exception as error:
-            add_note(error, f"compile: {function.name} was called at {user_line()}, in {described(self.function)}")
+            add_note(error, f"compile: {function.name} was called at {user_line()}, in {with_line(self.function)}")
             raise
         if control.current_modes()[0]:
             self._refuse_no_grad()
@@ -174,34 +174,34 @@ class Trace:
         """Run the function and keep what it did."""
         hook: Any = self.recorded.append
         if engine.NAME == "reference":
-            hook = self._record_on_reference
+            hook = self._note_on_reference
         hooks = control.modes(no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._refuse_read)
         before, tracing.trace, refused = tracing.trace, self, refusals()
         try:
             with hooks, control.without_on_construct(), custom.traced_by(self.call):
-                args, kwargs = replaced((self.args, self.kwargs), self._number, self._integer)
+                args, kwargs = self.arguments.filled([self._stand_in(given) for given in self.arguments.taken_apart()])
                 self.eager = self.function(*args, **kwargs)
         finally:
             tracing.trace = before
         self.caught = refusals() != refused
-        self.result = result_of(self.eager, self.function)
-        self._flatten()
+        self.result = Result(self.eager, self.function)
+        self._as_arrays()
         return self
 
-    def _record_on_reference(self, node: Any) -> None:
+    def _note_on_reference(self, node: Any) -> None:
         if reference._current.modes[0]:
             self._refuse_no_grad()
         self.recorded.append(node)
 
     def _refuse_no_grad(self) -> NoReturn:
         raise TypeError(
-            f"compile: {described(self.function)} uses no_grad() inside; call the compiled function under no_grad(), "
+            f"compile: {with_line(self.function)} uses no_grad() inside; call the compiled function under no_grad(), "
             "or use gradwalk.stop_gradient(v) where no gradient should flow"
         )
 
     def _refuse_read(self, _: Any) -> NoReturn:
         raise TypeError(
-            f"compile: {described(self.function)} reads .data (or .grad, or sets one) at {user_line()}; the number "
+            f"compile: {with_line(self.function)} reads .data (or .grad, or sets one) at {user_line()}; the number "
             "would be fixed in every later call; compute with the Value, and use gradwalk.stop_gradient(v) where no "
             "gradient should flow"
         )
@@ -212,7 +212,7 @@ class Trace:
 
     # ---------------------------------------------------------------- the graph as arrays
 
-    def _flatten(self) -> None:
+    def _as_arrays(self) -> None:
         sides = [side for left, right, *_ in self.compared for side in (left, right)]
         compared = [side for side in sides if is_value(side)]
         plain = [float(side) for side in sides if not is_value(side)]
@@ -268,7 +268,7 @@ class Trace:
 
     def _refuse_by_hand(self, node: Any) -> NoReturn:
         raise TypeError(
-            f"compile: {described(self.function)} makes a node by hand ({node._op!r}); a program has only operations "
+            f"compile: {with_line(self.function)} makes a node by hand ({node._op!r}); a program has only operations "
             "of the table, composites and custom_op: make it one of these, or leave it outside the compiled function"
         )
 

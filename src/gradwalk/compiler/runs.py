@@ -1,6 +1,6 @@
 """A compiled function's derivatives by some of its arguments, for `functional.py`: by programs, not by recording.
 
-`Derivatives` makes the programs when they are first needed; a `Replay` is one point at which derivatives are asked for.
+`Derivatives` makes the programs when they are first needed; a run is one point at which derivatives are asked for.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gradwalk import engine
-from gradwalk.compiler.arguments import flatten, like_arguments, replaced
 from gradwalk.compiler.derivatives import Function, LargeProgramError, Places, along, everywhere
-from gradwalk.compiler.results import NoValueError, Result, result_of
+from gradwalk.compiler.reading import Call, NoValueError, Result
+from gradwalk.compiler.version import Refused, Run, Version
 from gradwalk.control import modes
 from gradwalk.higher_order import NoGraphError
-from gradwalk.structure import Part, flatten_like, is_value, together, values_among
-from gradwalk.structure import flatten as flatten_parts
+from gradwalk.structure import Structure, flatten, flatten_like, source_of, together, values_among
 
 if TYPE_CHECKING:
     from gradwalk.compiler.compile import Compiled
-    from gradwalk.compiler.version import Version
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -49,14 +47,8 @@ class Point:
         """Where the numbers to differentiate by are among those of the arguments."""
         if self.shape is not None:
             return np.arange(math.prod(self.shape))
-        arguments: list[tuple[int | str, Any]] = [*enumerate(self.args), *self.kwargs.items()]
-        entries: dict[int | str, Ints] = {}
-        numbers: list[Any] = []
-        for place, argument in arguments:
-            before = len(numbers)
-            flatten(argument, numbers)
-            entries[place] = np.arange(before, len(numbers))
-        return np.concatenate([entries[place] for place in self.places])
+        places = Call(self.args, self.kwargs).places()
+        return np.concatenate([np.array(places[place], np.intp) for place in self.places])
 
 
 class Derivatives:
@@ -94,15 +86,19 @@ class Derivatives:
         """The same, column by column, many of them side by side."""
         directions = np.eye(columns)
         program, given = self._program(along, point, of_gradient, directions[0])
-        version = _ready(program, given)
-        if version is not None:
-            try:
-                run = None if program.exact else getattr(version.executor, "run_directions", None)
-                found = np.empty((columns, len(version.program.outputs)))
-                if run is not None and run(version.numbers[:-columns], version.leaves, directions, found):
-                    return np.ascontiguousarray(found[:, :rows].T)
-            finally:
-                version.lock.release()
+
+        def side_by_side(run: Run, numbers: Array, _: Any) -> Any:
+            refused = run.forward(numbers)
+            if refused is not None:
+                return refused
+            by_many = None if program.exact else getattr(run.executor, "run_directions", None)
+            found = np.empty((columns, len(run.version.program.outputs)))
+            found_all = by_many is not None and by_many(numbers[:-columns], run.leaves, directions, found)
+            return np.ascontiguousarray(found[:, :rows].T) if found_all else Refused.PLAIN
+
+        made = program._run(side_by_side, given, {})
+        if not isinstance(made, Refused):
+            return made  # type: ignore[no-any-return]
         return np.column_stack([self.tangents(point, of_gradient, direction) for direction in directions])
 
     def hessian_vector(self, args: tuple[Any, ...], vector: tuple[Any, ...]) -> Any:
@@ -111,16 +107,16 @@ class Derivatives:
         if product is not None:
             return (product,)
         point = Point(args, {}, tuple(range(len(args))))
-        moving: list[bool] = []
-        replaced(args, lambda _: moving.append(True), lambda _: moving.append(False))
+        call = Call(args, {})
+        moving = [type(entry) is not int for entry in call.taken_apart()]
         try:
-            numbers = flatten_like(flatten_parts(args, []), vector)
+            numbers = flatten_like(flatten(args, []), vector)
         except ValueError as error:
             raise ValueError(f"compile: hessian_vector: the vector, like the arguments: {error}") from None
         chosen = np.array(moving, np.bool_)
         products = np.zeros(len(moving))
         products[chosen] = self.tangents(point, True, np.array(numbers, np.float64)[chosen])
-        return like_arguments(args, products)
+        return call.filled(products, as_argument=False)[0]
 
     def quick_product(self, array: Any, direction: Any) -> Array | None:
         """The Hessian times the direction, if both are arrays of one shape: there is no need for lists."""
@@ -148,8 +144,8 @@ class Derivatives:
     def _layout(self, result: Result) -> tuple[Ints, Ints]:
         """Where in the matrix the numbers of `everywhere` go, and which of them."""
         if result not in self._layouts:
-            structure = result.structure
-            self._layouts[result] = np.array(structure["places"], np.intp), np.array(structure["sources"], np.intp)
+            hollow = result.hollow
+            self._layouts[result] = np.array(hollow["places"], np.intp), np.array(hollow["sources"], np.intp)
         return self._layouts[result]
 
 
@@ -165,45 +161,35 @@ def _of_one_array(derived: Function, shape: tuple[int, ...]) -> Function:
     return of_array
 
 
-def _ready(compiled: Compiled, args: tuple[Any, ...]) -> Version | None:
-    """The version that applies, locked and run; None if only the plain function will do."""
-    return compiled._quick(args) or compiled._version(args, {}, [])
-
-
 def _numbers_of(compiled: Compiled, args: tuple[Any, ...]) -> tuple[Array, Result]:
     """The numbers of the result, one after the other, and its structure."""
-    version = _ready(compiled, args)
-    if version is None:
-        with modes(no_grad=False):
-            given = replaced(args, lambda x: x if is_value(x) else engine.Value(x), int)
-            result = result_of(compiled.function(*given), compiled.function)
-        return np.array([value.data for value in result.values]), result
-    try:
-        numbers = np.empty(len(version.program.outputs))
-        version.executor.outputs(numbers)
-        return numbers, version.result
-    finally:
-        version.lock.release()
+
+    def outputs(run: Run, numbers: Array, _: Any) -> Any:
+        return run.forward(numbers) or (run.outputs(), run.version.result)
+
+    made = compiled._run(outputs, args, {})
+    if not isinstance(made, Refused):
+        return made  # type: ignore[no-any-return]
+    with modes(no_grad=False):
+        result = compiled.plain_result(Call(args, {}))
+    return np.array([value.data for value in result.values]), result
 
 
 # ---------------------------------------------------------------- one point, as functional.Recording has it
 
 
-class Replay:
+class RunOfResult:
     """The result at a point and its derivatives."""
 
-    def __init__(self, compiled: Compiled, point: Point, part: Part, version: Version) -> None:
-        """The version is locked and run on the point's arguments; it is left free."""
-        self._derivatives, self._point, self.part, self._version = compiled.derivatives, point, part, version
+    def __init__(self, compiled: Compiled, point: Point, structure: Structure, run: Run, numbers: Array) -> None:
+        """The run was just made at the point, whose numbers these are."""
+        self._derivatives, self._point, self.structure = compiled.derivatives, point, structure
+        self._version: Version = run.version
         self.inputs = range(len(point.entries))
-        try:
-            self._arguments = version.numbers
-            self._numbers = np.empty(len(version.program.outputs))
-            version.executor.outputs(self._numbers)
-            self.single = version.result.single
-            self._rows = self._gradients(np.ones((1, 1))) if self.single else None
-        finally:
-            version.lock.release()
+        self._arguments = numbers
+        self._numbers = run.outputs()
+        self.single = self._version.result.single
+        self._rows = run.gradients(np.ones((1, 1)))[:, point.entries] if self.single else None
 
     def one_output(self) -> float:
         return self._numbers.item()
@@ -212,15 +198,15 @@ class Replay:
         """The derivative of the only output by each input."""
         return self._rows[i].tolist()  # type: ignore[index, no-any-return]
 
-    def all_outputs(self) -> Part:
+    def all_outputs(self) -> Structure:
         """The result's structure. Numbers in it that depend on nothing are outputs too."""
         markers = list(map(engine.Value, self._numbers.tolist()))
         numbers: list[Any] = []
-        part = flatten_parts(self._version.result.filled(markers), numbers)
+        structure = flatten(self._version.result.fill(markers), numbers)
         place = {id(marker): i for i, marker in enumerate(markers)}
         self.outputs = range(len(numbers))
         self._moving = np.array([i for i, number in enumerate(numbers) if id(number) in place], np.intp)
-        return part
+        return structure
 
     def rows(self, mode: str | None) -> Array:
         """The whole Jacobian, a row for each output."""
@@ -266,27 +252,24 @@ class Replay:
         return among
 
     def _run_again(self, seeds: Array) -> Array:
-        """A reverse pass for each row of seeds; another call may have used the program since."""
-        with self._version.lock:
-            self._version.run(self._arguments)
-            return self._gradients(seeds)
+        """A reverse pass for each row of seeds, over another run at the point."""
 
-    def _gradients(self, seeds: Array) -> Array:
-        gradients = np.empty((len(seeds), len(self._version.program.inputs)))
-        for seed, gradient in zip(seeds, gradients, strict=True):
-            self._version.executor.gradients(seed, gradient)
-        return np.asarray(gradients[:, self._point.entries])
+        def gradients(run: Run, numbers: Array, _: Any) -> Array:
+            run.forward(numbers)
+            return run.gradients(seeds)
+
+        return np.asarray(self._version.used(gradients, self._arguments)[:, self._point.entries])
 
 
-class ReplayOfGradient:
+class RunOfGradient:
     """The gradient at a point and its derivatives: the Hessian, and its products."""
 
-    def __init__(self, compiled: Compiled, point: Point, part: Part) -> None:
-        self._derivatives, self._point, self.part = compiled.derivatives, point, part
+    def __init__(self, compiled: Compiled, point: Point, structure: Structure) -> None:
+        self._derivatives, self._point, self.structure = compiled.derivatives, point, structure
         self.inputs = self.outputs = range(len(point.entries))
 
-    def all_outputs(self) -> Part:
-        return self.part
+    def all_outputs(self) -> Structure:
+        return self.structure
 
     def quick_product(self, direction: Any) -> Array | None:
         """`Derivatives.quick_product`, where the point is an array and nothing else."""
@@ -304,39 +287,45 @@ class ReplayOfGradient:
     backward = forward  # the Hessian is symmetric
 
 
-def replay(
+def run_at(
     compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], places: Sequence[int | str], in_tuple: bool,
     of_gradient: bool,
-) -> Replay | ReplayOfGradient | None:  # fmt: skip
+) -> RunOfResult | RunOfGradient | None:  # fmt: skip
     """The compiled function at these arguments; None where the function has to be recorded."""
     once = tuple(dict.fromkeys(places))  # an argument that is asked for twice is one
     point = Point(args, kwargs, once)
     if point.shape is not None:
-        parts: dict[int | str, Part] = {once[0]: _part_of_array(point.shape)}
+        structures: dict[int | str, Structure] = {once[0]: _structure_of_array(point.shape)}
         point.args = (args[0].copy(),)  # it may change before a product is asked for
     else:
         numbers: list[Any] = []
         try:
-            parts = {at: flatten_parts(args[at] if isinstance(at, int) else kwargs[at], numbers) for at in once}
+            structures = {at: flatten(args[at] if isinstance(at, int) else kwargs[at], numbers) for at in once}
         except TypeError:
             return None
         if not numbers or values_among(numbers):
             return None
-        floats = list(map(float, numbers))  # where a derivative is asked, 3 is 3.0
-        filled = {at: part.fill(floats, as_argument=True) for at, part in parts.items()}
+        floats = source_of(list(map(float, numbers)), as_argument=True)  # where a derivative is asked, 3 is 3.0
+        filled = {at: floats.filled(each.key, each.like) for at, each in structures.items()}
         given = tuple(filled.get(at, argument) for at, argument in enumerate(args))
         point = Point(given, {at: filled.get(at, argument) for at, argument in kwargs.items()}, once)
-    part = together([parts[at] for at in places]) if in_tuple else parts[places[0]]
+    structure = together(structures, places) if in_tuple else structures[places[0]]
+
+    def of_result(run: Run, numbers: Array, _: Any) -> Any:
+        refused = run.forward(numbers)
+        if refused is not None:
+            return refused
+        if of_gradient:
+            return RunOfGradient(compiled, point, structure) if run.version.result.single else None
+        return RunOfResult(compiled, point, structure, run, numbers)
+
     try:
-        version = compiled._version(point.args, point.kwargs, [])
+        made = compiled._run(of_result, point.args, point.kwargs, apart=True)
     except NoValueError:  # what the plain function says of that, is said
         return None
-    if version is None or not of_gradient:
-        return Replay(compiled, point, part, version) if version is not None else None
-    version.lock.release()
-    return ReplayOfGradient(compiled, point, part) if version.result.single else None
+    return None if isinstance(made, Refused) else made
 
 
 @functools.cache
-def _part_of_array(shape: tuple[int, ...]) -> Part:
-    return flatten_parts(np.empty(shape), [])
+def _structure_of_array(shape: tuple[int, ...]) -> Structure:
+    return flatten(np.empty(shape), [])

@@ -1,0 +1,94 @@
+"""What runs a program: the executor of the native engine, or the same interface over `interpret.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gradwalk import custom, engine
+from gradwalk.compiler import interpret
+from gradwalk.compiler.program import Program
+
+Array = npt.NDArray[np.float64]
+
+
+class Interpreted:
+    """The executor's interface over `interpret.py`, for machines the native one does not serve."""
+
+    undecided = False  # the last run compared numbers too close for it to tell how the plain function compares them
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.slots = program.initial
+
+    def run(self, inputs: Array) -> bool:
+        self.slots, verdict = interpret.run_guarded(self.program, inputs)
+        self.undecided = verdict is None
+        return bool(verdict)
+
+    def run_values(self, arguments: Array, leaves: tuple[Any, ...]) -> bool:
+        return self.run(np.concatenate([arguments, [leaf.data for leaf in leaves]]))
+
+    def gradients_into(self, seeds: Array, leaves: tuple[Any, ...], arguments: Array) -> None:
+        gradients = interpret.gradients(self.program, self.slots, seeds)
+        arguments[:] = gradients[: len(arguments)]
+        self.add_gradients(leaves, gradients[len(arguments) :])
+
+    def value_and_gradients(
+        self, arguments: Array, leaves: tuple[Any, ...], outputs: Array, seeds: Array, gradients: Array
+    ) -> bool:
+        applies = self.run_values(arguments, leaves)
+        self.outputs(outputs)
+        self.gradients(seeds, gradients)
+        return applies
+
+    def run_batch(
+        self, arguments: Array, leaves: tuple[Any, ...], outputs: Array, seeds: Array | None = None,
+        argument_gradients: Array | None = None, leaf_gradients: Array | None = None, threads: int = 1,
+    ) -> list[int]:  # fmt: skip
+        failed, split = [], arguments.shape[1]
+        if leaf_gradients is not None and leaf_gradients.ndim == 1:
+            leaf_gradients[:] = 0.0
+        for row, numbers in enumerate(arguments):
+            if not self.run_values(numbers, leaves):
+                failed.append(row)
+            self.outputs(outputs[row])
+            if seeds is None:
+                continue
+            gradient = interpret.gradients(self.program, self.slots, seeds)
+            if argument_gradients is not None:
+                argument_gradients[row] = gradient[:split]
+            if leaf_gradients is not None and leaf_gradients.ndim == 1:
+                leaf_gradients += gradient[split:]
+            elif leaf_gradients is not None:
+                leaf_gradients[row] = gradient[split:]
+        return failed
+
+    def leaf_numbers(self, leaves: tuple[Any, ...]) -> bytes:
+        return np.array([leaf.data for leaf in leaves], np.float64).tobytes()
+
+    def add_gradients(self, leaves: tuple[Any, ...], gradients: Array) -> None:
+        for leaf, gradient in zip(leaves, gradients.tolist(), strict=True):
+            leaf.grad += gradient
+
+    def node(self, children: tuple[Any, ...], places: Array) -> Any:
+        local_grads = interpret.gradients(self.program, self.slots, np.ones(1))[places]
+        number = float(self.slots[self.program.outputs[0]])
+        return custom.recorded(engine.Value(number, children, "compiled", local_grads=tuple(local_grads.tolist())))
+
+    def outputs(self, into: Array) -> None:
+        into[:] = self.slots[self.program.outputs]
+
+    def gradients(self, seeds: Array, into: Array) -> None:
+        into[:] = interpret.gradients(self.program, self.slots, seeds)
+
+
+def executor_for(program: Program) -> Any:
+    """The native executor, or the interpreter where the engine is the reference one."""
+    if engine.NAME != "native":
+        return Interpreted(program)
+    native: Any = engine.load("native").Executor
+    parts = (program.size, program.initial, program.inputs, program.outputs, program.instructions, program.guards)
+    return native(*parts, exact=program.exact, functions=program.functions)

@@ -1,0 +1,366 @@
+"""How compiled functions read structures: arguments, with the integers in them marked, and results, where Values count.
+
+The walk itself is that of `structure.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from numbers import Integral
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gradwalk.structure import (
+    ANYTHING,
+    ARRAY,
+    DATACLASS,
+    KEPT,
+    MAPPING,
+    ONE,
+    ROW,
+    VALUE_TYPES,
+    Container,
+    Key,
+    Kind,
+    Reading,
+    Source,
+    all_plain,
+    array_of,
+    is_value,
+    key_of,
+    only_type,
+    source_of,
+    with_values,
+    write,
+)
+
+FLOAT, INT, VALUE = ((ONE, mark) for mark in ("float", "int", "value"))
+
+
+class _Objects(Kind):
+    """An array of objects, by its list of entries."""
+
+    def filled(self, key: Key, like: Any, source: Source) -> Any:
+        array = array_of(source.filled(key[2], like.ravel().tolist()), key[1])
+        return with_values(array) if source.as_argument else array
+
+    def names(self, key: Key, like: Any, name: str) -> Iterator[str]:
+        return ARRAY.names(key, like, name)
+
+
+class _Whole(Kind):
+    """Integers that are part of the key: in a gradient they are 0."""
+
+    def filled(self, key: Key, like: Any, source: Source) -> Any:
+        return like if source.as_argument else like * 0.0
+
+
+class _Copied(Kind):
+    """An array that nobody else may change."""
+
+    def filled(self, key: Key, like: Any, source: Source) -> Any:
+        return like.copy()
+
+
+class _Counted(Kind):
+    """An integer that a trace knows by another object."""
+
+    def filled(self, key: Key, like: Any, source: Source) -> Any:
+        return int(like)
+
+
+class _KeyedByValues(Container):
+    """A dict with Values among its keys, which may be among the arguments once more: keys are parts like the rest."""
+
+    def about(self, whole: Any) -> tuple[Any, ...]:
+        return ()
+
+    def parts(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
+        return [*whole, *whole.values()]
+
+    def part_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
+        return [f".{kind}[{i}]" for kind in ("keys", "values") for i in range(len(whole))]
+
+    def together(self, about: tuple[Any, ...], like: Any, parts: list[Any], as_argument: bool) -> Any:
+        made: Any = copy.copy(like)
+        made.clear()
+        made.update(zip(parts if as_argument else like, parts[len(parts) // 2 :], strict=False))
+        return made
+
+
+_OBJECTS, _WHOLE, _COPIED, _COUNTED, _KEYED_BY_VALUES = _Objects(), _Whole(), _Copied(), _Counted(), _KeyedByValues()
+
+
+class Arguments(Reading):
+    """Integers are marked, because a trace leaves them open; whatever else is no number belongs to the key.
+
+    So do arrays of integers, by their entries, and dataclasses of nothing but integers, which are settings. An array
+    of floats is one entry, in one piece. What might be there twice is noted among the `holders`.
+    """
+
+    holders: list[Any]
+
+    def number(self, whole: Any, numbers: list[Any]) -> Key:
+        kind = type(whole)
+        if kind is float:
+            numbers.append(whole)
+            return FLOAT
+        if is_value(whole):
+            numbers.append(whole)
+            self.holders.append(whole)
+            return VALUE
+        if not isinstance(whole, Integral):
+            numbers.append(float(whole))
+            return FLOAT
+        if kind is int or kind.__name__ == "int64":  # NumPy's others wrap around where Python's goes on
+            numbers.append(int(whole))
+            return INT
+        return _WHOLE, kind, whole
+
+    def row(self, whole: Any, numbers: list[Any]) -> Key | None:
+        kind = only_type(whole)
+        if kind is not float:
+            if kind in VALUE_TYPES:
+                self.holders += whole
+            elif kind is not int:
+                return None
+        numbers += whole
+        self.holders.append(whole)
+        return ROW, type(whole), len(whole), kind
+
+    def array(self, array: Any, numbers: list[Any]) -> Key:
+        kind = array.dtype.kind
+        self.holders.append(array)
+        if kind == "f":
+            numbers.append(array.ravel())
+            return ARRAY, array.shape
+        if kind == "O":
+            return _OBJECTS, array.shape, key_of(array.ravel().tolist(), numbers, self)
+        if kind not in "iub":
+            raise TypeError(f"expected an array of real numbers or Values, got one of dtype {array.dtype}")
+        return _WHOLE, array.dtype.str, array.shape, array.tobytes()
+
+    def container(self, kind: Container, whole: Any, numbers: list[Any]) -> Key:
+        if kind is MAPPING and only_type(tuple(whole)) is not str and any(map(is_value, whole)):
+            kind = _KEYED_BY_VALUES
+        before = len(numbers)
+        self.holders.append(whole)
+        key = super().container(kind, whole, numbers)
+        if kind is DATACLASS and all(type(number) is int for number in numbers[before:]):
+            settings = tuple(numbers[before:])
+            del numbers[before:]
+            return ANYTHING, key, settings
+        return key
+
+    def kept(self, whole: Any) -> Key:
+        super().kept(whole)
+        kind = type(whole)
+        return (
+            ANYTHING,
+            kind,
+            whole if isinstance(whole, bool | str | bytes) or whole is None else Same(whole),
+        )
+
+    def _repeated(self) -> tuple[tuple[int, int], ...]:
+        """Which of the holders are one object: the place of each that was there before, and where."""
+        if len(set(map(id, self.holders))) == len(self.holders):
+            return ()
+        first: dict[int, int] = {}
+        places = [first.setdefault(id(holder), place) for place, holder in enumerate(self.holders)]
+        return tuple(
+            (place, at) for place, at in enumerate(places) if place != at and type(self.holders[at]) is not tuple
+        )
+
+
+class Same:
+    """An object as part of a key: equal to itself only, and kept alive, so that its id is not given away."""
+
+    __slots__ = ("it",)
+
+    def __init__(self, it: Any) -> None:
+        self.it = it
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.it is self.it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+
+class StrayError(TypeError):
+    """Something that has no place in a result."""
+
+
+class _Results(Reading):
+    """Only Values count: they are what a program computes. All else is as the trace found it."""
+
+    def number(self, whole: Any, numbers: list[Any]) -> Key:
+        if not is_value(whole):
+            return KEPT
+        numbers.append(whole)
+        return VALUE
+
+    def row(self, whole: Any, numbers: list[Any]) -> Key | None:
+        if only_type(whole) not in VALUE_TYPES:
+            return None
+        numbers += whole
+        return ROW, type(whole), len(whole)
+
+    def array(self, array: Any, numbers: list[Any]) -> Key:
+        if array.dtype.kind != "O":
+            return (_COPIED,)
+        return _OBJECTS, array.shape, key_of(array.ravel().tolist(), numbers, self)
+
+    def container(self, kind: Container, whole: Any, numbers: list[Any]) -> Key:
+        if kind is not DATACLASS:
+            return super().container(kind, whole, numbers)
+        about = kind.about(whole)
+        keys = [KEPT if isinstance(part, str) else key_of(part, numbers, self) for part in kind.parts(about, whole)]
+        return kind, type(whole), about, tuple(keys)
+
+    def kept(self, whole: Any) -> Key:
+        if hasattr(type(whole), "__index__"):
+            return (_COUNTED,)
+        if whole is not None:
+            raise StrayError(whole)
+        return KEPT
+
+
+RESULTS = _Results()
+
+
+class Result:
+    """What a traced function returned: the Values in it, and the structure around them."""
+
+    def __init__(self, returned: Any, function: Callable[..., Any]) -> None:
+        self.values: list[Any] = []
+        try:
+            self.key = key_of(returned, self.values, RESULTS)
+        except StrayError as stray:
+            refuse_result(function, stray.args[0])
+        if not self.values:
+            refuse_result(function, returned)
+        self.is_bare = self.key == VALUE
+        self.single = self.is_bare or self.key[1:2] == ((),)  # or in an array of no dimension
+        # holds no Value: the graph that was traced must not stay alive
+        self.hollow = Source([None] * len(self.values)).filled(self.key, returned)
+
+    def fill(self, parts: list[Any]) -> Any:
+        """The structure with these in the places of the Values."""
+        return parts[0] if self.is_bare else Source(parts, as_argument=True).filled(self.key, self.hollow)
+
+
+class NoValueError(TypeError):
+    """The function returned nothing that a program could compute."""
+
+
+def refuse_result(function: Callable[..., Any], returned: Any) -> NoReturn:
+    shown = f"{returned!r} ({type(returned).__name__})" if isinstance(returned, str | int | float) else (
+        "None" if returned is None else f"a {type(returned).__name__}"
+    )  # fmt: skip
+    advice = (
+        "is a return missing?" if returned is None
+        else "return the text from a function around it" if isinstance(returned, str)
+        else "nothing in it depends on a float or a Value (integers are taken as they are)"
+    )  # fmt: skip
+    raise NoValueError(
+        f"compile: expected {with_line(function)} to return a Value, or lists, tuples and dicts with Values in them, "
+        f"got {shown}; {advice}"
+    )
+
+
+# ---------------------------------------------------------------- a call
+
+
+class Call(Arguments):
+    """The arguments of one call, read; `apart`: each by itself, whatever is there twice."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], apart: bool = False) -> None:
+        self.args, self.kwargs = args, kwargs
+        holders: list[Any] = []
+        entries: list[Any] = []
+        self.holders, self.entries = holders, entries
+        try:
+            self.keys = keys = [key_of(argument, entries, self) for argument in args]
+            if kwargs:
+                keys.append(key_of(kwargs, entries, self))
+        except TypeError as error:
+            raise TypeError(f"compile: {error}") from None
+        self.repeated = () if apart or len(holders) < 2 else self._repeated()
+        self.key = (len(args), *keys, *self.repeated)
+
+    def numbers(self) -> tuple[Any, Any]:
+        """The data of the entries as they are, and as an array."""
+        entries = self.entries
+        if only_type(entries) in VALUE_TYPES:
+            entries = [entry.data for entry in entries]
+        elif not all_plain(entries):
+            kinds = set(map(type, entries))
+            if kinds <= _PIECES:  # no need to take arrays apart
+                pieces = [each if type(each) is np.ndarray else (each,) for each in entries]
+                numbers = np.concatenate(pieces, dtype=np.float64)
+                return numbers, numbers
+            if np.ndarray in kinds:
+                entries = self.taken_apart()
+            entries = [entry if type(entry) in _PLAIN else entry.data for entry in entries]
+        numbers = np.empty(len(entries))
+        try:
+            write(entries, numbers)
+        except OverflowError:  # an integer that is no number for a Value: whoever makes it one, will say so
+            write([each if abs(each) < 2.0**1023 else math.inf for each in entries], numbers)
+        return entries, numbers
+
+    def taken_apart(self) -> list[Any]:
+        """The entries, those of arrays one by one."""
+        if not all_plain(self.entries) and np.ndarray in set(map(type, self.entries)):
+            lists = [each.tolist() if type(each) is np.ndarray else [each] for each in self.entries]
+            self.entries = list(chain.from_iterable(lists))
+        return self.entries
+
+    def places(self) -> dict[int | str, range]:
+        """Where among the entries those of each argument are."""
+        places: dict[int | str, range] = {}
+        end = 0
+        arguments: list[tuple[int | str, Any]] = [*enumerate(self.args), *self.kwargs.items()]
+        for place, argument in arguments:
+            begin, end = end, end + len(Call((argument,), {}).taken_apart())
+            places[place] = range(begin, end)
+        return places
+
+    def filled(self, stand_ins: Any, as_argument: bool = True) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with these in place of their numbers."""
+        source = source_of(stand_ins, as_argument, {} if self.repeated else None)
+        args = tuple([source.filled(key, given) for key, given in zip(self.keys, self.args, strict=False)])
+        return args, source.filled(self.keys[-1], self.kwargs) if self.kwargs else {}
+
+
+_PIECES, _PLAIN = {np.ndarray, float}, {float, int}
+
+
+# ---------------------------------------------------------------- for messages
+
+
+def user_line() -> str:
+    """Where in the user's own files we are: `model.py:12`."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "gradwalk":
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def with_line(function: Callable[..., Any]) -> str:
+    """The user's function with the line it starts on: `loss (model.py:12)`."""
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    name = getattr(inner, "__name__", type(inner).__name__)
+    called = inspect.unwrap(inner) if hasattr(inner, "__name__") else type(inner).__call__  # an object's own
+    code = getattr(called, "__code__", None)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
