@@ -75,10 +75,14 @@ class CustomOp:
 
     def evaluated(self, numbers: list[float]) -> tuple[float, list[float]]:
         """The output, and the local gradients at these inputs."""
-        out = self._number(self._forward(*numbers), "forward")
-        local_grads = self.local_grads(numbers, out)
-        if self._unchecked:
-            self._check(numbers, local_grads)
+        try:
+            out = self._number(self._forward(*numbers), "forward")
+            local_grads = self.local_grads(numbers, out)
+            if self._unchecked:
+                self._check(numbers, local_grads)
+        except Exception as error:
+            _tracing.raised = error
+            raise
         return out, local_grads
 
     def local_grads(self, numbers: list[float], out: float) -> list[float]:
@@ -155,9 +159,16 @@ def _takes(function: Function, count: int) -> bool:
 
 class _Tracing(threading.local):
     call: Callable[[CustomOp, Sequence[Any]], Any] | None = None
+    raised: Exception | None = None
 
 
 _tracing = _Tracing()
+
+
+def raised() -> Exception | None:
+    """What an operation has raised in this thread since this was last asked."""
+    error, _tracing.raised = _tracing.raised, None
+    return error
 
 
 @contextmanager

@@ -106,6 +106,8 @@ def number_from(given: Any, operation: str, beside: Any = None) -> Any:
     """`given` as a float, NotImplemented for what may know how to handle a Value itself, else a TypeError."""
     if type(given) is float:
         return given
+    if beside is not None and getattr(type(given), "knows_values", False):
+        return NotImplemented
     if isinstance(given, Real):
         try:
             return float(given)
@@ -131,6 +133,8 @@ def number_to_compare(given: Any, sign: str, beside: Any) -> Any:
     >>> number_to_compare(2**53 + 1, "<", None), number_to_compare(2**53 + 1, "==", None)
     (('<=', 9007199254740992.0), ('==', nan))
     """
+    if getattr(type(given), "knows_values", False):
+        return NotImplemented
     if sign in ("==", "!="):
         if isinstance(given, complex):
             given = given.real if given.imag == 0.0 else math.nan

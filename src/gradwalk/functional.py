@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwalk import engine, higher_order
-from gradwalk.control import modes
+from gradwalk.control import is_traced, modes
 from gradwalk.errors import number_from
 from gradwalk.structure import (
     Shape,
@@ -141,7 +141,8 @@ class Recording:
             _depth.running -= levels
         self.outputs: list[Any] = []
         self.foreign: list[Any] | None = None  # leaves that are not inputs: Values the function closes over
-        self.with_graph = bool(given_values)
+        # in a trace, a derivative as a number would be fixed in every later call
+        self.with_graph = bool(given_values) or is_traced()
 
     def _remembering(self, module: Any, before: Any) -> Any:
         """A hook that keeps what is compared, and tells whoever was told before."""
@@ -253,7 +254,7 @@ class Recording:
         for output, weight in zip(self.outputs, weights, strict=True):
             if is_value(output):
                 gradients[output] = gradients[output] + weight if output in gradients else weight
-        order = engine.topological_order(self._root(weights))[:-1]
+        order = engine.topological_order(self._root([0.0] * len(weights)))[:-1]
         gradients = higher_order.pulled_back(order, gradients, set(self.inputs), higher_order.local_grads_of)
         return [gradients.get(leaf, 0.0) for leaf in self.inputs]
 

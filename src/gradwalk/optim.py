@@ -5,6 +5,7 @@ The loops below are the definition. For Values of the native engine they run in 
 
 from __future__ import annotations
 
+import functools
 import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -255,6 +256,12 @@ class Adam(Optimiser):
     def _move(self, rate: float) -> None:
         self._loops.adam(self.parameters, *self._moments_and_settings(rate))
 
+    @property
+    def steps_by_loop(self) -> bool:
+        """Whether a step is Adam's own: no subclass, and nobody since, has put another in its place."""
+        kind: Any = type(self)
+        return _is_adam(kind) and vars(self).keys().isdisjoint(_OF_A_STEP)
+
     def step_by(self, loop: Callable[..., None], slots: Any, lr: float | None = None) -> None:
         """`step`, carried out by the loop of a compiled function, which has the gradients in these slots."""
         loop(self.parameters, slots, *self._moments_and_settings(self._counted(lr)))
@@ -267,6 +274,14 @@ class Adam(Optimiser):
         moments = self._moments
         shrink = 1.0 - rate * self.weight_decay
         return moments["means"], moments["squares"], beta, beta_square, step, scale, self.eps, shrink
+
+
+_OF_A_STEP = ("step", "zero_grad", "_move", "_counted", "_moments_and_settings", "step_by")
+
+
+@functools.cache
+def _is_adam(kind: Any) -> bool:
+    return all(getattr(kind, name) is getattr(Adam, name) for name in _OF_A_STEP)
 
 
 class AdamW(Adam):

@@ -20,7 +20,7 @@ import numpy as np
 from gradwalk import engine, functional
 from gradwalk.compiler import batch
 from gradwalk.compiler.program import Program
-from gradwalk.compiler.reading import Call, Result, with_line
+from gradwalk.compiler.reading import Call, Result, user_line, with_line
 from gradwalk.compiler.runs import Derivatives, RunOfGradient, RunOfResult, run_at
 from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
@@ -116,6 +116,7 @@ class Compiled(functional.Replayed):
 
     def value_and_grad(self, *args: Any, **kwargs: Any) -> tuple[float, Any]:
         """The value, and its gradient by the numbers of the arguments, in their structure (of several: a tuple)."""
+        self._refuse_inside("value_and_grad")
         made = self._run(Run.value_and_gradient, args, kwargs, apart=True)
         if made is SEVERAL:
             self._refuse_many()
@@ -133,12 +134,13 @@ class Compiled(functional.Replayed):
         >>> compile(lambda x: weight * x).backward(2.0), weight.grad
         (6.0, 2.0)
         """
+        self._refuse_inside("backward")
         made = self._run(Run.backward, args, kwargs)
         if made is SEVERAL:
             self._refuse_many("backward")
         if made is not PLAIN:
             return made  # type: ignore[no-any-return]
-        out = self._one(self(*args, **kwargs), "backward")
+        out = self._one(self._plain(args, kwargs), "backward")
         out.backward()
         return float(out.data)
 
@@ -156,7 +158,8 @@ class Compiled(functional.Replayed):
         """
         if not hasattr(optimiser, "zero_grad"):
             raise TypeError(f"compile: train_step expected an optimiser first, got a {type(optimiser).__name__}")
-        if hasattr(optimiser, "step_by"):
+        self._refuse_inside("train_step")
+        if getattr(optimiser, "steps_by_loop", False):
             value = self._run(lambda run, numbers, _: run.train(numbers, optimiser, lr), args, kwargs)
             if type(value) is float:
                 return value
@@ -305,6 +308,14 @@ class Compiled(functional.Replayed):
             out = out.item()
         return out if is_value(out) else self._refuse_many(called)
 
+    def _refuse_inside(self, called: str) -> None:
+        """A number would be fixed in every later call of the function around it."""
+        if tracing.active:
+            raise TypeError(
+                f"compile: {called} of {with_line(self.function)} is called inside another compiled function, at "
+                f"{user_line()}; call the function itself there, or use gradwalk.grad and its like"
+            )
+
     def _refuse_many(self, called: str = "value_and_grad") -> NoReturn:
         raise TypeError(
             f"compile: {called} expected {with_line(self.function)} to return one Value, got a structure of them"
@@ -328,6 +339,7 @@ class Compiled(functional.Replayed):
         """
         if tracing.active or is_watched():  # detect_nonfinite() wants to see each operation, and its line
             return PLAIN
+        raised = None
         array: Any = args[0] if len(args) == 1 and not kwargs else None
         if type(array) is np.ndarray and array.dtype is _FLOAT64 and array.flags.num & _IN_ORDER == _IN_ORDER:
             version = self._arrays.get(array.shape)  # there is nothing to find out but the shape
@@ -335,17 +347,23 @@ class Compiled(functional.Replayed):
                 made = version.used(use, array if array.ndim == 1 else array.reshape(-1), None)
                 if made is not INAPPLICABLE:
                     return made
+                raised = version.raised()
         call = Call(args, kwargs, apart)
         data, numbers = call.numbers()
         versions = self._versions.get(call.key, ())
         for version in versions:
+            if raised is not None:
+                break
             if version.fits(data):
                 made = version.used(use, numbers, call)
                 if made is not INAPPLICABLE:
                     if version is not self._latest and made is not PLAIN:
                         self._remember(version, call, array)
                     return made
+                raised = raised or version.raised()
         version = self._traced(call, another_structure=bool(self._versions) and not versions)
+        if raised is not None and not version.caught:
+            raise raised  # by a custom operation, in the program only: it is called once a call, and that was it
         if version.caught:
             return PLAIN  # an error it caught is a branch without a comparison: only the plain function knows
         if any(version.digest == other.digest for other in versions):

@@ -79,10 +79,15 @@ def _traced(
     inputs: list[Any] = []
     for place in places:
         flatten(args[place] if isinstance(place, int) else kwargs[place], inputs)
+    inputs = list(filter(is_value, inputs))
     out = function(*args, **kwargs)
+    if tracing.trace is not None:
+        tracing.trace.own = len(tracing.trace.recorded)
     if not of_gradient:
         results = Result(out, function).values
         return inputs, results, list(results)
+    if getattr(out, "shape", None) == () and not is_value(out):
+        out = out.item()  # of an array of no dimension
     if not is_value(out):
         raise TypeError(f"compile: second derivatives expected {with_line(function)} to return one Value")
     gradients = higher_order.pulled_back(engine.topological_order(out), {out: 1.0}, set(inputs), _rule())

@@ -6,6 +6,7 @@ with a Value takes it as a number; whatever else needs the integer itself (`rang
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from gradwalk.structure import is_value
@@ -14,9 +15,14 @@ EXACT = 2**53  # from there on a float64 cannot tell integers apart
 
 
 class Index:
-    """Not an int: Python would take the integer out of one without saying so."""
+    """Not an int, though it says it is one: C code would take the integer out of an int without asking."""
 
     __slots__ = ("_entry", "_trace", "number", "value")
+    knows_values = True  # beside a Value, it says itself what is to be done
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return int
 
     def __init__(self, trace: Any, entry: int, number: int, value: Any) -> None:
         self._trace, self._entry, self.number, self.value = trace, entry, number, value
@@ -56,13 +62,13 @@ class Index:
 
     def _compared(self, other: Any, sign: str, outcome: bool) -> bool:
         """A guard; where a program's numbers could not tell the two apart, the integer is fixed instead."""
-        if isinstance(other, Index):
+        if is_index(other):
             if not (self.is_exact() and other.is_exact()):
                 other.__index__()
                 self.__index__()
                 return outcome
             other = other.value
-        elif isinstance(other, int) and abs(other) >= EXACT:
+        elif type(other) is int and abs(other) >= EXACT:
             self.__index__()
             return outcome
         self._trace.compare(self.value, other, sign, outcome)
@@ -87,7 +93,7 @@ class Index:
     def __eq__(self, other: object) -> bool:
         if is_value(other):
             return bool(other == self.value)
-        if not isinstance(other, int | float | Index):
+        if not isinstance(other, int | float):
             return NotImplemented
         return self._compared(other, "==", self.number == _plain(other))
 
@@ -115,18 +121,39 @@ class Index:
     def __mod__(self, other: Any) -> Any: return self.__index__() % other
     def __rmod__(self, other: Any) -> Any: return other % self.__index__()
     def __divmod__(self, other: Any) -> Any: return divmod(self.__index__(), other)
-    def __pow__(self, other: Any) -> Any: return self.__index__() ** other
+    def __rdivmod__(self, other: Any) -> Any: return divmod(other, self.__index__())
+    def __pow__(self, other: Any, modulo: Any = None) -> Any: return pow(self.__index__(), other, modulo)
     def __rpow__(self, other: Any) -> Any: return other ** self.__index__()
     def __and__(self, other: Any) -> Any: return self.__index__() & other
     def __or__(self, other: Any) -> Any: return self.__index__() | other
     def __xor__(self, other: Any) -> Any: return self.__index__() ^ other
     def __lshift__(self, other: Any) -> Any: return self.__index__() << other
     def __rshift__(self, other: Any) -> Any: return self.__index__() >> other
+    def __rand__(self, other: Any) -> Any: return other & self.__index__()
+    def __ror__(self, other: Any) -> Any: return other | self.__index__()
+    def __rxor__(self, other: Any) -> Any: return other ^ self.__index__()
+    def __rlshift__(self, other: Any) -> Any: return other << self.__index__()
+    def __rrshift__(self, other: Any) -> Any: return other >> self.__index__()
+    def __invert__(self) -> int: return ~self.__index__()
+    def __round__(self, digits: Any = None) -> int: return round(self.__index__(), digits)
+    def __floor__(self) -> int: return self.__index__()
+    def __ceil__(self) -> int: return self.__index__()
     def __neg__(self) -> int: return -self.__index__()
     def __pos__(self) -> Index: return self
     def __abs__(self) -> int: return abs(self.__index__())
     # fmt: on
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__index__(), name)  # bit_length and its like
+
+
+Integral.register(Index)
+
+
+def is_index(given: Any) -> bool:
+    """Whether this is an Index, whatever it says it is."""
+    return type(given) is Index
+
 
 def _plain(other: Any) -> Any:
-    return other.number if isinstance(other, Index) else other
+    return other.number if is_index(other) else other

@@ -313,8 +313,8 @@ class Call(Arguments):
         numbers = np.empty(len(entries))
         try:
             write(entries, numbers)
-        except OverflowError:  # an integer that is no number for a Value: whoever makes it one, will say so
-            write([each if abs(each) < 2.0**1023 else math.inf for each in entries], numbers)
+        except OverflowError:
+            write(list(map(float_of, entries)), numbers)
         return entries, numbers
 
     def taken_apart(self) -> list[Any]:
@@ -339,6 +339,14 @@ class Call(Arguments):
         source = source_of(stand_ins, as_argument, {} if self.repeated else None)
         args = tuple([source.filled(key, given) for key, given in zip(self.keys, self.args, strict=False)])
         return args, source.filled(self.keys[-1], self.kwargs) if self.kwargs else {}
+
+
+def float_of(number: Any) -> float:
+    """The number as a float; an integer too large for one, which only integers can be made of, as an infinity."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 _PIECES, _PLAIN = {np.ndarray, float}, {float, int}

@@ -15,6 +15,7 @@ import numpy as np
 from gradwalk.compiler.flat import CODES, CONSTANT, Flat, Ints, Truths, followed, ragged, starts_of
 
 _LONG = 8
+_SIGNED = ("atan2", "copysign")  # to which 0.0 and -0.0 are different numbers
 _ADD, _SUM, _DOT, _MUL = (CODES[name] for name in ("add", "sum", "dot", "mul"))
 
 
@@ -48,6 +49,11 @@ class _Trees:
 def with_fused_sums(flat: Flat) -> Flat:
     """Every tree of adds that are used once, with the products that are used once, as at most two nodes."""
     adds = (flat.op == _ADD) | (flat.op == _SUM)
+    if flat.is_op(*_SIGNED).any():  # 0 + -0.0 is 0.0: there the 0 that Python's sum begins with is not nothing
+        zeros = (flat.op == CONSTANT) & (flat.numbers[flat.row, 0] == 0.0)
+        with_zero = np.flatnonzero(flat.op == _ADD)
+        with_zero = with_zero[zeros[flat.child(with_zero, 0)] | zeros[flat.child(with_zero, 1)]]
+        adds[with_zero] = False
     if not adds.any():
         return flat
     trees = _trees(flat, adds)

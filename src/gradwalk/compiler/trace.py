@@ -6,6 +6,7 @@ compares is written down as a guard; a read of `.data` is refused.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradwalk import composites, control, custom, engine, higher_order, reference
+from gradwalk.compiler.dead_code import needed_for
 from gradwalk.compiler.flat import (
     CALL,
     CODES,
@@ -29,14 +31,17 @@ from gradwalk.compiler.flat import (
     starts_of,
     table_of,
 )
-from gradwalk.compiler.index import Index
-from gradwalk.compiler.reading import Call, Result, user_line, with_line
+from gradwalk.compiler.index import Index, is_index
+from gradwalk.compiler.reading import Call, Result, float_of, user_line, with_line
 from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.errors import add_note, refusals
+from gradwalk.operation import everywhere
+from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.structure import is_value
 
 _TAKEN = "take"
+_REFUSING = frozenset({"call", *(name for name, op in OPS.items() if op.domain is not everywhere or op.overflows)})
 
 
 class _Tracing(threading.local):
@@ -57,6 +62,7 @@ class Trace:
 
     def __init__(self, function: Callable[..., Any], call: Call) -> None:
         self.function, self.arguments = function, call
+        self.caught = False
         self.entries: list[Any] = []  # the Value that stands for each entry of the arguments
         self.given: list[Any] = []  # and what was given there
         self.recorded: list[Any] = []
@@ -70,13 +76,14 @@ class Trace:
         self.functions: list[custom.CustomOp] = []
         self.called: dict[int, tuple[int, int]] = {}  # the parameters of nodes that a custom_op made
         self.stand_ins: dict[int, Any] = {}  # of Values that are given
+        self.own: int | None = None  # so many of the recorded nodes are the function's own, if others follow
 
     # ---------------------------------------------------------------- what the function is given
 
     def _stand_in(self, given: Any) -> Any:
         """What the function is given for an entry of the arguments: a Value given twice is the same both times."""
         is_index = type(given) is int
-        value = engine.Value(_data(given) if is_value(given) else float(given))
+        value = engine.Value(_data(given) if is_value(given) else float_of(given))
         self.entries.append(value)
         self.given.append(given)
         if is_index:
@@ -125,12 +132,13 @@ class Trace:
 
     def call(self, function: custom.CustomOp, inputs: Sequence[Any]) -> Any:
         """The node of a custom_op: the program will call its functions again."""
-        given = [entry.__index__() if isinstance(entry, Index) else entry for entry in inputs]
+        given = [entry.__index__() if is_index(entry) else entry for entry in inputs]
         numbers = [_data(entry) if is_value(entry) else entry for entry in given]
         try:
             with self._interrupted():
                 out, local_grads = function.evaluated(numbers)
         except Exception as error:
+            self.caught = True  # if the function goes on
             add_note(error, f"compile: {function.name} was called at {user_line()}, in {with_line(self.function)}")
             raise
         if control.current_modes()[0]:
@@ -183,9 +191,10 @@ class Trace:
                 self.eager = self.function(*args, **kwargs)
         finally:
             tracing.trace = before
-        self.caught = refusals() != refused
+        self.caught = self.caught or refusals() != refused
         self.result = Result(self.eager, self.function)
         self._as_arrays()
+        self._keep_refusing()
         return self
 
     def _note_on_reference(self, node: Any) -> None:
@@ -251,6 +260,17 @@ class Trace:
         )
         self.scalar_nodes = flat.size - len(made.constants) + made.constant_uses
         self.flat = _with_targets(flat, targets)
+
+    def _keep_refusing(self) -> None:
+        """What nothing depends on may be refused in a later call, as in the plain function: it becomes a guard."""
+        first = self.flat.size - len(self.recorded)
+        own = np.arange(first, first + (len(self.recorded) if self.own is None else self.own))
+        unused = own[~needed_for(self.flat, self.flat.roots())[own] & is_among(self.flat.op[own], _REFUSING)]
+        if len(unused):
+            for node in unused.tolist():
+                self.compared.append((self.recorded[node - first], math.inf, "<=", True))
+                self.lines.append(f"{with_line(self.function)}, of something that is not used,")
+            self._as_arrays()
 
     def _refuse_made_inside(self) -> None:
         """A node from outside may have been computed before the trace, but not by hand out of what is inside."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gradwalk import engine
+from gradwalk import custom, engine
 from gradwalk.compiler import executors, interpret
 from gradwalk.compiler.names import named
 from gradwalk.compiler.reading import Call
@@ -75,6 +75,10 @@ class Version:
         finally:
             idle.append(run)
 
+    def raised(self) -> Exception | None:
+        """What a custom operation raised in a run that was made just now."""
+        return custom.raised() if self.program.functions else None
+
     def fits(self, entries: Any) -> bool:
         """Whether the integers the trace fixed are what they were."""
         return self._fixed is None or self._fixed(entries) == self._fixed_at
@@ -111,13 +115,15 @@ class Run:
         program = version.program
         self.version, self.leaves = version, version.leaves
         self.executor = executors.executor_for(program)
-        self._inputs, self._single = len(program.inputs), version.result.single
+        self._inputs, self._single, self._calls = len(program.inputs), version.result.single, bool(program.functions)
         self._out = np.empty(len(program.outputs))
         self._of_arguments = np.empty(program.arguments)
         self._trained: tuple[Any, Any] | None = None  # the parameters of the optimiser used last, and their slots
 
     def forward(self, numbers: Array) -> Refused | None:
         """On the numbers of the arguments and the leaves' own."""
+        if self._calls:
+            custom.raised()  # before this, it is no concern of ours
         if self.executor.run_values(numbers, self.leaves):
             return None
         return PLAIN if self.executor.undecided else INAPPLICABLE
@@ -150,6 +156,8 @@ class Run:
         if not self._single:
             return SEVERAL
         gradient = np.empty(self._inputs)
+        if self._calls:
+            custom.raised()
         if not self.executor.value_and_gradients(numbers, self.leaves, self._out, _ONE, gradient):
             return PLAIN if self.executor.undecided else INAPPLICABLE
         return self._out.item(), gradient[: len(numbers)] if self.leaves else gradient, call

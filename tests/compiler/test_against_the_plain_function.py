@@ -1,0 +1,560 @@
+"""A compiled function never returns what the plain one would not have: places where one could think it does."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradwalk
+from gradwalk import Value
+from gradwalk.compiler.compile import compile
+from gradwalk.custom import custom_op
+from gradwalk.optim import SGD, Adam
+
+Function = Callable[..., Any]
+
+
+def outcome(function: Function, args: tuple[Any, ...]) -> Any:
+    """The number, or the type of what was raised."""
+    try:
+        out = function(*args)
+    except Exception as error:
+        return type(error)
+    return out.data if isinstance(out, Value) else out
+
+
+def as_values(whole: Any) -> Any:
+    if isinstance(whole, float):
+        return Value(whole)
+    if isinstance(whole, list | tuple):
+        return type(whole)(map(as_values, whole))
+    return whole
+
+
+def agree(function: Function, *calls: tuple[Any, ...]) -> Any:
+    """Assert that one compiled function says of each call what the plain one says; returns it."""
+    compiled = compile(function)
+    for args in calls:
+        expected = outcome(function, tuple(as_values(arg) for arg in copy.deepcopy(args)))
+        assert expected == outcome(compiled, args)
+    return compiled
+
+
+# ---------------------------------------------------------------- leaves
+
+
+def test_gradients_go_on_below_a_computed_value_that_is_closed_over() -> None:
+    w = Value(3.0)
+    h = w * 2.0
+    compiled = compile(lambda x: h * x)
+    assert compiled.backward(5.0) == 30.0
+    assert w.grad == 10.0
+    w.grad = 0.0
+    assert compiled.map_backward([1.0, 2.0]) == [6.0, 12.0]
+    assert w.grad == 6.0
+    assert compiled.map_gradients([1.0, 2.0], [w, h])[1].tolist() == [[2.0, 1.0], [4.0, 2.0]]
+    w.grad = 0.0
+    compiled.train_step(SGD([w], lr=0.5), 1.0)
+    assert w.data == 2.0
+    w.data = 3.0
+    compiled.train_step(Adam([w], lr=0.5), 1.0)
+    assert w.data == pytest.approx(2.5)
+
+
+def test_a_parameter_asked_for_twice_has_its_gradient_twice() -> None:
+    w = Value(2.0)
+    assert compile(lambda x: w * x).map_gradients([3.0], [w, w])[1].tolist() == [[3.0, 3.0]]
+
+
+class Halving(Adam):
+    def step(self, lr: float | None = None) -> None:
+        for parameter in self.parameters:
+            parameter.data *= 0.5
+
+
+class Forgetful(Adam):
+    def zero_grad(self) -> None:
+        pass
+
+
+class Standing(Adam):
+    def _move(self, rate: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize("kind", [Halving, Forgetful, Standing])
+def test_an_optimiser_with_steps_of_its_own_takes_them(kind: Any) -> None:
+    w, other = Value(2.0), Value(2.0)
+    compile(lambda x: w * x).train_step(kind([w], lr=0.1), 3.0)
+    optimiser = kind([other], lr=0.1)
+    (other * 3.0).backward()
+    optimiser.step()
+    optimiser.zero_grad()
+    assert (other.data, other.grad) == (w.data, w.grad)
+
+
+def test_a_step_that_was_put_in_place_of_an_optimisers_own_is_taken() -> None:
+    w, steps = Value(2.0), []
+    optimiser: Any = Adam([w], lr=0.1)
+    optimiser.step = steps.append
+    compile(lambda x: w * x).train_step(optimiser, 3.0)
+    assert steps == [None]
+    assert w.data == 2.0
+
+
+# ---------------------------------------------------------------- errors
+
+
+def ten_times_where_refused(x: Any) -> Any:
+    try:
+        gradwalk.log(x)
+    except gradwalk.DomainError:
+        return x * 10.0
+    return x * 2.0
+
+
+def only_positive(x: Any) -> Any:
+    gradwalk.exp(x * 100.0)
+    gradwalk.sqrt(x)
+    return x * 2.0
+
+
+@pytest.mark.parametrize("function", [ten_times_where_refused, only_positive])
+def test_what_is_not_used_is_refused_all_the_same(function: Function) -> None:
+    agree(function, (1.0,), (-1.0,), (2.0,), (100.0,), (-3.0,))
+
+
+small = custom_op(
+    lambda x: x * x if x < 10.0 else math.sqrt(10.0 - x), lambda x, out: 2.0 * x, name="small", check=False
+)
+
+
+def test_a_custom_operation_that_is_not_used_raises_all_the_same() -> None:
+    def function(x: Any) -> Any:
+        small(x)
+        return x * 2.0
+
+    def caught(x: Any) -> Any:
+        try:
+            return small(x) * 2.0
+        except ValueError:
+            return x * 7.0
+
+    agree(function, (1.0,), (11.0,), (2.0,))
+    agree(caught, (1.0,), (11.0,), (2.0,), (12.0,))
+    agree(caught, (11.0,), (2.0,), (12.0,), (1.0,))
+
+
+@pytest.mark.parametrize("given", [3.0, np.array([3.0])], ids=["number", "array"])
+def test_an_error_of_a_custom_operation_is_not_lost_because_it_does_not_come_again(given: Any) -> None:
+    fails = [False]
+
+    def square(x: float) -> float:
+        if fails[0]:
+            fails[0] = False
+            raise OSError("the line was busy")
+        return x * x
+
+    operation = custom_op(square, lambda x, out: 2.0 * x, check=False)
+    compiled = compile(lambda x: operation(x if isinstance(x, Value) else x[0]) * 2.0)
+    for call in (compiled, compiled.backward, compiled.value_and_grad):
+        call(given)
+        fails[0] = True
+        with pytest.raises(OSError, match="busy"):
+            call(given)
+
+
+# ---------------------------------------------------------------- integers and other arguments
+
+
+INTEGERS: dict[str, Function] = {
+    "isinstance": lambda x, n: x * 2.0 if isinstance(n, int) else x * 3.0,
+    "text": lambda x, n: x * float(f"{n}"),
+    "sqrt": lambda x, n: x * gradwalk.sqrt(n),
+    "math.sqrt": lambda x, n: x * math.sqrt(n),
+    "maximum": lambda x, n: gradwalk.maximum(n, x),
+    "sum": lambda x, n: gradwalk.sum([n, x]),
+    "dot": lambda x, n: gradwalk.dot([n, x], [x, n]),
+    "where": lambda x, n: gradwalk.where(x > 1.0, n, x),
+    "row": lambda x, n: gradwalk.dot([x, x], [n, 2]),
+    "shift": lambda x, n: x * (1 << (n % 9)),
+    "and": lambda x, n: x * (5 & n),
+    "or": lambda x, n: x * (8 | n),
+    "xor": lambda x, n: x * (5 ^ n),
+    "invert": lambda x, n: x * (~n),
+    "divmod": lambda x, n: x * divmod(7, n)[1],
+    "round": lambda x, n: x * round(n),
+    "pow": lambda x, n: x * pow(n, 2, 7),
+    "bit_length": lambda x, n: x * n.bit_length(),
+    "beside": lambda x, n: x * n - n,
+    "compared": lambda x, n: x * 2.0 if x < n else x * 3.0,
+    "equal": lambda x, n: x * 2.0 if n == 2**53 else x * 3.0,
+    "below": lambda x, n: x * 2.0 if n < 2**53 + 1 else x * 3.0,
+    "Value": lambda x, n: x * Value(n),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_an_integer_does_what_integers_do(name: str) -> None:
+    agree(INTEGERS[name], (1.5, 3), (2.5, 4), (3.0, 3), (1.0, 2**53), (1.0, 2**53 + 1), (1.0, 2**53 - 1))
+
+
+def test_two_integers_that_floats_cannot_tell_apart() -> None:
+    agree(lambda x, m, n: x if m == n else x * 2.0, (1.0, 3, 3), (1.0, 2**53, 2**53 + 1), (1.0, 2**53, 2**53))
+
+
+def test_an_integer_too_large_for_a_float_is_still_an_integer() -> None:
+    agree(lambda x, n: x * (n % 7), (1.0, 5), (1.0, 10**400 + 1), (2.0, 10**400 + 3))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.int8, bool])
+def test_arrays_of_integers_are_what_they_are(dtype: Any) -> None:
+    """They wrap around, they choose entries, and they mask."""
+    first, second = np.array([1, 0, 1], dtype), np.array([0, 0, 1], dtype)
+    x = np.array([2.0, 3.0, 5.0])
+    chosen = compile(lambda x, mask: sum(x[mask]))
+    wrapped = compile(lambda x, n: x[0] * float(sum(n * n.dtype.type(100) * n.dtype.type(3))))
+    for mask in (first, second, first):
+        assert chosen(x, mask).data == x[mask].sum()
+        assert wrapped(x, mask).data == 2.0 * float(sum(mask * mask.dtype.type(100) * mask.dtype.type(3)))
+    _, gradient = compile(lambda x, n: sum(x * 2.0)).value_and_grad(x, first)
+    assert [part.tolist() for part in gradient] == [[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]]
+
+
+def test_numpy_integers_that_wrap_around_do() -> None:
+    compiled = compile(lambda x, n: x * float(n * n))
+    for n in (np.uint8(3), np.uint8(15)):
+        assert compiled(1.0, n).data == float(n * n)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(4.0).astype(">f8"),
+        np.frombuffer(b"\0" + np.arange(4.0).tobytes(), np.uint8)[1:].view(np.float64),
+        np.arange(8.0)[::2] / 2.0,
+    ],
+    ids=["byte order", "unaligned", "strided"],
+)
+def test_arrays_that_lie_otherwise_in_memory(array: Any) -> None:
+    compiled = compile(lambda x: sum(x * x))
+    for given in (np.arange(4.0), array, array):
+        assert compiled(given).data == 14.0
+        value, gradient = compiled.value_and_grad(given)
+        assert (value, gradient.tolist()) == (14.0, [0.0, 2.0, 4.0, 6.0])
+        assert gradwalk.grad(compiled)(given).tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_arrays_in_results_stay_what_they_are() -> None:
+    compiled = compile(lambda x: {"y": x * 2.0, "n": np.array([1, 2]), "m": np.array([True]), "f": np.array([0.5])})
+    compiled(1.0)["n"][0] = 7  # belongs to whoever was given it
+    made = compiled(2.0)
+    assert [made[name].dtype.kind for name in "nmf"] == ["i", "b", "f"]
+    assert made["n"].tolist() == [1, 2]
+
+
+def test_a_result_in_an_array_of_no_dimension_is_one_number() -> None:
+    compiled = compile(lambda x: np.array(x[0] ** 3, dtype=object))
+    x = np.array([2.0])
+    assert compiled.value_and_grad(x)[1].tolist() == [12.0]
+    assert gradwalk.grad(compiled)(x).tolist() == [12.0]
+    assert gradwalk.hvp(compiled)(x, np.array([1.0])).tolist() == [12.0]
+    assert compiled.backward(x) == 8.0
+    assert compiled(x).shape == ()
+
+
+def test_an_empty_array_with_a_length() -> None:
+    compiled = compile(lambda x, y: sum(x.ravel(), y))
+    assert compiled(np.empty((3, 0)), 2.0).data == 2.0
+    assert compiled.value_and_grad(np.empty((3, 0)), 2.0)[1][0].shape == (3, 0)
+
+
+# ---------------------------------------------------------------- one object in two places
+
+
+def changes_the_first(xs: Any, ys: Any) -> Any:
+    xs[0] = xs[0] * 10.0
+    return ys[0] + ys[1]
+
+
+def test_a_list_that_is_passed_twice_is_one_list() -> None:
+    compiled = compile(changes_the_first)
+    xs = [1.0, 2.0]
+    assert compiled(xs, [1.0, 2.0]).data == 3.0
+    assert compiled(xs, xs).data == 12.0
+    assert compiled([1.0, 2.0], [1.0, 2.0]).data == 3.0
+    array = np.array([1.0, 2.0])
+    assert [compiled(array, array).data, compiled(array, array.copy()).data] == [12.0, 3.0]
+
+
+def test_a_value_that_is_passed_twice_is_one_value() -> None:
+    compiled = compile(lambda a, b: a * 2.0 if a is b else a + b * 5.0)
+    v, w = Value(3.0), Value(3.0)
+    assert [compiled(v, v).data, compiled(v, w).data, compiled(v, v).data] == [6.0, 18.0, 6.0]
+    compiled(v, v).backward()
+    assert v.grad == 2.0
+
+
+def test_values_that_are_keys_of_a_dict_are_the_values_among_the_arguments() -> None:
+    compiled = compile(lambda d, v: v * d.get(v, 100.0))
+    v, w = Value(3.0), Value(3.0)
+    assert [compiled({v: 2.0}, v).data, compiled({v: 2.0}, w).data, compiled({w: 4.0}, w).data] == [6.0, 300.0, 12.0]
+
+
+@dataclass
+class Disc:
+    radius: float
+    area: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.area = self.radius * self.radius * 3.0
+
+
+@dataclass
+class Settings:
+    layers: int
+    heads: int = 2
+
+
+class Row(list[Any]):
+    scale = 1.0
+
+
+def test_a_field_that_follows_from_others_does_so_until_it_is_set() -> None:
+    compiled = compile(lambda disc: disc.area * 2.0)
+    assert [compiled(Disc(1.0)).data, compiled(Disc(2.0)).data] == [6.0, 24.0]
+    cut = Disc(2.0)
+    cut.area = 5.0
+    assert [compiled(cut).data, compiled(Disc(2.0)).data] == [10.0, 24.0]
+    assert gradwalk.grad(compiled)(Disc(2.0)).radius == 24.0
+    assert gradwalk.grad(lambda disc: disc.area * 2.0)(cut).area == 2.0
+
+
+def test_settings_may_change() -> None:
+    compiled = compile(lambda settings, x: x * settings.layers)
+    settings = Settings(3)
+    assert compiled(settings, 2.0).data == 6.0
+    settings.layers = 4
+    assert compiled(settings, 2.0).data == 8.0
+    assert compiled(Settings(3), 2.0).data == 6.0
+    assert len(compiled.programs) == 2
+
+
+def test_attributes_of_a_list_are_parts_of_it() -> None:
+    compiled = compile(lambda xs: xs[0] * xs.scale)
+    xs = Row([3.0])
+    assert compiled(xs).data == 3.0
+    for scale in (2.0, 5.0):
+        xs.scale = scale
+        assert compiled(xs).data == 3.0 * scale
+        assert gradwalk.value_and_grad(lambda xs: xs[0] * xs.scale)(xs)[0] == 3.0 * scale
+
+
+# ---------------------------------------------------------------- zeros that have a sign
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: gradwalk.atan2(0 + x, -1.0),
+        lambda x: gradwalk.copysign(2.0, sum([x])),
+        lambda x: gradwalk.atan2(sum([x, x]), -1.0),
+        lambda x: gradwalk.atan2(x + 0.0, -1.0) + gradwalk.copysign(1.0, x),
+    ],
+)
+def test_zero_plus_minus_zero_is_zero(function: Function) -> None:
+    agree(function, (1.0,), (-0.0,), (0.0,), (-1.0,))
+
+
+# ---------------------------------------------------------------- derivatives inside
+
+
+DERIVATIVES: dict[str, Function] = {
+    "grad": lambda x: gradwalk.grad(lambda y: x * y**3)(2.0),
+    "grad at x": lambda x: gradwalk.grad(lambda y: x * y**3)(x),
+    "vjp": lambda x: gradwalk.vjp(lambda y: [x * y**3, y])(x, [1.0, x]),
+    "jvp": lambda x: gradwalk.jvp(lambda y: x * y**3)(2.0, 1.0) * x,
+    "hvp": lambda x: gradwalk.hvp(lambda y: x * y**4)(2.0, 1.0),
+    "hessian": lambda x: gradwalk.hessian(lambda y: x * y**3)(2.0) * x,
+    "value_and_grad": lambda x: gradwalk.value_and_grad(lambda y: x * y**3)(2.0)[0] * x,
+    "penalty": lambda x: x**2 + gradwalk.grad(lambda y: gradwalk.sin(x * y))(x) ** 2,
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_of_closures_inside_a_compiled_function(name: str) -> None:
+    function = DERIVATIVES[name]
+    compiled = agree(function, (1.5,), (2.5,), (0.3,))
+    assert compiled.value_and_grad(0.7)[1] == pytest.approx(gradwalk.grad(function)(0.7), rel=1e-12)
+    assert len(compiled.programs) == 1
+
+
+def test_a_step_down_inside_a_compiled_function() -> None:
+    """The outer loss after a step of the inner problem, as in bilevel optimisation."""
+    inner = lambda w, rate: (w * rate - 1.0) ** 2  # noqa: E731
+
+    def outer(rate: Any) -> Any:
+        w = 0.5
+        for _ in range(3):
+            w = w - 0.1 * gradwalk.grad(inner)(w, rate)
+        return (w - 2.0) ** 2
+
+    compiled = agree(outer, (1.0,), (2.0,))
+    assert compiled.value_and_grad(1.5)[1] == pytest.approx(gradwalk.grad(outer)(1.5), rel=1e-12)
+
+
+@pytest.mark.parametrize("called", ["backward", "value_and_grad", "train_step"])
+def test_numbers_of_one_compiled_function_are_not_fixed_in_another(called: str) -> None:
+    inner = compile(lambda x: x * x)
+    given = (Adam([Value(1.0)]), 2.0) if called == "train_step" else (2.0,)
+    with pytest.raises(TypeError, match=f"{called} of .* is called inside another compiled function"):
+        compile(lambda x: x * getattr(inner, called)(*given))(3.0)
+
+
+def test_the_hessian_times_a_vector_with_an_integer_among_the_arguments() -> None:
+    compiled = compile(lambda x, n: x[0] ** 2 * x[1] * n)
+    expected = ([20.0, 12.0], 0.0)
+    assert compiled.hessian_vector([3.0, 5.0], 2, vector=([1.0, 0.0], 0.0)) == expected
+    with gradwalk.detect_nonfinite():
+        assert compiled.hessian_vector([3.0, 5.0], 2, vector=([1.0, 0.0], 0.0)) == expected
+
+
+# ---------------------------------------------------------------- threads, and calls in the middle of calls
+
+
+def test_two_functions_whose_operations_call_each_other_do_not_wait_for_each_other() -> None:
+    together = threading.Barrier(2, timeout=20)
+    functions: dict[str, Any] = {}
+
+    def through(other: str) -> Function:
+        def forward(x: float) -> float:
+            if x > 0.0:
+                together.wait()  # now both are inside
+                return float(functions[other](-x).data)
+            return x * 2.0
+
+        return forward
+
+    for name, other in (("f", "g"), ("g", "f")):
+        operation = custom_op(through(other), lambda x, out: 2.0, check=False)
+        functions[name] = compile(lambda x, operation=operation: operation(x) * 1.0)
+        functions[name](-1.0)
+    found: list[float] = []
+    threads = [threading.Thread(target=lambda n=n: found.append(functions[n](3.0).data), daemon=True) for n in "fg"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert found == [-6.0, -6.0]
+
+
+def test_a_gradient_that_calls_the_function_when_it_is_dropped() -> None:
+    w, seen = Value(3.0), []
+    compiled = compile(lambda x: w * x)
+    compiled(1.0)
+
+    class Calls(Value):
+        def __del__(self) -> None:
+            seen.append(compiled(2.0).data)
+
+    w.grad = Calls(1.0)
+    done = threading.Thread(target=lambda: compiled.backward(5.0), daemon=True)
+    done.start()
+    done.join(20)
+    assert not done.is_alive()
+    assert seen == [6.0]
+
+
+def test_threads_that_trace_and_call_lose_nothing() -> None:
+    def function(xs: list[Any], n: int) -> Any:
+        total = sum(x * x for x in xs) * n
+        return total if total < 5.0 else total * 2.0
+
+    calls = [([0.1 * i + j for j in range(1 + i % 3)], i % 4) for i in range(12)]
+    alone = compile(function)
+    expected = [alone(*args).data for args in calls]
+    assert expected == [alone(*args).data for args in calls]
+    compiled, wrong = compile(function), []
+
+    def work(start: int) -> None:
+        try:
+            for i in range(60):
+                place = (start * 5 + i * 7) % len(calls)
+                got = compiled(*calls[place]).data
+                if got != expected[place]:
+                    wrong.append((place, got))
+        except Exception as error:
+            wrong.append((-1, repr(error)))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
+    assert len(compiled.programs) == len(alone.programs)
+
+
+# ---------------------------------------------------------------- pickled
+
+
+@compile
+def energy(x: Any) -> Any:
+    return x[0] ** 2 * x[1]
+
+
+def plain_energy(x: Any) -> Any:
+    return x[0] ** 2 * x[1]
+
+
+class Spring:
+    def __init__(self, stiffness: float) -> None:
+        self.stiffness = stiffness
+
+    @compile
+    def energy(self, x: Any) -> Any:
+        return x * x * self.stiffness
+
+
+def test_compiled_functions_and_derivatives_pickle() -> None:
+    assert pickle.loads(pickle.dumps(energy)) is energy
+    exact = pickle.loads(pickle.dumps(compile(plain_energy, exact=True)))
+    assert (exact.exact, exact([3.0, 5.0]).data) == (True, 45.0)
+    for derivative in (gradwalk.grad, gradwalk.value_and_grad, gradwalk.hessian, gradwalk.jacobian):
+        for function in (plain_energy, energy):
+            again = pickle.loads(pickle.dumps(derivative(function)))
+            assert again([3.0, 5.0]) == derivative(function)([3.0, 5.0])
+    assert pickle.loads(pickle.dumps(Spring(3.0).energy))(2.0).data == 12.0
+
+
+def test_compiled_functions_go_to_processes_that_are_started_anew() -> None:
+    with get_context("spawn").Pool(1) as pool:
+        assert pool.map(gradwalk.grad(energy), [[3.0, 5.0], [1.0, 2.0]]) == [[30.0, 9.0], [4.0, 1.0]]
+
+
+def test_a_derivative_can_be_a_method() -> None:
+    class Curve:
+        def __init__(self, power: int) -> None:
+            self.power = power
+
+        def height(self, x: Any) -> Any:
+            return x**self.power
+
+        slope = gradwalk.grad(height, argnums=1)
+
+    assert Curve(3).slope(2.0) == 12.0
