@@ -16,6 +16,41 @@ from py_mini_racer import MiniRacer
 
 ROOT = Path(__file__).resolve().parents[2]
 XS = [0.3, -1.2, 2.0, -900.0]
+# declarations of every other shape: two lists, a parameter without a default, an output per entry, a target
+MORE = """
+    Composite(
+        "mean_square_distance",
+        inputs=("xs", "ys"),
+        forward=lambda xs, ys: _mean_of((xs - ys) * (xs - ys)),
+        local_grads=lambda xs, ys, out: (div(2.0 * (xs - ys), count(xs)), div(2.0 * (ys - xs), count(xs))),
+        doc="The mean of squared differences.",
+    ),
+    Composite(
+        "pseudo_huber",
+        parameters=("delta",),
+        forward=lambda xs, delta: _mean_of(delta * (sqrt(delta * delta + xs * xs) - delta)),
+        local_grads=lambda xs, delta, out: div(div(delta * xs, sqrt(delta * delta + xs * xs)), count(xs)),
+        doc="A mean of lengths that are squares near 0.",
+    ),
+    Composite(
+        "shares",
+        per_entry=True,
+        parameters=("eps",),
+        defaults=(0.1,),
+        keeps=lambda xs, eps: (total(xs * xs) + eps, xs * xs),
+        forward=lambda xs, i, eps, sum, squares: div(at(squares, i), sum),
+        local_grads=lambda xs, i, eps, sum, squares, out: 2.0 * (hot(xs, i, div(1.0, sum)) - div(out, sum)) * xs,
+        doc="Each square's share of their sum.",
+    ),
+    Composite(
+        "margin",
+        target="target",
+        forward=lambda xs, i: total(exp(xs - at(xs, i))),
+        local_grads=lambda xs, i, out: exp(xs - at(xs, i)) - hot(xs, i, out),
+        doc="How much larger the others are.",
+    ),
+"""
+NAMES = ("hardshrink", "logcosh_mean", "mean_square_distance", "pseudo_huber", "shares", "margin")
 
 
 def blocks() -> list[str]:
@@ -55,7 +90,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, tree)
     operation, composite = blocks()
     add_row(tree / "src/gradwalk/ops.py", operation)
-    add_row(tree / "src/gradwalk/row_ops.py", composite)
+    add_row(tree / "src/gradwalk/row_ops.py", f"{composite.rstrip()},{MORE}")
     run(tree, "tools/generate.py", engine="reference")
     run(tree, "setup.py", "-q", "build_ext", "--inplace", engine="reference")
     return tree
@@ -66,7 +101,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_right_in_every_mode(tree: Path, engine: str) -> None:
     """Plain, compiled, exact, in a batch, in many rows, at the jump, and to second order."""
     script = str(ROOT / "tests" / "contributing" / "every_mode.py")
-    assert run(tree, script, "hardshrink", "logcosh_mean", engine=engine).strip() == ""
+    assert run(tree, script, *NAMES, engine=engine).strip() == ""
 
 
 @pytest.mark.unsanitized
