@@ -78,7 +78,18 @@ def shape_of(cls: type) -> Shape:
     for parameter in parameters[1:]:
         shape.parameters[parameter.name] = role_of(cls, shape, parameter.name, plain)
     read_attributes(cls, shape, plain)
+    for name in shape.children:  # some keep what they are given: then what counts is what operations give
+        shape.children[name] = type(getattr(summed(cls), name, ()))
+        if shape.children[name] not in (set, frozenset, tuple, list):
+            raise Kept(f"its {name} is {short(getattr(summed(cls), name, None))}")
     return shape
+
+
+def summed(cls: Any) -> Any:
+    try:
+        return cls(0.5) + cls(1.5) if hasattr(cls, "__add__") else cls(0.5) * cls(1.5)
+    except Exception as error:
+        raise Kept(f"its operations raise {type(error).__name__}: {error}") from None
 
 
 def built(cls: Any, number: Any, **given: Any) -> Any:
@@ -101,39 +112,42 @@ def slots(cls: type) -> list[str]:
 def role_of(cls: Any, shape: Shape, name: str, plain: Any) -> str:
     """What a parameter is for: where does a value that it was given turn up?"""
     before = attributes(plain)
-    first, second = built(cls, 0.5), built(cls, 1.5)
-    children = [parameter for parameter, role in shape.parameters.items() if role == "children"]
-    trials: list[tuple[str, Any]] = [("children", (first, second)), ("text", "gradwalk"), ("extra", 2.5)]
-    if children:
-        trials[0] = ("local_grads", (2.5, 3.5))
+    operands = (built(cls, 0.5), built(cls, 1.5))
+    children = next((parameter for parameter, role in shape.parameters.items() if role == "children"), None)
     default = shape.signature.parameters[name].default
-    if isinstance(default, str) or (default is None and any(word in name for word in ("op", "label", "name"))):
-        trials[0], trials[1] = trials[1], trials[0]  # a class that checks nothing keeps a tuple where it has a text
-    for role, value in trials:
-        given = {name: value, **({children[0]: (first, second)} if role == "local_grads" else {})}
+    for role in likely_roles(name, default, shape, children):
+        value = {"children": operands, "local_grads": (2.5, 3.5), "op": "gradwalk", "label": "gradwalk"}.get(role, 2.5)
+        given = {name: value, **({children: operands} if role == "local_grads" and children else {})}
         try:
             after = attributes(cls(0.75, **given))
-        except Exception:  # not a value it takes
+        except Exception:  # noqa: S112  # not a value it takes
             continue
         found = [key for key, held in after.items() if holds(held, value) and not holds(before.get(key), value)]
         if not found:
             continue
         if role == "children":
             shape.children.update({key: type(after[key]) for key in found})
-        elif role == "local_grads":
-            shape.local_grads = found[0]
-        elif role == "text":
-            # micrograd's family calls it _op, and what else is text is a label for people
-            role = "op" if "op" in name and not shape.op else "label" if "label" in name or "name" in name else "extra"
-            if role == "extra" or getattr(shape, role) or (role == "label" and default != ""):
-                role = "extra"
-                shape.given.update(dict.fromkeys(found, name))
-            else:
-                setattr(shape, role, found[0])
-        else:
+        elif role == "extra":
             shape.given.update(dict.fromkeys(found, name))
+        else:
+            setattr(shape, role, found[0])
         return role
     raise Kept(f"its constructor takes {shape.signature.parameters[name]}, and it is not clear what for")
+
+
+def likely_roles(name: str, default: Any, shape: Shape, children: str | None) -> list[str]:
+    """What to try, the likeliest first: a class that checks nothing keeps whatever it is given."""
+    roles = []
+    words = isinstance(default, str) or (default is None and any(word in name for word in ("op", "label")))
+    if words and not shape.op and "op" in name:
+        roles.append("op")
+    elif words and not shape.label and default == "":
+        roles.append("label")
+    elif not words and children is None:
+        roles.append("children")
+    elif not words and not shape.local_grads and (isinstance(default, tuple | list) or "local" in name):
+        roles.append("local_grads")
+    return [*roles, "extra"]
 
 
 def holds(held: Any, value: Any) -> bool:
@@ -151,7 +165,7 @@ def read_attributes(cls: Any, shape: Shape, plain: Any) -> None:
             continue
         if name in ("data", "grad") or value == 0.75:
             read_number(shape, name, value)
-        elif callable(value) and not shape.backward:
+        elif callable(value) and not shape.backward and not hasattr(cls, "_backward"):
             shape.backward = name
         elif (isinstance(value, PLAIN) and value == again[name]) or value == ():
             shape.extra[name] = value

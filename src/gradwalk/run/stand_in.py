@@ -38,7 +38,9 @@ def offer(offered: Any, assigned: dict[str, int]) -> Any:
         if engine.NAME != "native":
             raise Kept("the native engine is not there")
         made = Replacement(offered, frame.f_locals, assigned)
-    except Kept as reason:
+    except Exception as reason:
+        if not isinstance(reason, Kept):  # a class that nobody thought of: it works as ever
+            reason = Kept(f"it could not be compared: {type(reason).__name__}: {reason}")
         tell(f"{where} kept, not replaced by gradwalk's: {reason}")
         return offered
     tell(f"{where} replaced by gradwalk's{made.members()} (--keep-class leaves it)")
@@ -70,7 +72,7 @@ class Replacement:
     def __init__(self, offered: Any, variables: Any, assigned: dict[str, int]) -> None:
         self.offered, self.variables = offered, variables
         self.shape = shape_of(offered)
-        for name in (*self.shape.children, self.shape.op, self.shape.local_grads):
+        for name in (*self.shape.children, self.shape.local_grads):
             if name in assigned:
                 raise Kept(f"line {assigned[name]} assigns {name}, which a node of gradwalk's has for good")
         self.theirs = Side(offered, self.shape)
@@ -126,7 +128,9 @@ class Replacement:
         for name, member in members.items():
             if name in NOT_MEMBERS or name in instance:  # what the class says of an attribute, every object says anew
                 continue
-            if name in OPERATORS or (name in native and isinstance(member, FunctionType) and name not in AS_OF_OBJECT):
+            if name == "_backward":  # a class that looks at the operation, where others keep a function in each object
+                setattr(self.cls, name, member)
+            elif name in OPERATORS or (name in native and isinstance(member, FunctionType) and name not in AS_OF_OBJECT):
                 if not self.is_native(name):
                     setattr(self.cls, name, member)
                     self.differing.append(name)
@@ -218,7 +222,7 @@ def stand_in_type(offered: Any, shape: Shape) -> Any:
             readonly = native == "_local_grads"
             setattr(cls, name, property(member.__get__, None if readonly else member.__set__))
     if shape.op:
-        setattr(cls, shape.op, property(op_text(offered, shape)))
+        setattr(cls, shape.op, property(op_text(offered, shape), cls._set_op))
     for name, value in {**shape.extra, **{name: default_of(offered, name) for name in shape.given}}.items():
         setattr(cls, name, value)
     if not shape.is_native():
@@ -231,7 +235,7 @@ def default_of(offered: Any, name: str) -> Any:
 
 
 def ways_of(offered: Any, shape: Shape) -> int:
-    """Where the class has an int, as native/value/stand_in.c numbers these."""
+    """Where the class has an int and the like, as native/value/stand_in.c numbers these."""
 
     def is_int(function: Any) -> bool:
         result, _ = quietly(function)
@@ -251,6 +255,7 @@ def ways_of(offered: Any, shape: Shape) -> int:
         is_int(lambda: getattr(offered(0.0).relu(), shape.data)),
         is_int(lambda: getattr(offered(math.nan).relu(), shape.data)),
         not is_int(lambda: getattr(offered(2), shape.data)),
+        "_backward" in vars(offered),
     ]
     return sum(1 << i for i, is_so in enumerate(found) if is_so)
 

@@ -298,7 +298,7 @@ static int push_carefully(Value *node)
 {
     if (kind_of(node) == MANY && details_of(node)->local_count < details_of(node)->count) {
         if (Py_TYPE(node) != value_type)
-            return 0; /* in a script's class, a node made by hand does nothing until it is told what */
+            return stand_in_push_by_method(node);
         Py_XDECREF(errors_call("refuse_backward", (PyObject *)node));
         return -1;
     }

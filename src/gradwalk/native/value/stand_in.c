@@ -4,7 +4,7 @@
 
 #include "value.h"
 
-enum way { /* where a class has an int: a sum of these, as gradwalk/run finds out */
+enum way { /* where a class has an int, and one thing more: a sum of these, as gradwalk/run finds out */
     GRAD_STARTS = 1,  /* a new node's gradient is 0 */
     SEED = 2,         /* backward() starts from 1 */
     SUM_PASSES = 4,   /* a sum hands on its gradient as it is, not times 1.0 */
@@ -12,7 +12,8 @@ enum way { /* where a class has an int: a sum of these, as gradwalk/run finds ou
     RELU_BELOW = 16,  /* relu of a negative number is 0 */
     RELU_AT_ZERO = 32, /* relu of 0.0 is 0 */
     RELU_OF_NAN = 64, /* relu of nan is 0 */
-    ALWAYS_FLOAT = 128 /* and here not: the constructor makes a float of it */
+    ALWAYS_FLOAT = 128, /* and here not: the constructor makes a float of it */
+    HAS_METHOD = 256 /* its _backward is a method: what a node made by hand does is in there */
 };
 
 typedef struct {
@@ -159,7 +160,28 @@ static int stand_in_bool(PyObject *self)
     return 1;
 }
 
+int stand_in_push_by_method(Value *node)
+{
+    if (!has_way(Py_TYPE(node), HAS_METHOD))
+        return 0; /* nothing is handed on until somebody says what */
+    PyObject *result = PyObject_CallMethod((PyObject *)node, "_backward", NULL);
+    Py_XDECREF(result);
+    return result == NULL ? -1 : 0;
+}
+
+/* What a node calls its operation; a script may say so afterwards. None. */
+static PyObject *set_op(PyObject *self, PyObject *given)
+{
+    Details *details = PyUnicode_Check(given) ? value_details((Value *)self) : NULL;
+    if (details == NULL)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "op: expected a string, got %R", given);
+    Py_INCREF(given);
+    Py_XSETREF(details->op, given);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef stand_in_methods[] = {
+    {"_set_op", set_op, METH_O, "_set_op($self, op, /)\n--\n\nCall this node's operation so."},
     {"backward", backward_keeping, METH_NOARGS, "Set this gradient to 1, and add to that of every node below."},
     {NULL, NULL, 0, NULL},
 };
