@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from types import FunctionType
@@ -94,8 +94,8 @@ class Side:
         rest = {"values": objects[1:], "number": list(numbers[1:]), "itself": objects * (len(numbers) - 1)}[kind]
         return objects, rest
 
-    def outcome(self, name: str, numbers: tuple[Any, ...], kind: str) -> Outcome:
-        """The picture of an operation's result, and the gradients of its operands after a pass."""
+    def outcome(self, name: str, numbers: tuple[Any, ...], kind: str, times: int) -> Outcome:
+        """The picture of an operation's result, and the gradients of its operands after one pass or two."""
         operands, rest = self.operands(numbers, kind)
 
         out, printed = quietly(lambda: getattr(operands[0], name)(*rest))
@@ -107,7 +107,7 @@ class Side:
             return Raised(("complex",)), printed  # a negative number's root, which no gradient is defined for
         picture = self.picture(out, operands)
         grads = []
-        for _ in range(2):  # what is assigned, where it should be added, shows in the second pass
+        for _ in range(times):  # what is assigned, where it should be added, shows in the second pass
             passed, _ = quietly(out.backward)  # what it prints is compared once, in `passes`
             if isinstance(passed, Raised):
                 return passed, printed
@@ -115,16 +115,31 @@ class Side:
         return (picture, grads), printed
 
 
-def samples_for(name: str, method: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
+Sample = tuple[tuple[Any, ...], str]
+Samples = list[Sample]
+
+
+def samples_for(method: Any, name: str) -> Samples:
     arity = method.__code__.co_argcount - len(method.__defaults__ or ()) if isinstance(method, FunctionType) else 0
     if arity == 1:
-        yield from (((x,), "values") for x in UNARY)
-    if arity == 2:
-        for kind in ("values", "number", "itself"):
-            yield from ((pair, kind) for pair in BINARY)
+        return [((x,), "values") for x in UNARY]
+    # Python asks a reflected operator only where the left operand is no object of the class
+    kinds = ("number",) if name in ARITHMETIC and name.startswith("__r") else ("values", "number", "itself")
+    return [(pair, kind) for kind in kinds for pair in BINARY] if arity == 2 else []
 
 
-def difference(theirs: Side, ours: Side, name: str) -> tuple[tuple[Any, ...], str] | None:
+Bind = Callable[[type], None]  # says which of the two classes the script's methods find under its name
+
+
+def outcomes(sides: tuple[Side, Side], name: str, samples: Samples, times: int, bind: Bind) -> list[list[Outcome]]:
+    found = []
+    for side in sides:
+        bind(side.cls)
+        found.append([side.outcome(name, numbers, kind, times) for numbers, kind in samples])
+    return found
+
+
+def difference(theirs: Side, ours: Side, name: str, bind: Bind, times: int = 2) -> Sample | None:
     """The first operands on which two classes do something else, None if there are none.
 
     Operands that the script's method refuses do not count: a stand-in may take more.
@@ -134,30 +149,26 @@ def difference(theirs: Side, ours: Side, name: str) -> tuple[tuple[Any, ...], st
         name not in OPERATORS and (method.__defaults__ or method.__kwdefaults__)
     ):
         return ((), "")  # what may be left out may be given by its name, which ours does not know
+    samples = samples_for(method, name)
     compared = False
-    for numbers, kind in samples_for(name, method):
-        found, printed = theirs.outcome(name, numbers, kind)
-        if isinstance(found, Raised):
-            if found == ("NameError",):
-                return (numbers, kind)  # it needs something that is not there yet: not to be compared
+    found_here, found_there = outcomes((theirs, ours), name, samples, times, bind)
+    for sample, (found, printed), (other, _) in zip(samples, found_here, found_there, strict=True):
+        if isinstance(found, Raised) and found != ("NameError",):
             continue
         compared = True
-        if printed or found != ours.outcome(name, numbers, kind)[0]:
-            return (numbers, kind)
+        if printed or found != other:  # a NameError: it needs something that is not there yet
+            return sample
     return None if compared else ((), "")
 
 
-def works(theirs: Side, ours: Side, name: str, bind: Callable[[type], None]) -> bool:
-    """Whether a method of the script does on the stand-in what it does on its class; `bind` says which it finds."""
-    samples = list(samples_for(name, vars(theirs.cls)[name]))
-    outcomes = []
-    for side in (theirs, ours):
-        bind(side.cls)
-        outcomes.append([side.outcome(name, numbers, kind) for numbers, kind in samples])
-    return all(isinstance(found[0], Raised) or found == other for found, other in zip(*outcomes, strict=True))
+def works(theirs: Side, ours: Side, name: str, bind: Bind) -> bool:
+    """Whether a method of the script does on the stand-in what it does on its class."""
+    samples = samples_for(vars(theirs.cls)[name], name)
+    pairs = zip(*outcomes((theirs, ours), name, samples, 2, bind), strict=True)
+    return all(isinstance(found[0], Raised) or found == other for found, other in pairs)
 
 
-def explained(theirs: Side, ours: Side, name: str, numbers: tuple[Any, ...], kind: str) -> str:
+def explained(theirs: Side, ours: Side, name: str, bind: Bind, numbers: tuple[Any, ...], kind: str) -> str:
     """Where two classes differ, in words: the operands, both results, and what finite differences say."""
     operands = list(numbers)
     if not operands:
@@ -165,7 +176,10 @@ def explained(theirs: Side, ours: Side, name: str, numbers: tuple[Any, ...], kin
     if kind == "itself":
         operands = operands[:1] * 2
     shown = expression(name, operands)
-    values = [measured(side, name, numbers, kind) for side in (theirs, ours)]
+    bind(ours.cls)
+    our_value = measured(ours, name, numbers, kind)
+    bind(theirs.cls)
+    values = [measured(theirs, name, numbers, kind), our_value]
     if isinstance(values[0], str) or isinstance(values[1], str):
         return f"{shown} {values[0] if isinstance(values[0], str) else 'works'}"
     (data, grads), (our_data, our_grads) = values
@@ -228,7 +242,8 @@ def passes(side: Side) -> Outcome:
     in_order = next(iter(side.shape.children.values())) is not set
     # sums of these are exact, so that the order of a set does not show; where there is an order, it is compared too
     starts = [(2.5, -0.75, 3), *[(0.1, -0.7, 1.3)] * in_order]
-    return [quietly(partial(shared, side, *start)) for start in starts], quietly(partial(by_hand, side))
+    found = [*(quietly(partial(shared, side, *start)) for start in starts), quietly(partial(by_hand, side))]
+    return [(result, printed if in_order else sorted(printed.split("\n"))) for result, printed in found]
 
 
 def shared(side: Side, *start: Any) -> Outcome:

@@ -12,6 +12,7 @@ import linecache
 import os
 import re
 import sys
+import traceback
 from typing import Any
 
 from gradwalk.run.modules import offering, say
@@ -31,6 +32,7 @@ class Notebook:
 
     def run(self) -> None:
         os.environ.setdefault("MPLBACKEND", "Agg")  # nobody is there to close a window
+        sys.excepthook = traceback.print_exception  # the interpreter's own does not know the cells' lines
         self.variables.update(__name__="__main__", display=self.display, get_ipython=lambda: None)
         for number, cell in enumerate(self.cells, 1):
             self.run_cell(f"{self.path}[{number}]", self.python_only(cell))

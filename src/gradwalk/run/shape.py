@@ -120,7 +120,7 @@ def role_of(cls: Any, shape: Shape, name: str, plain: Any) -> str:
         given = {name: value, **({children: operands} if role == "local_grads" and children else {})}
         try:
             after = attributes(cls(0.75, **given))
-        except Exception:  # noqa: S112  # not a value it takes
+        except Exception:  # not a value it takes
             continue
         found = [key for key, held in after.items() if holds(held, value) and not holds(before.get(key), value)]
         if not found:

@@ -15,9 +15,9 @@ from gradwalk.run.modules import say
 from gradwalk.run.shape import Kept, Shape, shape_of, slots
 
 # what is not a member that somebody wrote
-NOT_MEMBERS = {"__module__", "__qualname__", "__dict__", "__weakref__", "__slots__", "__init__", "backward",
-               "__annotations__", "__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__",
-               "__annotations_cache__"}  # fmt: skip
+NOT_MEMBERS = {"backward", "_backward", "__module__", "__qualname__", "__dict__", "__weakref__", "__slots__",
+               "__init__", "__annotations__", "__firstlineno__", "__static_attributes__", "__annotate__",
+               "__annotate_func__", "__annotations_cache__"}  # fmt: skip
 # without one of its own, a class has object's: gradwalk's would be something new
 AS_OF_OBJECT = ("__repr__", "__str__", "__float__", "__int__", "__lt__", "__le__", "__gt__", "__ge__", "__abs__",
                 "__floor__", "__ceil__", "__round__")  # fmt: skip
@@ -82,10 +82,12 @@ class Replacement:
         self.cls = stand_in_type(offered, self.shape)
         self.ours = Side(self.cls, self.shape)
         try:
-            self.choose_members()
+            for name in ("__add__", "__mul__"):
+                self.require_native(name)
             self.choose_backward(expected)
-            self.bind(self.cls)
+            self.choose_members()
             self.check_differing()
+            self.bind(self.cls)
         except BaseException:
             self.bind(offered)
             raise
@@ -111,7 +113,7 @@ class Replacement:
 
     def expected_passes(self) -> Any:
         expected = passes(self.theirs)
-        result = expected[0][0][0]
+        result, _ = expected[0]
         if isinstance(result, Raised):
             raise Kept(f"its backward{self.line('backward')} raises {result[0]} in a small graph")
         return expected
@@ -128,10 +130,8 @@ class Replacement:
         for name, member in members.items():
             if name in NOT_MEMBERS or name in instance:  # what the class says of an attribute, every object says anew
                 continue
-            if name == "_backward":  # a class that looks at the operation, where others keep a function in each object
-                setattr(self.cls, name, member)
-            elif name in OPERATORS or (name in native and isinstance(member, FunctionType) and name not in AS_OF_OBJECT):
-                if not self.is_native(name):
+            if name in OPERATORS or (name in native and isinstance(member, FunctionType) and not name.startswith("__")):
+                if difference(self.theirs, self.ours, name, self.bind) is not None:
                     setattr(self.cls, name, member)
                     self.differing.append(name)
             else:
@@ -146,14 +146,12 @@ class Replacement:
                 else:
                     setattr(self.cls, name, lacking(name))
 
-    def is_native(self, name: str) -> bool:
-        found = difference(self.theirs, self.ours, name)
-        if found is None:
-            return True
-        if name in ("__add__", "__mul__"):
-            words = explained(self.theirs, self.ours, name, *found)
+    def require_native(self, name: str) -> None:
+        """Refuse a class whose sums or products are something else: there would be nothing to gain."""
+        found = difference(self.theirs, self.ours, name, self.bind, 1) if name in vars(self.offered) else None
+        if found is not None:
+            words = explained(self.theirs, self.ours, name, self.bind, *found)
             raise Kept(f"its {name}{self.line(name)} does something else{': ' + words if words else ''}")
-        return False
 
     def choose_backward(self, expected: Any) -> None:
         """The native pass where it does the same; else the script's, if that works on the new class."""
@@ -182,8 +180,8 @@ class Replacement:
 
 
 def unlike(expected: Any, found: Any) -> str:
-    (graphs, _), (our_graphs, _) = (expected, found)
-    for (result, printed), (our_result, our_printed) in zip(graphs, our_graphs, strict=True):
+    """In words, how two runs of `passes` differ."""
+    for (result, printed), (our_result, our_printed) in zip(expected[:-1], found[:-1], strict=True):
         if printed != our_printed:
             return "prints something else on gradwalk's nodes"
         if isinstance(our_result, Raised):
@@ -224,10 +222,19 @@ def stand_in_type(offered: Any, shape: Shape) -> Any:
     if shape.op:
         setattr(cls, shape.op, property(op_text(offered, shape), cls._set_op))
     for name, value in {**shape.extra, **{name: default_of(offered, name) for name in shape.given}}.items():
-        setattr(cls, name, value)
+        setattr(cls, name, attribute(name, value))
+    cls.__copy__, cls.__deepcopy__, cls.__reduce__ = copied, deepcopied, reduced
+    if "_backward" in vars(offered):  # a class that looks at the operation, where others keep a function in each object
+        cls._backward = vars(offered)["_backward"]
     if not shape.is_native():
         add_constructor(cls, shape)
     return cls
+
+
+def attribute(name: str, default: Any) -> property:
+    """An attribute that every object has from the start: one that differs is hung on the node under another name."""
+    hidden = f"_{name} of this node"
+    return property(lambda node: getattr(node, hidden, default), lambda node, value: setattr(node, hidden, value))
 
 
 def default_of(offered: Any, name: str) -> Any:
@@ -324,7 +331,7 @@ def add_constructor(cls: Any, shape: Shape) -> None:
 
     def fill(node: Any, extra: dict[str, Any]) -> None:
         for name, value in extra.items():
-            if value is not getattr(cls, name):
+            if value is not getattr(node, name):
                 setattr(node, name, value)
 
     def __new__(kind: Any, *given: Any, **named: Any) -> Any:  # noqa: N807
@@ -342,3 +349,40 @@ def add_constructor(cls: Any, shape: Shape) -> None:
             fill(self, extra)
 
     cls.__new__, cls.__init__ = __new__, __init__
+
+
+# ---------------------------------------------------------------- copies: what copy and pickle do with any object
+
+
+def made_again(
+    cls: Any, data: Any, children: Any, local_grads: Any, op: str, label: str, grad: Any, attributes: Any
+) -> Any:
+    node = node_base().__new__(cls, data, children, op, label, local_grads=local_grads)
+    node_base().__init__(node, data, children, op, label, local_grads=local_grads)  # of a subclass, whose is not called
+    node.grad = grad
+    for name, value in attributes.items():
+        setattr(node, name, value)
+    return node
+
+
+def reduced(node: Any) -> Any:
+    base = vars(node_base())
+    shown = [base[name].__get__(node) for name in ("data", "_children", "_local_grads", "_op", "label", "grad")]
+    return made_again, (type(node), *shown, getattr(node, "_attributes", {}))
+
+
+def copied(node: Any) -> Any:
+    make, arguments = reduced(node)
+    return make(*arguments)
+
+
+def deepcopied(node: Any, memo: dict[int, Any]) -> Any:
+    import copy
+
+    for below in node._topological_order():  # no recursion: a graph may be deep
+        if id(below) not in memo:
+            make, (cls, data, children, *rest, attributes) = reduced(below)
+            memo[id(below)] = make(cls, data, tuple(memo[id(child)] for child in children), *rest, {})
+            for name, value in attributes.items():
+                setattr(memo[id(below)], name, copy.deepcopy(value, memo))
+    return memo[id(node)]

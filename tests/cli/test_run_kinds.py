@@ -1,0 +1,194 @@
+"""What people wrote, one small script for each kind: it prints what it prints with python, on gradwalk's nodes."""
+
+from __future__ import annotations
+
+import pytest
+from running import LECTURE_CLASS, MICROGPT_CLASS, TELL_CLASS, with_gradwalk, with_python, write
+
+COMPOSED = """
+    def __pow__(self, other):
+        return Value(self.data**other, (self,), (other * self.data**(other - 1),))
+    def exp(self): return Value(math.exp(self.data), (self,), (math.exp(self.data),))
+    def __neg__(self): return self * -1
+    def __radd__(self, other): return self + other
+    def __sub__(self, other): return self + (-other)
+    def __rsub__(self, other): return other + (-self)
+    def __rmul__(self, other): return self * other
+    def __truediv__(self, other): return self * other**-1
+    def __rtruediv__(self, other): return other * self**-1
+"""
+MICROGPT = "import math, random\n" + MICROGPT_CLASS + COMPOSED
+LECTURE = (
+    LECTURE_CLASS
+    + """
+    def __neg__(self): return self * -1
+    def __radd__(self, other): return self + other
+    def __sub__(self, other): return self + (-other)
+    def __rmul__(self, other): return self * other
+    def __pow__(self, other):
+        out = Value(self.data**other, (self,), f'**{other}')
+        def _backward(): self.grad += other * self.data**(other - 1) * out.grad
+        out._backward = _backward
+        return out
+    def __truediv__(self, other): return self * other**-1
+"""
+)
+PICTURE = """
+def picture(v):
+    below = sorted(v._prev, key=lambda c: c.data) if hasattr(v, '_prev') else v._children
+    return f"{getattr(v, '_op', '')}[{v.data!r} {v.grad!r}]({', '.join(map(picture, below))})"
+"""
+INTS = (
+    LECTURE.replace("self.grad = 0.0", "self.grad = 0")
+    .replace("self.grad = 1.0", "self.grad = 1")
+    .replace("1.0 * ", "")
+)
+
+KINDS = {
+    "a quotient stays a product with a power": LECTURE
+    + PICTURE
+    + "e = Value(1.5)\ny = (e - 1) / (e + 1)\ny.backward()\nprint(picture(y))\n",
+    "the last bit of a small softmax": MICROGPT
+    + """
+random.seed(1)
+w = [[Value(random.gauss(0, 1)) for _ in range(3)] for _ in range(4)]
+for step in range(20):
+    xs = [sum(a * b for a, b in zip(row, [0.3, -0.2, 1.7])) for row in w]
+    top = max(x.data for x in xs)
+    es = [(x - top).exp() for x in xs]
+    loss = 1.0 - es[step % 4] / sum(es)
+    loss.backward()
+    for row in w:
+        for v in row:
+            v.data -= 0.1 * v.grad
+            v.grad = 0
+print(loss.data.hex(), *(v.data.hex() for row in w for v in row))
+""",
+    "ints stay ints": INTS
+    + PICTURE
+    + """
+a, b = Value(2), Value(-3)
+c = a * b + 10
+c.backward()
+print(a.data, a.grad, c, picture(c), ['x', 'y', 'z'][(a * 1).data], (a ** 3).data, (a * 0.5).data, picture(a - 1))
+b.data = 7; a.grad = 0
+print(b.data, a.grad, a.data + 0.5)
+""",
+    "two passes add up as they do": LECTURE
+    + """
+x = Value(3.0)
+y = x * x * x
+y.backward(); y.backward()
+print(x.grad, sorted(v.grad for v in y._prev))
+""",
+    "a backward that zeroes first": LECTURE.replace(
+        "        self.grad = 1.0\n",
+        """\
+        for node in topo: node.grad = 0.0
+        self.grad = 1.0
+""",
+    )
+    + "x = Value(3.0)\ny = x * 2.0 + x\ny.backward(); y.backward()\nprint(x.grad)\n",
+    "a backward that prints": LECTURE.replace("node._backward()", "print('at', node._op); node._backward()")
+    + "x = Value(3.0)\ny = x * 2.0 + x\ny.backward()\nprint(x.grad)\n",
+    "a backward with an argument": MICROGPT.replace("def backward(self)", "def backward(self, grad=1)").replace(
+        "self.grad = 1\n", "self.grad = grad\n"
+    )
+    + "x = Value(3.0)\n(x * x).backward()\nprint(x.grad)\n(x * x).backward(grad=0.5)\nprint(x.grad)\n",
+    "other names of parameters": MICROGPT.replace("children=(), local_grads=()", "parents=(), derivatives=()")
+    .replace("= children", "= parents")
+    .replace("= local_grads", "= derivatives")
+    + "x = Value(3.0)\ny = Value(x.data**2, parents=(x,), derivatives=(2 * x.data,))\n"
+    "(y * 2.0).backward()\nprint(x.grad, y._children == (x,))\n",
+    "other names of attributes": LECTURE.replace("self._op = _op", "self.op = _op").replace("_prev", "parents")
+    + "x = Value(3.0)\ny = x * x + 1.0\ny.backward()\nprint(y.op, len(y.parents), x.grad, Value(1.0).op == '')\n",
+    "other words for operations": LECTURE.replace("'+'", "'plus'").replace("f'**{other}'", "'power'")
+    + PICTURE
+    + "print(picture(Value(3.0) ** 2 + 1.0))\n",
+    "a label in second place": LECTURE
+    + "a = Value(2.0, 'a')\nb = Value(3.0, label='b')\nprint((a * b).data, b.label)\n",
+    "a constructor with the label in second place": LECTURE.replace(
+        "data, _children=(), _op='', label=''", "data, label='', _children=(), _op=''"
+    )
+    .replace("(self, other), '", "_children=(self, other), _op='")
+    .replace("(self,), ", "_children=(self,), _op=")
+    + "a = Value(2.0, 'a')\ny = a * Value(3.0, 'b') + a.tanh()\ny.backward()\nprint(a.label, a.grad, y._op)\n",
+    "the name of an operation set afterwards": LECTURE
+    + "y = Value(2.0) * 3.0\ny._op = 'mine'\nprint(y._op, (y + 1)._op)\n",
+    "a class of another name": LECTURE.replace("Value", "Scalar") + "Value = Scalar\nx = Scalar(3.0)\nprint(x * 2)\n",
+    "a subclass": LECTURE
+    + """
+class Weight(Value):
+    def __init__(self, data, name):
+        super().__init__(data, label=name)
+        self.m = 0.0
+    def __repr__(self): return f'{self.label}={self.data}'
+w = Weight(2.0, 'w')
+y = w * w + 1.0
+y.backward()
+w.m += w.grad
+print(w, w.grad, w.m, type(y).__name__, isinstance(w, Value))
+""",
+    "a helper defined later": LECTURE.replace(
+        "other = other if isinstance(other, Value) else Value(other)", "other = lifted(other)"
+    )
+    + "\ndef lifted(x):\n    return x if isinstance(x, Value) else Value(x)\n\nx = Value(3.0)\nprint(x * 2 + 1)\n",
+    "equality is identity": MICROGPT + "a, b = Value(1.0), Value(1.0)\n"
+    "print(a == b, a != b, a == 1.0, [a, b].index(b), b in [a], len({a, b}), bool(Value(0.0)))\n",
+    "equality of its own": MICROGPT + "    def __eq__(self, other): return self.data == getattr(other, 'data', other)\n"
+    "    def __hash__(self): return id(self)\nprint(Value(1.0) == Value(1.0), Value(1.0) == 2.0)\n",
+    "a gradient that is assigned in a power": LECTURE.replace(
+        "self.grad += other * self.data", "self.grad = other * self.data"
+    )
+    + "x = Value(3.0)\ny = x**2\ny.backward(); y.backward()\nprint(x.grad)\n",
+    "labels that operations make": LECTURE.replace("(self,), 'tanh')", "(self,), 'tanh', f'tanh({self.label})')")
+    + "print(Value(0.5, label='x').tanh().label)\n",
+    "a method _backward": """\
+class Value:
+    def __init__(self, data, children=(), op=''):
+        self.data, self.grad, self.children, self.op = data, 0.0, children, op
+    def __add__(self, other): return Value(self.data + other.data, (self, other), '+')
+    def __mul__(self, other): return Value(self.data * other.data, (self, other), '*')
+    def cube(self): return Value(self.data**3, (self,), 'cube')
+    def _backward(self):
+        if self.op == '+':
+            for c in self.children: c.grad += self.grad
+        elif self.op == '*':
+            a, b = self.children
+            a.grad += b.data * self.grad
+            b.grad += a.data * self.grad
+        elif self.op == 'cube':
+            self.children[0].grad += 3 * self.children[0].data**2 * self.grad
+    def backward(self):
+        order = []
+        def visit(v):
+            if v not in order:
+                for c in v.children: visit(c)
+                order.append(v)
+        visit(self)
+        self.grad = 1.0
+        for v in reversed(order): v._backward()
+x, y = Value(2.0), Value(0.5)
+z = (x * y + x).cube() * y
+z.backward()
+print(x.grad, y.grad, z.op)
+""",
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kind(kind):
+    """The same lines, to the last digit, and the class was replaced."""
+    write("s.py", KINDS[kind])
+    plain = with_python("s.py")
+    assert plain.stderr == ""
+    write("s.py", KINDS[kind] + TELL_CLASS)
+    process = with_gradwalk("s.py")
+    assert plain.stdout + "gradwalk\n" == process.stdout, process.stderr

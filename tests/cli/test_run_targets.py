@@ -1,0 +1,132 @@
+"""`gradwalk run` of more than a script: a module, a folder, a zip file, a notebook; workers; --report."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import zipfile
+
+import pytest
+from running import LECTURE_CLASS, MICROGPT_CLASS, TELL_CLASS, assert_same, outcome, with_gradwalk, with_python, write
+
+ABOUT = "import sys\nprint(__name__, __package__, sys.argv[1:], sys.argv[0].rpartition('/')[2], __spec__ is None)\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_module():
+    """-m runs a module of a package as python -m does, and replaces its class."""
+    write("package/__init__.py", "")
+    write("package/main.py", ABOUT)
+    assert_same("-m", "package.main", "--its", "option")
+    write("package/main.py", LECTURE_CLASS + TELL_CLASS)
+    assert with_gradwalk("-m", "package.main").stdout == "gradwalk\n"
+
+
+def test_missing_module():
+    """A module that is not there ends as with python -m."""
+    process = with_gradwalk("-m", "no_such_module")
+    assert process.returncode == 1
+    assert "No module named no_such_module" in process.stderr
+
+
+def test_folder_and_zip_file():
+    """A folder or zip file with a __main__.py runs as with python; a class in it is replaced."""
+    write("program/__main__.py", ABOUT)
+    assert_same("program", "x")
+    write("program/__main__.py", "from own import Value\n" + TELL_CLASS)
+    write("program/own.py", LECTURE_CLASS)
+    assert with_gradwalk("program").stdout == "gradwalk\n"
+    with zipfile.ZipFile("program.zip", "w") as packed:
+        for path in pathlib.Path("program").glob("*.py"):
+            packed.write(path, path.name)
+    assert with_gradwalk("program.zip").stdout == "gradwalk\n"
+
+
+def notebook(*cells):
+    content = [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]
+    content.insert(1, {"cell_type": "markdown", "source": ["not *code*"]})
+    pathlib.Path("n.ipynb").write_text(json.dumps({"cells": content}), encoding="utf-8")
+
+
+def test_notebook():
+    """Cells run in order, what they end with is printed, and every definition of the class is replaced."""
+    notebook(
+        "%matplotlib inline\n" + LECTURE_CLASS,
+        "a = Value(2.0)\na",
+        "a * 3;",
+        LECTURE_CLASS.replace("Value(data=", "Node(").replace("{self.data})", "{self.data})"),
+        "!pip install nothing\nb = Value(3.0) + 1\nb",
+        TELL_CLASS,
+    )
+    process = with_gradwalk("n.ipynb")
+    assert process.stdout == "Value(data=2.0)\nNode(4.0)\ngradwalk\n"
+    assert "gradwalk: n: left out %matplotlib inline\n" in process.stderr
+    assert "gradwalk: n: left out !pip install nothing\n" in process.stderr
+
+
+def test_notebook_saves_pictures():
+    """A display that is a picture is saved, under the notebook's name."""
+    notebook("class Picture:\n    def _repr_svg_(self): return '<svg/>'", "Picture()", "display(Picture(), 'text')")
+    process = with_gradwalk("n.ipynb")
+    assert process.stdout == "'text'\n"
+    assert [pathlib.Path(f"n-{i}.svg").read_text() for i in (1, 2)] == ["<svg/>", "<svg/>"]
+    assert "gradwalk: saved n-1.svg\n" in process.stderr
+
+
+def test_notebook_that_fails():
+    """The traceback shows the cell's line; what is no notebook is one line and status 2."""
+    notebook("x = 1", "y = x\n1 / 0")
+    process = with_gradwalk("n.ipynb")
+    assert process.returncode == 1
+    assert 'n.ipynb[2]", line 2, in <module>\n    1 / 0' in process.stderr
+    write("broken.ipynb", "{}")
+    process = with_gradwalk("broken.ipynb")
+    assert (process.returncode, process.stderr.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers(method):
+    """Workers see the class that the script sees, and hand its objects back; nothing is said twice."""
+    write(
+        "s.py",
+        MICROGPT_CLASS
+        + f"""
+def squared(x):
+    y = Value(x) * x
+    y.backward()
+    return Value(y.data), Value.__mro__[1].__module__.partition('.')[0]
+
+if __name__ == '__main__':
+    import multiprocessing
+    with multiprocessing.get_context('{method}').Pool(2) as pool:
+        print([(v.data, type(v) is Value, where) for v, where in pool.map(squared, [2.0, 3.0])])
+""",
+    )
+    plain, process = with_python("s.py"), with_gradwalk("s.py")
+    assert plain.stdout.replace("builtins", "gradwalk") == process.stdout
+    assert process.stderr.count("\n") == 1
+
+
+def test_report():
+    """--report says at the end what was replaced, how many nodes there were and where the time went."""
+    write("s.py", MICROGPT_CLASS + "x = Value(2.0)\ny = x * x + 1.0\ny.backward()\nprint(x.grad)\n")
+    process = with_gradwalk("--report", "s.py")
+    assert process.stdout == "4.0\n"
+    lines = process.stderr.splitlines()
+    assert lines[0].startswith("gradwalk: s.py:1: class Value is replaced by gradwalk's")
+    assert " nodes, 1 backward passes, " in lines[1]
+    assert [line.split()[1] for line in lines[2:5]] == ["forward", "backward", "the"]
+
+
+def test_report_without_a_class():
+    """A script with nothing to replace is told so."""
+    write("s.py", "print(1)")
+    assert outcome(with_gradwalk("--report", "s.py")) == (
+        "1\n", "gradwalk: no class was offered: none has __init__, backward and __add__ or __mul__\n", 0,
+    )  # fmt: skip
