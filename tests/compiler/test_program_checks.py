@@ -1,0 +1,150 @@
+"""Programs are checked completely when an executor is made of them: whatever a file holds, no crash and no hang."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from executing import make, slot_array
+
+from gradwalk.compiler.program import Guard, Instruction, Program, View
+
+HOSTILE: tuple[Any, ...] = (
+    -1, 0, 1, 3, 11, 12, 13, 14, 2**28 + 1, 2**31 - 1, 2**31, 2**32, 2**62, 2**63 - 1, 2**63, 2**70, -(2**31), -(2**63),
+    -(2**70), 0.5, math.nan, math.inf, -math.inf, 1e300, None, "x", True, (), b"1234",
+)  # fmt: skip
+
+
+class Doubled:
+    """A function as `call` takes it."""
+
+    @staticmethod
+    def evaluated(xs: list[float]) -> tuple[float, list[float]]:
+        return 2.0 * sum(xs), [2.0] * len(xs)
+
+
+def program() -> Program:
+    """Every kind of instruction, strided and gathered views, a guard, a function."""
+    gathered = View(1, 2, index=slot_array([[1, 0]]))
+    instructions = (
+        Instruction("clamp", 4, 1, 2, (View(1, 2, 0, 0, 1),), (-5.0, 5.0)),
+        Instruction("matmul", 6, 1, 1, (View(1, 2, 4, 0, 1), gathered)),
+        Instruction("dot", 7, 1, 1, (gathered, View(1, 2, 4, 0, 1))),
+        Instruction("rmsnorm", 8, 1, 2, (View(1, 2, 6, 0, 1),), (1e-5,)),
+        Instruction("cross_entropy", 10, 1, 1, (View(1, 2, 8, 0, 1), View(1, 1, 2))),
+        Instruction("take", 11, 1, 1, (View(2, 1, 9, 1, 1), View(1, 1, 2))),
+        Instruction("call", 12, 1, 1, (View(1, 3, 9, 0, 1),), (0.0, 1.0)),
+    )
+    return Program(
+        13, np.zeros(13), slot_array([0, 1, 2]), slot_array([12, 10]), instructions, (Guard(0, "<=", 12, True),),
+        functions=(Doubled(),),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def changed(item: Any, **fields: Any) -> Any:
+    made = dataclasses.replace(item)
+    for name, given in fields.items():
+        object.__setattr__(made, name, given)
+    return made
+
+
+def with_instruction(whole: Program, i: int, instruction: Any) -> Program:
+    instructions = (*whole.instructions[:i], instruction, *whole.instructions[i + 1 :])
+    return changed(whole, instructions=instructions)
+
+
+def hostile_programs() -> Iterator[Program]:
+    """The program with one field of one part changed, each in turn."""
+    whole = program()
+    for field, given in itertools.product(("size", "initial", "inputs", "outputs", "instructions", "guards"), HOSTILE):
+        yield changed(whole, **{field: given})
+    for field, given in itertools.product(("inputs", "outputs"), HOSTILE):
+        if isinstance(given, int) and -(2**31) <= given < 2**31:
+            yield changed(whole, **{field: slot_array([0, given])})
+    for given in HOSTILE:
+        yield changed(whole, functions=(given,))
+        yield changed(whole, initial=np.full(13, given) if isinstance(given, float) else np.zeros((1, 13), np.float32))
+    for field, given in itertools.product(("left", "sign", "right", "outcome"), HOSTILE):
+        yield changed(whole, guards=(changed(whole.guards[0], **{field: given}),))
+    for i, instruction in enumerate(whole.instructions):
+        for field, given in itertools.product(("op", "out", "rows", "columns", "operands", "parameters"), HOSTILE):
+            yield with_instruction(whole, i, changed(instruction, **{field: given}))
+        for j, given in itertools.product(range(len(instruction.parameters)), HOSTILE):
+            parameters = (*instruction.parameters[:j], given, *instruction.parameters[j + 1 :])
+            yield with_instruction(whole, i, changed(instruction, parameters=parameters))
+        yield with_instruction(whole, i, changed(instruction, parameters=(*instruction.parameters, 1.0)))
+        for (j, view), field, given in itertools.product(
+            enumerate(instruction.operands),
+            ("rows", "columns", "start", "row_stride", "column_stride", "index"),
+            HOSTILE,
+        ):
+            views = list(instruction.operands)
+            views[j] = changed(view, **{field: given})
+            yield with_instruction(whole, i, changed(instruction, operands=tuple(views)))
+            if field == "index" and isinstance(given, int) and -(2**31) <= given < 2**31:
+                table = np.full((view.rows, view.columns), given, np.int32)
+                views[j] = changed(view, index=table)
+                yield with_instruction(whole, i, changed(instruction, operands=tuple(views)))
+
+
+def use(executor: Any) -> None:
+    inputs, outputs = np.array([0.5, 0.25, 1.0]), np.empty(2)
+    executor.run(inputs)
+    executor.outputs(outputs)
+    executor.gradients(np.ones(2), np.empty(3))
+
+
+def test_the_program_itself_runs() -> None:
+    use(make(program(), functions=program().functions))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_one_field_changed_is_refused_or_harmless(exact: bool) -> None:
+    refused = 0
+    for hostile in hostile_programs():
+        try:
+            use(make(hostile, functions=hostile.functions, exact=exact))
+        except (ValueError, TypeError, IndexError, OverflowError, AttributeError, BufferError):
+            refused += 1
+    assert refused > 1000
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [("out", 2**63 - 1), ("out", 12), ("out", -1), ("rows", 2**62), ("columns", 2**62), ("columns", 0), ("out", 4)],
+)
+def test_outputs_outside_the_program_are_refused(field: str, given: int) -> None:
+    whole = program()
+    with pytest.raises(ValueError, match="expected"):
+        make(with_instruction(whole, 3, changed(whole.instructions[3], **{field: given})), functions=whole.functions)
+
+
+@pytest.mark.parametrize("columns", [2**28 + 1, 2**31, 2**62, 2**63 - 1])
+def test_a_view_that_repeats_a_slot_for_ever_is_refused(columns: int) -> None:
+    instructions = (Instruction("sum", 1, 1, 1, (View(1, columns, 0, 0, 0),)),)
+    with pytest.raises(ValueError, match="expected columns from 1 to"):
+        make(Program(2, np.zeros(2), slot_array([0]), slot_array([1]), instructions))
+
+
+def test_a_slot_is_written_once_and_before_it_is_read() -> None:
+    def refused(*instructions: Instruction) -> None:
+        with pytest.raises(ValueError, match="expected slots that are written once, and then read"):
+            make(Program(3, np.zeros(3), slot_array([0]), slot_array([2]), instructions))
+
+    refused(Instruction("neg", 1, 1, 1, (View(1, 1, 0),)), Instruction("exp", 1, 1, 1, (View(1, 1, 0),)))
+    refused(Instruction("neg", 0, 1, 1, (View(1, 1, 0),)))
+    refused(Instruction("neg", 1, 1, 1, (View(1, 1, 1),)))
+    refused(Instruction("neg", 1, 1, 1, (View(1, 1, 2),)), Instruction("exp", 2, 1, 1, (View(1, 1, 0),)))
+
+
+def test_an_unpickled_program_is_checked_like_any_other() -> None:
+    whole = program()
+    broken = pickle.loads(pickle.dumps(changed(whole, guards=(Guard(0, "<", 2**40, True),), functions=())))
+    with pytest.raises(ValueError, match="expected"):
+        make(broken)
