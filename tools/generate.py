@@ -23,7 +23,7 @@ from generate_rows import (
 
 from gradwalk.agreement import RULE, STEPS
 from gradwalk.formula import DEFINITIONS, JAVASCRIPT, C, Number, Target, latex, statements, variable
-from gradwalk.operation import Op, everywhere, never, nowhere
+from gradwalk.operation import Op, everywhere, never
 from gradwalk.ops import OPERATORS, OPS
 from gradwalk.row_ops import COMPOSITES
 
@@ -64,8 +64,8 @@ def c_row(op: Op) -> str:
     parts = []
     if op.domain is not everywhere:
         parts.append(c_function("int", f"{op.name}_domain", op.names, op.domain(*names)))
-    if op.jumps is not nowhere:
-        parts.append(c_function("double", f"{op.name}_jump_distance", op.names, op.jumps(*names)))
+    if op.edge_inputs:
+        parts.append(c_function("double", f"{op.name}_edge_distance", op.names, op.edge(*names)))
     parts.append(c_function("double", f"{op.name}_forward", op.names, op.forward(*names)))
     lines, results = body(list(op.local_grads(*names, variable("out"))), C, "    ")
     stores = "".join(f"    local_grads[{i}] = {result};\n" for i, result in enumerate(results))
@@ -118,11 +118,6 @@ def c_header() -> str:
         for op in OPS.values()
         if op.domain is not everywhere
     )
-    distances = "".join(
-        f"    case OP_{op.name}: return {op.name}_jump_distance({inputs(op)});\n"
-        for op in OPS.values()
-        if op.jumps is not nowhere
-    )
     steep = "".join(f"    case OP_{op.name}: return {c_steep(op)};\n" for op in OPS.values() if op.steep is not never)
     evaluations = "".join(
         f"    case OP_{op.name}:\n"
@@ -156,6 +151,9 @@ enum op {{
 #define FOR_EACH_ALIAS(X) \\
     {" ".join(f"X({op.name}, {alias})" for op in OPS.values() for alias in op.aliases)}
 
+#define FOR_EACH_EDGE(X) \\
+    {" ".join(f"X({op.name})" for op in OPS.values() if op.edge_inputs)}
+
 {array("const char *const ", "op_names", [f'"{name}"' for name in OPS])}\
 {array("const char *const ", "op_symbols", [f'"{op.symbol or op.name}"' for op in OPS.values()])}\
 {array("const char *const ", "op_arguments", [f'"{", ".join(op.names)}"' for op in OPS.values()])}\
@@ -164,8 +162,9 @@ enum op {{
 {array("const unsigned char ", "op_overflows", [str(int(op.overflows)) for op in OPS.values()])}\
 {array("const unsigned char ", "op_checked", [str(int(op.checked)) for op in OPS.values()])}\
 {array("const unsigned char ", "op_exact", [str(int(op.exact)) for op in OPS.values()])}\
-/* a bit for each input that decides on which side of a jump the result is */
-{array("const unsigned char ", "op_jumps", [c_mask(op, op.jumps_with) for op in OPS.values()])}\
+/* a bit for each input that decides on which side of an edge it is: where the result, or a local gradient, changes at
+ * once. The distance from there moves no faster than these inputs. */
+{array("const unsigned char ", "op_edges", [c_mask(op, op.edge_inputs) for op in OPS.values()])}\
 {array("const unsigned char ", "op_default_count", [str(len(op.defaults)) for op in OPS.values()])}\
 /* of each local gradient, a bit for each input it looks at */
 static const unsigned char op_reads[OP_COUNT][MOST_INPUTS] = {{{", ".join(map(c_reads, OPS.values()))}}};
@@ -180,14 +179,6 @@ static inline int op_in_domain(enum op op, const double *in)
 {{
     switch (op) {{
 {domains}    default: return 1;
-    }}
-}}
-
-/* How far the inputs are from where the result changes at once: it moves no faster than those of op_jumps. */
-static inline double op_jump_distance(enum op op, const double *in)
-{{
-    switch (op) {{
-{distances}    default: return INFINITY;
     }}
 }}
 

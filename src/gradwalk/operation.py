@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gradwalk.formula import Number, heads, is_exact, variable
+from gradwalk.formula import Number, heads, is_exact, variable, where
 
 Sample = float | tuple[float, ...]
 
@@ -87,10 +87,15 @@ class Op:
         rows = self.local_grads(*map(variable, self.names), variable("out"))
         return [self._inputs_in(row) for row in rows]
 
+    def edge(self, *names: Number) -> Number:
+        """How far the inputs are from the next jump or kink."""
+        jump, kink = self.jumps(*names), self.kinks(*names)
+        return kink if self.jumps is nowhere else jump if self.kinks is nowhere else where(jump < kink, jump, kink)
+
     @property
-    def jumps_with(self) -> set[str]:
-        """The inputs that decide on which side of a jump it is; none where there is no jump."""
-        return self._inputs_in(self.jumps(*map(variable, self.names)))
+    def edge_inputs(self) -> set[str]:
+        """The inputs that decide on which side of an edge it is; none where there is no edge."""
+        return self._inputs_in(self.edge(*map(variable, self.names)))
 
     def _inputs_in(self, formula: Number) -> set[str]:
         return heads(formula) & {*self.inputs}

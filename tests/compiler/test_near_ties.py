@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 import gradwalk
 from gradwalk.compiler.compile import Compiled, compile
+from gradwalk.operation import nowhere
+from gradwalk.ops import OPS
 
 KINDS = ("sum", "scaled", "tanh", "two ways", "loop", "product")
 
@@ -177,6 +179,59 @@ def test_a_jump_in_any_lane_of_a_batch_is_taken_as_the_plain_function_takes_it(j
     rows = [(math.log(i), 2.0 / i) if i % 9 == 0 else (0.001 * i, 1.0) for i in range(9, 2000)]
     expected = [compiled.function(*map(gradwalk.Value, row)).data for row in rows]
     assert [pytest.approx(number, rel=1e-9) for number in expected] == [out.data for out in compiled.map(rows)]
+
+
+EDGES = [name for name, row in OPS.items() if row.edge_inputs and row.kinks is not nowhere]
+
+
+@pytest.mark.parametrize("name", [*EDGES, "norm", "largest", "smallest"])
+def test_slopes_at_a_kink_are_those_of_the_plain_function(name: str) -> None:
+    """Thirty parts of nothing: on which side of 0 they end, and with it the slope, depends on the order."""
+
+    def kinked(xs: list[Any]) -> Any:
+        first, second = sum(xs) * 2.0, gradwalk.dot(xs[::-1], [2.0] * len(xs))
+        if name == "norm":
+            return gradwalk.norm([first, first])
+        if name in ("largest", "smallest"):
+            return (gradwalk.maximum if name == "largest" else gradwalk.minimum)([first, second, -9.0 * first * first])
+        row = OPS[name]
+        parameters = {"clamp": (0.0, 1.0)}.get(name, row.defaults)
+        return getattr(gradwalk, name, abs)(*(first, second)[: len(row.inputs)], *parameters)
+
+    compiled = compile(kinked)
+    rng = random.Random(0)
+    for _ in range(60):
+        parts = [rng.choice([0.1, 0.2, 0.3, -0.1, -0.7]) for _ in range(29)]
+        xs = [*parts, -sum(parts)]
+        rng.shuffle(xs)
+        expected, actual = with_gradients(kinked, (xs,)), with_gradients(compiled, (xs,))
+        assert expected == pytest.approx(list(actual), rel=1e-9, abs=1e-14)
+
+
+def test_kinks_in_a_batch_are_those_of_each_call() -> None:
+    rng = random.Random(1)
+    weights = [gradwalk.Value(1.0) for _ in range(30)]
+    compiled = compile(lambda xs: gradwalk.relu(gradwalk.dot(weights, xs)) + abs(gradwalk.dot(weights[::-1], xs)))
+    rows = []
+    for _ in range(40):
+        parts = [rng.choice([0.1, 0.2, 0.3, -0.1, -0.7]) for _ in range(29)]
+        rows.append([*parts, -sum(parts)])
+    compiled.map_backward(rows)
+    actual = [weight.grad for weight in weights]
+    for weight in weights:
+        weight.grad = 0.0
+    for row in rows:
+        compiled.function(row).backward()
+    assert [weight.grad for weight in weights] == pytest.approx(actual, rel=1e-9)
+
+
+def test_zeros_that_nothing_was_added_up_to_are_decided_by_the_program() -> None:
+    """A row of zeros through a layer: relu is asked about 0 itself, which no order of the sum would change."""
+    weights = [[random.Random(i).uniform(-1, 1) for _ in range(20)] for i in range(20)]
+    compiled = compile(lambda xs: sum(gradwalk.relu(gradwalk.dot(row, xs)) for row in weights))
+    for _ in range(3):
+        assert compiled([0.0] * 20).data == 0.0
+        assert not executor_of(compiled).undecided
 
 
 def test_an_exact_program_has_no_doubts() -> None:

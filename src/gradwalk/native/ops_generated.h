@@ -19,6 +19,9 @@ enum op {
 #define FOR_EACH_ALIAS(X) \
     X(asin, arcsin) X(acos, arccos) X(atan, arctan) X(atan2, arctan2) X(asinh, arcsinh) X(acosh, arccosh) X(atanh, arctanh)
 
+#define FOR_EACH_EDGE(X) \
+    X(pow) X(abs) X(atan2) X(relu) X(leaky_relu) X(elu) X(minimum) X(maximum) X(hypot) X(fmod) X(copysign) X(floor) X(ceil) X(sign) X(where) X(clamp)
+
 static const char *const op_names[OP_COUNT] = {"add", "sub", "mul", "div", "pow", "pow_number", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "relu", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"};
 static const char *const op_symbols[OP_COUNT] = {"+", "-", "*", "/", "**", "**n", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "ReLU", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"};
 static const char *const op_arguments[OP_COUNT] = {"x, y", "x, y", "x, y", "x, y", "x, y", "x, n", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "y, x", "x", "x", "x", "x", "x", "x", "x", "x, slope", "x, alpha", "x", "x", "x", "x", "x", "x", "x", "x, y", "x, y", "x, y", "x, y", "x, y", "x", "x", "x", "condition, x, y", "x", "x, low, high"};
@@ -27,8 +30,9 @@ static const unsigned char op_parameters[OP_COUNT] = {0, 0, 0, 0, 0, 1, 0, 0, 0,
 static const unsigned char op_overflows[OP_COUNT] = {0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 static const unsigned char op_checked[OP_COUNT] = {0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1};
 static const unsigned char op_exact[OP_COUNT] = {1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-/* a bit for each input that decides on which side of a jump the result is */
-static const unsigned char op_jumps[OP_COUNT] = {0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 2, 1, 1, 1, 1, 0, 0};
+/* a bit for each input that decides on which side of an edge it is: where the result, or a local gradient, changes at
+ * once. The distance from there moves no faster than these inputs. */
+static const unsigned char op_edges[OP_COUNT] = {0, 0, 0, 0, 3, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 3, 3, 3, 3, 3, 1, 1, 1, 1, 0, 1};
 static const unsigned char op_default_count[OP_COUNT] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 /* of each local gradient, a bit for each input it looks at */
 static const unsigned char op_reads[OP_COUNT][MOST_INPUTS] = {{0, 0}, {0, 0}, {2, 1}, {2, 2}, {3, 1}, {1}, {0}, {1}, {0}, {1}, {1}, {1}, {1}, {1}, {0}, {0}, {1}, {1}, {0}, {1}, {1}, {1}, {3, 3}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {3, 3}, {3, 3}, {1, 2}, {0, 3}, {3, 0}, {0}, {0}, {0}, {0, 1, 1}, {0}, {1}};
@@ -176,7 +180,7 @@ static inline int pow_domain(double x, double y)
     return (x > 0.0 || (x == 0.0 && y >= 0.0)) || (x < 0.0 && y == t0);
 }
 
-static inline double pow_jump_distance(double x, double y)
+static inline double pow_edge_distance(double x, double y)
 {
     return formula_hypot(x, y);
 }
@@ -219,6 +223,11 @@ static inline void neg_local_grads(double x, double out, double *local_grads)
     (void)x;
     (void)out;
     local_grads[0] = -1.0;
+}
+
+static inline double abs_edge_distance(double x)
+{
+    return fabs(x);
 }
 
 static inline double abs_forward(double x)
@@ -436,7 +445,7 @@ static inline void atan_local_grads(double x, double out, double *local_grads)
     local_grads[0] = 1.0 / (1.0 + x * x);
 }
 
-static inline double atan2_jump_distance(double y, double x)
+static inline double atan2_edge_distance(double y, double x)
 {
     return (x > 0.0 ? formula_hypot(y, x) : fabs(y));
 }
@@ -529,6 +538,11 @@ static inline void atanh_local_grads(double x, double out, double *local_grads)
     local_grads[0] = 1.0 / ((1.0 - x) * (1.0 + x));
 }
 
+static inline double relu_edge_distance(double x)
+{
+    return fabs(x);
+}
+
 static inline double relu_forward(double x)
 {
     return (x < 0.0 ? 0.0 : x);
@@ -540,6 +554,12 @@ static inline void relu_local_grads(double x, double out, double *local_grads)
     local_grads[0] = (x > 0.0 ? 1.0 : 0.0);
 }
 
+static inline double leaky_relu_edge_distance(double x, double slope)
+{
+    (void)slope;
+    return fabs(x);
+}
+
 static inline double leaky_relu_forward(double x, double slope)
 {
     return (x < 0.0 ? slope * x : x);
@@ -549,6 +569,12 @@ static inline void leaky_relu_local_grads(double x, double slope, double out, do
 {
     (void)out;
     local_grads[0] = (x > 0.0 ? 1.0 : slope);
+}
+
+static inline double elu_edge_distance(double x, double alpha)
+{
+    (void)alpha;
+    return fabs(x);
 }
 
 static inline double elu_forward(double x, double alpha)
@@ -643,6 +669,11 @@ static inline void lgamma_local_grads(double x, double out, double *local_grads)
     local_grads[0] = formula_digamma(x);
 }
 
+static inline double minimum_edge_distance(double x, double y)
+{
+    return fabs(x - y);
+}
+
 static inline double minimum_forward(double x, double y)
 {
     return (x <= y ? x : (y < x ? y : x + y));
@@ -655,6 +686,11 @@ static inline void minimum_local_grads(double x, double y, double out, double *l
     local_grads[1] = (x <= y ? 0.0 : 1.0);
 }
 
+static inline double maximum_edge_distance(double x, double y)
+{
+    return fabs(x - y);
+}
+
 static inline double maximum_forward(double x, double y)
 {
     return (x >= y ? x : (y > x ? y : x + y));
@@ -665,6 +701,11 @@ static inline void maximum_local_grads(double x, double y, double out, double *l
     (void)out;
     local_grads[0] = (x >= y ? 1.0 : 0.0);
     local_grads[1] = (x >= y ? 0.0 : 1.0);
+}
+
+static inline double hypot_edge_distance(double x, double y)
+{
+    return formula_hypot(x, y);
 }
 
 static inline double hypot_forward(double x, double y)
@@ -683,7 +724,7 @@ static inline int fmod_domain(double x, double y)
     return fabs(x) < INFINITY && (y < 0.0 || y > 0.0);
 }
 
-static inline double fmod_jump_distance(double x, double y)
+static inline double fmod_edge_distance(double x, double y)
 {
     const double t0 = fabs(fmod(x, y));
     const double t1 = fabs(y) - t0;
@@ -701,10 +742,11 @@ static inline void fmod_local_grads(double x, double y, double out, double *loca
     local_grads[1] = floor((out - x) / y + 0.5);
 }
 
-static inline double copysign_jump_distance(double x, double y)
+static inline double copysign_edge_distance(double x, double y)
 {
-    (void)x;
-    return fabs(y);
+    const double t0 = fabs(y);
+    const double t1 = fabs(x);
+    return (t0 < t1 ? t0 : t1);
 }
 
 static inline double copysign_forward(double x, double y)
@@ -719,7 +761,7 @@ static inline void copysign_local_grads(double x, double y, double out, double *
     local_grads[1] = 0.0;
 }
 
-static inline double floor_jump_distance(double x)
+static inline double floor_edge_distance(double x)
 {
     return fabs(x - floor(x + 0.5));
 }
@@ -736,7 +778,7 @@ static inline void floor_local_grads(double x, double out, double *local_grads)
     local_grads[0] = 0.0;
 }
 
-static inline double ceil_jump_distance(double x)
+static inline double ceil_edge_distance(double x)
 {
     return fabs(x - floor(x + 0.5));
 }
@@ -753,7 +795,7 @@ static inline void ceil_local_grads(double x, double out, double *local_grads)
     local_grads[0] = 0.0;
 }
 
-static inline double sign_jump_distance(double x)
+static inline double sign_edge_distance(double x)
 {
     return fabs(x);
 }
@@ -770,7 +812,7 @@ static inline void sign_local_grads(double x, double out, double *local_grads)
     local_grads[0] = 0.0;
 }
 
-static inline double where_jump_distance(double condition, double x, double y)
+static inline double where_edge_distance(double condition, double x, double y)
 {
     (void)x;
     (void)y;
@@ -810,6 +852,13 @@ static inline int clamp_domain(double x, double low, double high)
     return low <= high;
 }
 
+static inline double clamp_edge_distance(double x, double low, double high)
+{
+    const double t0 = fabs(x - low);
+    const double t1 = fabs(x - high);
+    return (t0 < t1 ? t0 : t1);
+}
+
 static inline double clamp_forward(double x, double low, double high)
 {
     return (x < low ? low : (x > high ? high : x));
@@ -843,22 +892,6 @@ static inline int op_in_domain(enum op op, const double *in)
     case OP_fmod: return fmod_domain(in[0], in[1]);
     case OP_clamp: return clamp_domain(in[0], in[1], in[2]);
     default: return 1;
-    }
-}
-
-/* How far the inputs are from where the result changes at once: it moves no faster than those of op_jumps. */
-static inline double op_jump_distance(enum op op, const double *in)
-{
-    switch (op) {
-    case OP_pow: return pow_jump_distance(in[0], in[1]);
-    case OP_atan2: return atan2_jump_distance(in[0], in[1]);
-    case OP_fmod: return fmod_jump_distance(in[0], in[1]);
-    case OP_copysign: return copysign_jump_distance(in[0], in[1]);
-    case OP_floor: return floor_jump_distance(in[0]);
-    case OP_ceil: return ceil_jump_distance(in[0]);
-    case OP_sign: return sign_jump_distance(in[0]);
-    case OP_where: return where_jump_distance(in[0], in[1], in[2]);
-    default: return INFINITY;
     }
 }
 

@@ -22,11 +22,12 @@ INTERNAL void entries_choose(Step *step, const Kernels *kernels)
     int by_hand = kernel != NULL && kernel->forward != NULL;
     step->entries.forward = by_hand ? kernel->forward : table_forward[step->op];
     step->entries.reverse = by_hand ? kernel->reverse : table_reverse[step->op];
+    step->entries.near = kernels->near[step->op];
     step->entries.steep = op_steep((enum op)step->op, step->parameters);
     step->checked = op_checked[step->op];
 }
 
-/* The operands that the op's reverse kernel reads, for those gradients that are needed. */
+/* The operands that the reverse looks at, for those gradients that are needed; the table's loops look at all. */
 INTERNAL unsigned entries_read(const Step *step)
 {
     if (step->entries.forward == table_forward[step->op])
@@ -166,7 +167,54 @@ static void entries_doubt(const Step *step, const Memory *memory, double *doubt)
     }
 }
 
+/* ---------------------------------------------------------------- edges */
+
+static int entries_have_edges(const Step *step) { return step->entries.near != NULL; }
+
+static unsigned entries_near(const Step *step, const Memory *memory, double margin)
+{
+    Count all = step->rows * step->columns, most = entries_at_a_time(step, memory, ~0u), width = memory->width;
+    const double *in[MOST_INPUTS], *at[MOST_INPUTS];
+    const Near near = step->entries.near;
+    unsigned lanes = 0;
+    if (all * width == 1) { /* as most steps of a long chain: nothing to pack */
+        for (int j = 0; j < step->operand_count; j++)
+            in[j] = memory->values + view_slot(&step->operands[j], 0, 0);
+        return (unsigned)near(1, in, step->parameters, margin);
+    }
+    for (Count first = 0; first < all; first += most) {
+        Count count = all - first < most ? all - first : most;
+        for (int j = 0; j < step->operand_count; j++)
+            in[j] = entries_of(&step->operands[j], memory, first, count, memory->scratch + j * CHUNK);
+        if (!near(count * width, in, step->parameters, margin))
+            continue;
+        for (Count i = 0; i < count * width; i++) {
+            for (int j = 0; j < step->operand_count; j++)
+                at[j] = in[j] + i;
+            lanes |= (unsigned)near(1, at, step->parameters, margin) << (i % width);
+        }
+    }
+    return lanes;
+}
+
+static int entries_are_doubtful(const Step *step, const Memory *memory, const double *doubt)
+{
+    const double *in[MOST_INPUTS];
+    int doubtful = 0;
+    for (Count i = 0; i < step->rows * step->columns && !doubtful; i++) {
+        double of_inputs = 0.0;
+        for (int j = 0; j < step->operand_count; j++) {
+            Count slot = view_slot(&step->operands[j], i / step->columns, i % step->columns);
+            in[j] = memory->values + slot;
+            of_inputs += op_edges[step->op] >> j & 1 ? doubt[slot] : 0.0;
+        }
+        doubtful = of_inputs != 0.0 && step->entries.near(1, in, step->parameters, SAFETY * of_inputs);
+    }
+    return doubtful;
+}
+
 const Kind entries_kind = {
     .fits = entries_fit, .rounds = entries_round, .forward = entries_forward, .reverse = entries_reverse,
-    .depends = entries_depend, .doubt = entries_doubt,
+    .depends = entries_depend, .doubt = entries_doubt, .has_edges = entries_have_edges, .near = entries_near,
+    .is_doubtful = entries_are_doubtful,
 };

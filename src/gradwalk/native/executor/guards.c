@@ -1,83 +1,15 @@
 /* Guards: the comparisons under which a program is what the plain function would do.
  *
  * The eager engine rounds in another order. How far the numbers of a run may be from its numbers, the doubt about them,
- * is only asked for where a guard compares two that are close, or an operation is close to a jump: to first order, and
- * one example wide. What is closer than the doubt is for the plain function to decide. */
+ * is only asked for where a guard compares two that are close, or an operation is close to an edge, where it or a slope
+ * changes at once: to first order, and one example wide. What is closer than the doubt is for the plain function to
+ * decide. */
 
 #include "program.h"
 
-#define SAFETY 4.0 /* times the doubt */
-
-/* ---------------------------------------------------------------- jumps */
-
-/* The operands that decide on which side of a jump the op is, a bit for each; 0 if it has none. */
-static unsigned guards_jump_operands(const Step *step) { return step->kind == KIND_ENTRIES ? op_jumps[step->op] : 0u; }
-
-/* Marks the slots that may differ from the eager engine's. */
-static void guards_mark_rounded(const Step *step, unsigned char *rounded)
-{
-    for (Count i = 0; i < step->rows * step->columns; i++) {
-        Count row = i / step->columns, column = i % step->columns;
-        rounded[step->out + i] = step->rounds || KINDS[step->kind]->depends(step, row, column, rounded);
-    }
-}
-
-/* How many jumps depend on slots that may differ from the eager engine's; they go to `jumps` unless it is NULL. */
-static Count guards_find_jumps(const Step *step, const unsigned char *rounded, Jump *jumps)
-{
-    unsigned looks_at = guards_jump_operands(step);
-    Count count = 0;
-    for (Count i = 0; looks_at != 0 && i < step->rows * step->columns; i++) {
-        Jump jump = {.step = step};
-        int is_rounded = 0;
-        for (int j = 0; j < step->operand_count; j++) {
-            jump.slots[j] = (int32_t)view_slot(&step->operands[j], i / step->columns, i % step->columns);
-            is_rounded |= looks_at >> j & 1 && rounded[jump.slots[j]];
-        }
-        if (!is_rounded)
-            continue;
-        if (jumps != NULL)
-            jumps[count] = jump;
-        count++;
-    }
-    return count;
-}
-
-static int jump_is_before(const Jump *jump, Count end)
-{
-    int before = 1;
-    for (int j = 0; j < jump->step->operand_count; j++)
-        before &= jump->slots[j] < end;
-    return before;
-}
-
-/* How far the numbers are from the next jump; `size` becomes the largest that decides. */
-static double jump_distance(const Jump *jump, const double *values, Count width, Count lane, double *size)
-{
-    const Step *step = jump->step;
-    double in[MOST_NAMES];
-    *size = 0.0;
-    for (int j = 0; j < step->operand_count; j++) {
-        in[j] = values[jump->slots[j] * width + lane];
-        if (guards_jump_operands(step) >> j & 1 && fabs(in[j]) > *size)
-            *size = fabs(in[j]);
-    }
-    for (int j = 0; j < op_parameters[step->op]; j++)
-        in[step->operand_count + j] = step->parameters[j];
-    return op_jump_distance((enum op)step->op, in);
-}
-
-static double jump_doubt(const Jump *jump, const double *doubt)
-{
-    double all = 0.0;
-    for (int j = 0; j < jump->step->operand_count; j++)
-        all += guards_jump_operands(jump->step) >> j & 1 ? doubt[jump->slots[j]] : 0.0;
-    return all;
-}
-
 /* ---------------------------------------------------------------- whether they hold */
 
-static int compare(double left, int sign, double right)
+static int guards_compare(double left, int sign, double right)
 {
     switch (sign) {
     case Py_LT: return left < right;
@@ -106,15 +38,15 @@ static unsigned guards_judged(const Executor *self, const Memory *memory, Count 
         double left = values[guard->left], right = values[guard->right];
         if (guard->left >= end || guard->right >= end)
             continue;
-        if (guard->rounded && !(fabs(left - right) > SAFETY * (doubt[guard->left] + doubt[guard->right])))
+        double doubtful = guard->rounded ? SAFETY * (doubt[guard->left] + doubt[guard->right]) : 0.0;
+        if (doubtful != 0.0 && !(fabs(left - right) > doubtful))
             verdict = UNDECIDED(lane);
-        else if (compare(left, guard->sign, right) != guard->outcome)
+        else if (guards_compare(left, guard->sign, right) != guard->outcome)
             verdict = FAILED(lane);
     }
-    for (Count i = 0; i < self->jump_count && verdict == 0; i++) {
-        const Jump *jump = &self->jumps[i];
-        double size;
-        if (jump_is_before(jump, end) && !(jump_distance(jump, values, 1, 0, &size) > SAFETY * jump_doubt(jump, doubt)))
+    for (Count i = 0; i < self->edge_count && verdict == 0; i++) {
+        const Step *step = &self->steps[self->edges[i]];
+        if (step->out < end && KINDS[step->kind]->is_doubtful(step, &one, doubt))
             verdict = UNDECIDED(lane);
     }
     PyMem_RawFree(values);
@@ -123,18 +55,29 @@ static unsigned guards_judged(const Executor *self, const Memory *memory, Count 
 
 /* Closer than that, it is worth asking for the doubt. Generous: in products of two numbers, most digits may have
  * cancelled. */
-static double margin_of(const Executor *self, const Memory *memory)
+static double guards_margin(const Executor *self, const Memory *memory)
 {
-    double most = self->kernels->most(self->size * memory->width, memory->values);
+    double most = 0.0;
+    for (Count i = 0, to; i < self->size_count; i++) {
+        for (Count from = self->sizes[i].from, end = self->sizes[i].to; from < end; from = to) {
+            int before = from < memory->shared_from, shared = !before && from < memory->shared_to;
+            to = before && memory->shared_from < end ? memory->shared_from
+               : shared && memory->shared_to < end ? memory->shared_to : end;
+            Count width = shared ? 1 : memory->width;
+            const double *values = shared ? memory->shared : memory->values;
+            double here = self->kernels->most((to - from) * width, values + from * width);
+            most = here > most ? here : most;
+        }
+    }
     return 1e-9 * (most > 1.0 ? most * most : most);
 }
 
-/* Of the first `count` guards, those over slots before `end`; and jumps over such slots. */
+/* Of the first `count` guards, those over slots before `end`; and the edges of steps before it. */
 INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Count count, Count end)
 {
     unsigned failed = 0, close = 0;
     Count width = memory->width;
-    double margin = self->doubtful ? margin_of(self, memory) : 0.0;
+    double margin = self->doubtful ? guards_margin(self, memory) : 0.0;
     for (Count i = 0; i < count; i++) {
         const Guard *guard = &self->guards[i];
         if (guard->left >= end || guard->right >= end)
@@ -142,17 +85,15 @@ INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Coun
         for (Count lane = 0; lane < width; lane++) {
             double left = memory->values[guard->left * width + lane];
             double right = memory->values[guard->right * width + lane];
-            failed |= (unsigned)(compare(left, guard->sign, right) != guard->outcome) << lane;
+            failed |= (unsigned)(guards_compare(left, guard->sign, right) != guard->outcome) << lane;
             int apart = !guard->rounded || fabs(left - right) > 1e-6 * (fabs(left) + fabs(right)) + margin;
             close |= (unsigned)!apart << lane;
         }
     }
-    for (Count i = 0; i < self->jump_count; i++) {
-        const Jump *jump = &self->jumps[i];
-        for (Count lane = 0; jump_is_before(jump, end) && lane < width; lane++) {
-            double size, distance = jump_distance(jump, memory->values, width, lane, &size);
-            close |= (unsigned)!(distance > 1e-6 * size + margin) << lane;
-        }
+    for (Count i = 0; i < self->edge_count; i++) {
+        const Step *step = &self->steps[self->edges[i]];
+        if (step->out < end)
+            close |= KINDS[step->kind]->near(step, memory, margin);
     }
     for (Count lane = 0; close >> lane != 0; lane++) {
         if (close >> lane & 1)
@@ -163,7 +104,7 @@ INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Coun
 
 /* ---------------------------------------------------------------- making them */
 
-static int sign_from(PyObject *guard, int *sign)
+static int guards_read_sign(PyObject *guard, int *sign)
 {
     static const char *const signs[] = {"<", "<=", "==", "!=", ">", ">="}; /* Py_LT is 0, Py_LE 1, … */
     PyObject *given = PyObject_GetAttrString(guard, "sign");
@@ -175,6 +116,110 @@ static int sign_from(PyObject *guard, int *sign)
         PyErr_Format(PyExc_ValueError, "Executor: expected a guard's sign to be a comparison, got %R", given);
     Py_XDECREF(given);
     return found ? 0 : -1;
+}
+
+/* What the passes over the steps mark in a slot. */
+enum { ROUNDED = 1, ASKED = 2, SIZED = 4 };
+
+/* Whether an output may differ from the eager engine's, or one of the slots that it is made of. */
+static void guards_mark_rounded(const Step *step, unsigned char *marks)
+{
+    for (Count i = 0; i < step->rows * step->columns; i++) {
+        Count row = i / step->columns, column = i % step->columns;
+        marks[step->out + i] = step->rounds || KINDS[step->kind]->depends(step, row, column, marks);
+    }
+}
+
+static void guards_mark(const Operand *operand, unsigned char *marks, unsigned char mark)
+{
+    for (Count i = 0; i < operand->rows * operand->columns; i++)
+        marks[view_slot(operand, i / operand->columns, i % operand->columns)] |= mark;
+}
+
+/* Backwards from what is asked for: the sums that it comes from, and nothing but sums and differences of them, are near
+ * 0 only compared with what they add up. Whether that is so; else nobody knows what is near. */
+static int guards_mark_sizes(const Step *step, unsigned char *marks)
+{
+    int asked = 0, sums = step->kind == KIND_DOT || step->kind == KIND_MATMUL || step->op == COMPOSITE_sum;
+    for (Count i = 0; i < step->rows * step->columns; i++)
+        asked |= (marks[step->out + i] & (ASKED | ROUNDED)) == (ASKED | ROUNDED);
+    if (!asked)
+        return 1;
+    int adds = step->kind == KIND_ENTRIES && (step->op == OP_add || step->op == OP_sub || step->op == OP_neg);
+    for (int j = 0; j < step->operand_count; j++)
+        guards_mark(&step->operands[j], marks, step->rounds && sums ? SIZED : ASKED);
+    return step->rounds ? sums : adds || sums || step->kind == KIND_TAKE;
+}
+
+/* Ranges of the marked slots, with what is between two that are close; all slots, where the mark is 0. */
+static int guards_list_sizes(Executor *self, const unsigned char *marks, unsigned char mark)
+{
+    enum { CLOSE = 32 };
+    if ((self->sizes = PyMem_Malloc((size_t)(self->size / CLOSE + 2) * sizeof *self->sizes)) == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Count slot = 0; slot < self->size; slot++) {
+        if ((marks[slot] & mark) != mark)
+            continue;
+        if (self->size_count == 0 || slot - self->sizes[self->size_count - 1].to >= CLOSE)
+            self->sizes[self->size_count++].from = (int32_t)slot;
+        self->sizes[self->size_count - 1].to = (int32_t)slot + 1;
+    }
+    return 0;
+}
+
+static int guards_has_edges(const Step *step)
+{
+    return KINDS[step->kind]->has_edges != NULL && KINDS[step->kind]->has_edges(step);
+}
+
+/* Which guards and edges look at numbers that the eager engine rounds otherwise. */
+static int guards_find_doubtful(Executor *self)
+{
+    int asked = self->guard_count > 0; /* or nobody wants to know what is rounded */
+    for (Count i = 0; i < self->step_count && !asked; i++)
+        asked = guards_has_edges(&self->steps[i]);
+    if (!asked)
+        return 0;
+    unsigned char *marks = PyMem_Calloc((size_t)self->size + 1, 1);
+    self->edges = PyMem_Malloc((size_t)(self->step_count + 1) * sizeof *self->edges);
+    int failed = marks == NULL || self->edges == NULL;
+    if (failed)
+        PyErr_NoMemory();
+    for (Count i = 0; !failed && i < self->step_count; i++) {
+        const Step *step = &self->steps[i];
+        const Kind *kind = KINDS[step->kind];
+        guards_mark_rounded(step, marks);
+        if (!guards_has_edges(step))
+            continue;
+        int rounded = 0;
+        for (Count entry = 0; entry < step->rows * step->columns && !rounded; entry++)
+            rounded = kind->depends(step, entry / step->columns, entry % step->columns, marks);
+        if (rounded)
+            self->edges[self->edge_count++] = (int32_t)i;
+    }
+    self->doubtful = self->edge_count > 0;
+    for (Count i = 0; !failed && i < self->guard_count; i++) {
+        Guard *guard = &self->guards[i];
+        guard->rounded = guard->left != guard->right && (marks[guard->left] || marks[guard->right]);
+        self->doubtful |= guard->rounded;
+    }
+    if (!failed && self->doubtful) {
+        int sums = 1;
+        for (Count i = 0; i < self->guard_count; i++)
+            marks[self->guards[i].left] |= ASKED, marks[self->guards[i].right] |= ASKED;
+        for (Count i = 0; i < self->edge_count; i++) {
+            const Step *step = &self->steps[self->edges[i]];
+            for (int j = 0; j < step->operand_count; j++)
+                guards_mark(&step->operands[j], marks, ASKED);
+        }
+        for (Count i = self->step_count; i-- > 0;)
+            sums &= guards_mark_sizes(&self->steps[i], marks);
+        failed = guards_list_sizes(self, marks, sums ? SIZED : 0) < 0;
+    }
+    PyMem_Free(marks);
+    return failed ? -1 : 0;
 }
 
 INTERNAL int guards_read(Executor *self, PyObject *given)
@@ -191,7 +236,8 @@ INTERNAL int guards_read(Executor *self, PyObject *given)
         PyObject *guard = PyTuple_GET_ITEM(guards, i), *outcome = NULL;
         Count left, right;
         failed = read_count(guard, "left", 0, self->size - 1, &left) < 0
-              || read_count(guard, "right", 0, self->size - 1, &right) < 0 || sign_from(guard, &self->guards[i].sign) < 0
+              || read_count(guard, "right", 0, self->size - 1, &right) < 0
+              || guards_read_sign(guard, &self->guards[i].sign) < 0
               || (outcome = PyObject_GetAttrString(guard, "outcome")) == NULL;
         if (!failed) {
             self->guards[i].left = (int32_t)left;
@@ -201,33 +247,7 @@ INTERNAL int guards_read(Executor *self, PyObject *given)
         }
         Py_XDECREF(outcome);
     }
-    unsigned char *rounded = PyMem_Calloc((size_t)self->size + 1, 1);
-    if (rounded == NULL) {
-        PyErr_NoMemory();
-        failed = 1;
-    }
-    Count jumps = 0;
-    int asked = count > 0; /* or nobody wants to know what is rounded */
-    for (Count i = 0; !failed && !asked && i < self->step_count; i++)
-        asked = guards_jump_operands(&self->steps[i]) != 0;
-    for (Count i = 0; !failed && asked && i < self->step_count; i++) {
-        guards_mark_rounded(&self->steps[i], rounded);
-        jumps += guards_find_jumps(&self->steps[i], rounded, NULL);
-    }
-    if (!failed && (self->jumps = PyMem_Calloc((size_t)jumps + 1, sizeof *self->jumps)) == NULL) {
-        PyErr_NoMemory();
-        failed = 1;
-    }
-    for (Count i = 0; !failed && self->jump_count < jumps; i++)
-        self->jump_count += guards_find_jumps(&self->steps[i], rounded, self->jumps + self->jump_count);
-    self->doubtful = jumps > 0;
-    for (Count i = 0; !failed && i < count; i++) {
-        Guard *guard = &self->guards[i];
-        guard->rounded = guard->left != guard->right && (rounded[guard->left] || rounded[guard->right]);
-        self->doubtful |= guard->rounded;
-    }
-    PyMem_Free(rounded);
     self->guard_count = failed ? 0 : count;
     Py_DECREF(guards);
-    return failed ? -1 : 0;
+    return failed || guards_find_doubtful(self) < 0 ? -1 : 0;
 }

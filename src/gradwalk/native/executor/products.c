@@ -314,16 +314,20 @@ static void products_doubt(const Step *step, const Memory *memory, double *doubt
 {
     const Operand *left = &step->operands[0], *right = &step->operands[1];
     Count n = left->columns;
-    double *x = memory->scratch, *y = x + n;
+    double *scratch = memory->scratch;
     for (Count i = 0; i < step->rows * step->columns; i++) {
         Count row = i / step->columns, column = products_right_row(step, row, i % step->columns);
-        double size = 0.0;
-        view_lane(left, memory, row, 0, x);
-        view_lane(right, memory, column, 0, y);
-        for (Count k = 0; k < n; k++)
-            size += fabs(x[k] * y[k]);
-        doubt[step->out + i] = step_carried_doubt(left, row, y, doubt) + step_carried_doubt(right, column, x, doubt)
-                             + (step->rounds ? (double)(n + 1) * UNIT * size : 0.0);
+        const double *x = view_row(left, 1, memory->values, row, scratch);
+        const double *y = view_row(right, 1, memory->values, column, scratch + n);
+        const double *of_x = view_row(left, 1, doubt, row, scratch + 2 * n);
+        const double *of_y = view_row(right, 1, doubt, column, scratch + 3 * n);
+        double size = 0.0, carried = 0.0;
+        int terms = 0; /* other than 0: one alone is rounded as by anybody else */
+        for (Count k = 0; k < n; k++) {
+            size += fabs(x[k] * y[k]), terms += x[k] * y[k] != 0.0;
+            carried += fabs(x[k]) * of_y[k] + fabs(y[k]) * of_x[k];
+        }
+        doubt[step->out + i] = carried + (step->rounds && terms > 1 ? (double)(n + 1) * UNIT * size : 0.0);
     }
 }
 

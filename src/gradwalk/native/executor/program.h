@@ -16,11 +16,10 @@ typedef struct {
     int rounded; /* a side may differ in the last bits from what the eager engine compares */
 } Guard;
 
-/* An entry of a step that is near a jump in some calls: where the result changes at once. */
+/* Slots from the first to before the last. */
 typedef struct {
-    const Step *step;
-    int32_t slots[MOST_INPUTS];
-} Jump;
+    int32_t from, to;
+} Range;
 
 /* The parameters of the last training step. */
 typedef struct {
@@ -34,7 +33,7 @@ typedef struct {
     const Kernels *kernels;
     PyThread_type_lock lock;
     int exact, long_enough; /* long enough for other threads to be let in */
-    int doubtful; /* a guard or a jump looks at numbers that the eager engine rounds otherwise */
+    int doubtful; /* a guard or an edge looks at numbers that the eager engine rounds otherwise */
     int partial; /* there are several results, of which some may have no seed, or rows that are not taken */
     int calls, undecided; /* whether it calls Python; whether the last run could not tell if the program applies */
     unsigned long inside; /* the thread that runs a Python function called from here, or 0 */
@@ -45,8 +44,9 @@ typedef struct {
     Tape *tapes; /* in place of steps, where one example is run; the last begins where the steps end */
     Count tape_count;
     Guard *guards;
-    Jump *jumps;
-    Count jump_count;
+    int32_t *edges; /* steps that are near an edge, maybe on the other side than in the eager engine */
+    Range *sizes;   /* the slots whose largest number says what is near */
+    Count edge_count, size_count;
     Count moving_from; /* the first input of a direction, as the steps are marked for; 0: they are not */
     PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */
     uint64_t read_at; /* data_writes when their numbers were last seen to be in their slots; 0: never */

@@ -261,7 +261,57 @@ static void rows_doubt(const Step *step, const Memory *memory, double *doubt)
     }
 }
 
+/* ---------------------------------------------------------------- edges */
+
+static int rows_have_edges(const Step *step)
+{
+    return step->op == COMPOSITE_largest || step->op == COMPOSITE_smallest || step->op == COMPOSITE_norm;
+}
+
+/* How far a row is from where its slopes change at once: two entries are the largest; the length is 0. */
+static double rows_edge_distance(const Step *step, const Memory *memory, Count row, Count lane)
+{
+    const Operand *x = &step->operands[0];
+    double out = memory->values[(step->out + row) * memory->width + lane], distance = INFINITY;
+    Count chosen = -1;
+    if (step->op == COMPOSITE_norm)
+        return out;
+    for (Count k = 0; k < x->columns; k++) {
+        Count slot = view_slot(x, row, k);
+        double apart = fabs(memory->values[slot * memory->width + lane] - out);
+        if (apart == 0.0 && chosen < 0)
+            chosen = slot; /* and the same slot again is no other */
+        else if (slot != chosen)
+            distance = apart < distance ? apart : distance;
+    }
+    return distance;
+}
+
+static unsigned rows_near(const Step *step, const Memory *memory, double margin)
+{
+    unsigned lanes = 0;
+    for (Count row = 0; row < step->rows; row++) {
+        for (Count lane = 0; lane < memory->width; lane++)
+            lanes |= (unsigned)!(rows_edge_distance(step, memory, row, lane) > margin) << lane;
+    }
+    return lanes;
+}
+
+static int rows_are_doubtful(const Step *step, const Memory *memory, const double *doubt)
+{
+    const Operand *x = &step->operands[0];
+    int doubtful = 0;
+    for (Count row = 0; row < step->rows && !doubtful; row++) {
+        double of_row = 0.0;
+        for (Count k = 0; k < x->columns; k++)
+            of_row += doubt[view_slot(x, row, k)];
+        doubtful = of_row != 0.0 && !(rows_edge_distance(step, memory, row, 0) > SAFETY * of_row);
+    }
+    return doubtful;
+}
+
 const Kind rows_kind = {
     .fits = rows_fit, .rounds = rows_round, .scratch = rows_scratch, .facts = rows_facts, .forward = rows_forward,
-    .reverse = rows_reverse, .depends = rows_depend, .doubt = rows_doubt,
+    .reverse = rows_reverse, .depends = rows_depend, .doubt = rows_doubt, .has_edges = rows_have_edges,
+    .near = rows_near, .is_doubtful = rows_are_doubtful,
 };

@@ -146,8 +146,8 @@ INTERNAL PyObject *executor_value_and_gradients(Executor *self, PyObject *const 
         held++;
     PyObject *result = NULL;
     Count arguments = held == BUFFERS ? buffers[ARGUMENTS].len / (Count)sizeof(double) : 0;
-    if (held == BUFFERS && single_check_arguments(self, arguments) == 0 && program_check_leaves(self, args[1], arguments) == 0
-        && program_begin(self) == 0) {
+    if (held == BUFFERS && single_check_arguments(self, arguments) == 0
+        && program_check_leaves(self, args[1], arguments) == 0 && program_begin(self) == 0) {
         program_write_inputs(self, self->single.values, 0, arguments, buffers[ARGUMENTS].buf);
         program_fill_leaves(self, arguments, args[1]);
         unsigned failed = program_run_forward(self, &self->single);

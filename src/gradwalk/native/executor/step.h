@@ -16,7 +16,12 @@ typedef struct {
     void (*forward)(const Kernels *kernels, const Step *step, const Memory *memory);
     void (*reverse)(const Kernels *kernels, const Step *step, const Memory *memory);
     int (*depends)(const Step *step, Count row, Count column, const unsigned char *marked); /* of an output, on slots */
-    void (*doubt)(const Step *step, const Memory *memory, double *doubt); /* see guards.c; one example wide */
+    /* for guards.c: the doubt about every output, one example wide; and, of a kind that has edges, the examples in which
+     * an output is as close to one as `margin`, or, with the doubt about its inputs, closer than that can tell */
+    void (*doubt)(const Step *step, const Memory *memory, double *doubt);
+    int (*has_edges)(const Step *step);
+    unsigned (*near)(const Step *step, const Memory *memory, double margin);
+    int (*is_doubtful)(const Step *step, const Memory *memory, const double *doubt);
 } Kind;
 
 enum step_kind { KIND_ENTRIES, KIND_ROWS, KIND_DOT, KIND_MATMUL, KIND_TAKE, KIND_CALL, KIND_COUNT };
@@ -38,6 +43,7 @@ struct Step {
         struct {
             Forward forward;
             Reverse reverse;
+            Near near;
             unsigned reads; /* a bit per operand that the reverse looks at */
             int steep;      /* a local gradient may be infinite where the output is not */
         } entries;
@@ -55,6 +61,7 @@ struct Step {
 
 #define CHUNK 512 /* doubles of an operand that are packed at a time: they stay in the first-level cache */
 #define UNIT 0x1p-53 /* what rounding moves a number by, relative to it */
+#define SAFETY 4.0 /* times the doubt: closer to each other, nobody can tell which of two numbers is larger */
 
 /* A whole number from 0 to count - 1, whatever is there: guards judge it after the pass. */
 static inline Count step_whole(double given, Count count)

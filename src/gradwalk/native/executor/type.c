@@ -38,7 +38,8 @@ static void executor_dealloc(PyObject *object)
     PyMem_Free(self->steps);
     tape_release_all(self->tapes, self->tape_count);
     PyMem_Free(self->guards);
-    PyMem_Free(self->jumps);
+    PyMem_Free(self->edges);
+    PyMem_Free(self->sizes);
     PyMem_Free(self->inputs);
     PyMem_Free(self->stretches);
     PyMem_Free(self->outputs);

@@ -21,6 +21,10 @@ typedef void (*Forward)(Count n, const double *const *in, const double *paramete
 typedef void (*Reverse)(Count n, const double *const *in, const double *parameters, const double *out,
                         const double *out_grad, double *const *grads);
 
+/* Whether one of n entries is no further than `margin` from where the result or a slope changes at once; NULL where
+ * there is no such place. */
+typedef int (*Near)(Count n, const double *const *in, const double *parameters, double margin);
+
 /* Over one row x of n numbers. `target` is the place that the caller says; `facts` is kept from forward to reverse. */
 typedef void (*RowForward)(Count n, const double *x, double target, const double *parameters, double *facts,
                            double *out);
@@ -99,6 +103,7 @@ typedef struct {
     const char *name;
     EntryKernel entries[OP_COUNT]; /* NULL where the table's loops do it */
     EntryKernel powers[POWERS];    /* of pow_number */
+    Near near[OP_COUNT];
     RowKernel rows[COMPOSITE_COUNT];
     double (*sum)(Count n, const double *x);
     double (*dot)(Count n, const double *x, const double *y);

@@ -2,6 +2,7 @@
 
 #include "vector.h"
 #include "entries.h"
+#include "edges.h"
 #include "rows.h"
 #include "batch_rows.h"
 #include "product.h"
@@ -9,6 +10,9 @@
 
 static const Kernels NAME(kernels) = {
     .name = QUOTED(ISA),
+#define ENTRY(op) .near[OP_##op] = NAME(op##_near),
+    FOR_EACH_EDGE(ENTRY)
+#undef ENTRY
 #define ENTRY(name) {NAME(name##_forward), NAME(name##_reverse)}
 #define ENTRIES(name) [OP_##name] = ENTRY(name)
     .entries = {ENTRIES(add), ENTRIES(sub), ENTRIES(mul), ENTRIES(div), ENTRIES(neg), ENTRIES(relu), ENTRIES(exp),
