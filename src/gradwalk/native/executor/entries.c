@@ -208,6 +208,8 @@ static int entries_are_doubtful(const Step *step, const Memory *memory, const do
             in[j] = memory->values + slot;
             of_inputs += op_edges[step->op] >> j & 1 ? doubt[slot] : 0.0;
         }
+        if (step->operand_count == 2 && in[0] == in[1] && *in[0] != 0.0)
+            continue; /* the larger of x and x: however x is rounded, nothing changes */
         doubtful = of_inputs != 0.0 && step->entries.near(1, in, step->parameters, SAFETY * of_inputs);
     }
     return doubtful;
