@@ -23,7 +23,7 @@ from generate_rows import (
 
 from gradwalk.agreement import RULE, STEPS
 from gradwalk.formula import DEFINITIONS, JAVASCRIPT, C, Number, Target, latex, statements, variable
-from gradwalk.operation import Op, everywhere, never
+from gradwalk.operation import Op, everywhere, never, nowhere
 from gradwalk.ops import OPERATORS, OPS
 from gradwalk.row_ops import COMPOSITES
 

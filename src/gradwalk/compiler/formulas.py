@@ -99,15 +99,15 @@ def _row(name: str) -> tuple[Number, tuple[Number, ...]]:
 
 
 @functools.cache
-def _jumps(name: str) -> Number:
+def _edge(name: str) -> Number:
     op = OPS[name]
-    return op.jumps(*map(variable, op.names))
+    return op.edge(*map(variable, op.names))
 
 
-def jump_distance(name: str, inputs: Sequence[Any], parameters: Sequence[float]) -> Array:
-    """How far each entry is from where the operation jumps."""
+def edge_distance(name: str, inputs: Sequence[Any], parameters: Sequence[float]) -> Array:
+    """How far each entry is from where the operation jumps or has a kink."""
     arrays = dict(zip(OPS[name].names, (*inputs, *parameters), strict=True))
-    return np.asarray(evaluated(_jumps(name), arrays), np.float64)
+    return np.asarray(evaluated(_edge(name), arrays), np.float64)
 
 
 def forward(name: str, inputs: Sequence[Any], parameters: Sequence[float]) -> Array:

@@ -19,7 +19,7 @@ from gradwalk.row_ops import COMPOSITES
 Array = npt.NDArray[np.float64]
 _UNIT = 2.0**-53
 _SAFETY = 4.0
-_JUMPING = {op.name: [op.inputs.index(each) for each in op.jumps_with] for op in OPS.values() if op.jumps_with}
+_EDGES = {op.name: [op.inputs.index(each) for each in op.edge_inputs] for op in OPS.values() if op.edge_inputs}
 _EXACT = frozenset(op.name for op in OPS.values() if op.exact)
 _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne
@@ -139,15 +139,16 @@ def judged(program: Program, slots: Array, guards: Sequence[Guard], end: int) ->
     """The first guard that surely fails, and whether there is one that nobody can be sure of; slots to `end` are known.
 
     The plain function compares numbers that were rounded in another order. Where the two sides are closer than that
-    can have moved them, its outcome is not known here; nor is that of `floor` near a whole number, and the like.
+    can have moved them, its outcome is not known here; nor is that of `floor` near a whole number, and the slope of
+    `relu` near 0.
     """
     undecided = False
-    jumping = [each for each in program.instructions if each.op in _JUMPING and each.out < end]
-    if program.exact or not (guards or jumping):
+    near = [] if program.exact else [each for each in program.instructions if _is_near_edge(each, slots, end)]
+    if program.exact or not (guards or near):
         doubt = np.zeros(program.size)
     else:
         doubt = doubts(program, slots, end)
-        undecided = any(_may_have_jumped(each, slots, doubt) for each in jumping)
+        undecided = any(_is_beyond_edge(each, slots, doubt) for each in near)
     for guard in guards:
         left, right = slots[guard.left], slots[guard.right]
         doubtful = _SAFETY * (doubt[guard.left] + doubt[guard.right])
@@ -158,14 +159,25 @@ def judged(program: Program, slots: Array, guards: Sequence[Guard], end: int) ->
     return None, undecided
 
 
-def _may_have_jumped(instruction: Instruction, slots: Array, doubt: Array) -> bool:
-    """Whether an entry is so close to where the operation jumps that the plain function may be on the other side."""
-    there = [places(view) for view in instruction.operands]
-    doubtful = sum(doubt[there[operand]] for operand in _JUMPING[instruction.op])
+def _edge_distance(instruction: Instruction, slots: Array) -> Array:
     with np.errstate(all="ignore"):
-        numbers = [slots[place] for place in there]
-        distance = formulas.jump_distance(instruction.op, numbers, instruction.parameters)
-    return bool(((doubtful != 0.0) & ~(distance > _SAFETY * doubtful)).any())
+        numbers = [slots[places(view)] for view in instruction.operands]
+        return formulas.edge_distance(instruction.op, numbers, instruction.parameters)
+
+
+def _is_near_edge(instruction: Instruction, slots: Array, end: int) -> bool:
+    """Whether it is worth asking for the doubt."""
+    if instruction.op not in _EDGES or instruction.out >= end:
+        return False
+    most = np.abs(slots).max(initial=1.0)
+    return not bool((_edge_distance(instruction, slots) > 1e-9 * most * most).all())
+
+
+def _is_beyond_edge(instruction: Instruction, slots: Array, doubt: Array) -> bool:
+    """Whether an entry is so close to a jump or kink that the plain function may be on the other side."""
+    there = [places(view) for view in instruction.operands]
+    doubtful = sum(doubt[there[operand]] for operand in _EDGES[instruction.op])
+    return bool(((doubtful != 0.0) & ~(_edge_distance(instruction, slots) > _SAFETY * doubtful)).any())
 
 
 def doubts(program: Program, slots: Array, end: int) -> Array:
