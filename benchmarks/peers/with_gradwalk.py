@@ -37,17 +37,6 @@ import scalar_gpt
 # ---------------------------------------------------------------- the GPT
 
 
-def softmax(logits: list[Any]) -> list[Any]:
-    """The example's own reads `.data` for the largest, which a trace refuses; this one leaves it in the program."""
-    largest = gradwalk.stop_gradient(gradwalk.maximum(logits))
-    exponentials = [(logit - largest).exp() for logit in logits]
-    total = sum(exponentials)
-    return [exponential / total for exponential in exponentials]
-
-
-scalar_gpt.softmax = softmax
-
-
 class Taken:
     """Rows that are asked for by a token which stays open, so that one program serves every name."""
 

@@ -85,7 +85,7 @@ def pushed_forward(order: Iterable[Any], tangents: dict[Any, Any], rule: Rule) -
 def _rows_on_values() -> Iterator[None]:
     """A branch that is not taken may be outside its domain; and numbers may be read, where tracing would refuse it:
     they are only compared with those of the forward pass."""
-    with ieee(), modes(on_read=lambda _: None):
+    with ieee(), modes(on_read=lambda *_: None):
         yield
 
 

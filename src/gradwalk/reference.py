@@ -137,10 +137,9 @@ class Value:
     # ---------------------------------------------------------------- what a Value shows
 
     @property
-    def data(self) -> float:
-        if _current.modes[3]:
-            _current.modes[3](self)
-        return self._data
+    def data(self) -> Any:
+        instead = _current.modes[3](self, True) if _current.modes[3] else None
+        return self._data if instead is None else instead
 
     @data.setter
     def data(self, number: Any) -> None:
@@ -273,7 +272,7 @@ def compare(left: Value, right: Any, sign: str) -> Any:
 
 
 def number_of(grad: Any) -> float:
-    return grad.data if isinstance(grad, Value) else grad
+    return grad._data if isinstance(grad, Value) else grad
 
 
 def current_modes() -> tuple[bool, Any, Any, Any]:

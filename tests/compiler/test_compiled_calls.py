@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import builtins
 import enum
 import functools
+import importlib.util
 import math
 import os
+import random
 import subprocess
 import sys
 import threading
 import traceback
 import warnings
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +23,12 @@ import pytest
 from comparing import close, with_gradients
 
 import gradwalk
+from gradwalk import Value
 from gradwalk.compiler.compile import KEPT, compile
 from gradwalk.control import no_grad
 from gradwalk.engine import topological_order
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def energy(xs: Any) -> Any:
@@ -279,13 +286,63 @@ def test_under_ieee_the_plain_functions_infinity_is_returned() -> None:
 # ---------------------------------------------------------------- what is refused
 
 
-def test_reading_data_names_the_line_and_stop_gradient() -> None:
+def test_reading_a_gradient_names_the_line() -> None:
     def peeking(x: Any) -> Any:
-        return x * x.data
+        return x * x.grad
 
     line = peeking.__code__.co_firstlineno + 1
-    with pytest.raises(TypeError, match=rf"peeking .*reads .data .*at .*test_compiled_calls.py:{line}.*stop_gradient"):
+    with pytest.raises(TypeError, match=rf"peeking .*reads or sets .grad.*at .*test_compiled_calls.py:{line}"):
         compile(peeking)(1.0)
+
+
+def test_data_is_a_value_that_hands_no_gradient_on() -> None:
+    """It is computed again in every call; whatever would make a plain number of it is refused."""
+    weight = Value(2.0)
+    compiled = compile(lambda x: x * x.data + weight.data * x)
+    assert [compiled.value_and_grad(x) for x in (3.0, 5.0)] == [(15.0, 5.0), (35.0, 7.0)]
+    weight.data = 4.0
+    assert compiled.value_and_grad(3.0) == (21.0, 7.0)
+    freezing: list[Any] = [lambda x: x * float(x.data), lambda x: x * math.exp(x.data), lambda x: [x, x][x.data]]
+    for function in freezing:
+        with pytest.raises(TypeError):
+            compile(function)(1.0)
+
+
+def test_the_largest_is_recorded_and_not_which_it_was() -> None:
+    def softmax(xs: Any) -> Any:
+        largest = max(x.data for x in xs)
+        exponentials = [gradwalk.exp(x - largest) for x in xs]
+        return exponentials[0] / sum(exponentials)
+
+    def clipped(xs: Any) -> Any:
+        return max(xs[0], 0.0) * 3.0 + min(xs) * xs[1]
+
+    for function in (softmax, clipped):
+        compiled = compile(function)
+        for xs in ([1.0, 2.0, 3.0], [3.0, 1.0, 2.0], [-1.0, 5.0, -1.0], [2.0, 2.0, 2.0], [0.0, 0.0, 1.0]):
+            assert close(with_gradients(function, (xs,)), with_gradients(compiled, (xs,)))
+        assert len(compiled.programs) == 1
+    assert (max, min) == (builtins.max, builtins.min)
+
+
+def test_a_gpt_of_scalars_compiles_as_it_stands() -> None:
+    spec = importlib.util.spec_from_file_location("scalar_gpt", EXAMPLES / "scalar_gpt.py")
+    assert spec is not None
+    assert spec.loader is not None
+    gpt = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(gpt)
+    parameters = gpt.initial_parameters(random.Random(0))
+    leaves = gpt.flattened(parameters)
+    tokens = gpt.tokens_of("ada")
+    compiled = compile(lambda tokens: gpt.loss_of(parameters, tokens))
+    for _ in range(3):
+        for leaf in leaves:
+            leaf.data += 0.1 * math.sin(1e3 * leaf.data + 1.0)
+        assert close(
+            with_gradients(lambda tokens: gpt.loss_of(parameters, tokens), (tokens,), leaves),
+            with_gradients(compiled, (tokens,), leaves),
+        )
+    assert len(compiled.programs) == 1
 
 
 @pytest.mark.parametrize(

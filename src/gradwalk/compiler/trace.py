@@ -1,11 +1,13 @@
 """Tracing: the function is run once, and the graph the engine records anyway becomes a `Flat`.
 
 Every number in the arguments is given to the function as a Value of its own, every integer as an `Index`. What it
-compares is written down as a guard; a read of `.data` is refused.
+compares is written down as a guard; `.data` is a Value too, which hands no gradient on.
 """
 
 from __future__ import annotations
 
+import builtins
+import functools
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -183,10 +185,10 @@ class Trace:
         hook: Any = self.recorded.append
         if engine.NAME == "reference":
             hook = self._note_on_reference
-        hooks = control.modes(no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._refuse_read)
+        hooks = control.modes(no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._read)
         before, tracing.trace, refused = tracing.trace, self, refusals()
         try:
-            with hooks, control.without_on_construct(), custom.traced_by(self.call):
+            with hooks, control.without_on_construct(), custom.traced_by(self.call), largest_recorded():
                 args, kwargs = self.arguments.filled([self._stand_in(given) for given in self.arguments.taken_apart()])
                 self.eager = self.function(*args, **kwargs)
         finally:
@@ -208,16 +210,22 @@ class Trace:
             "or use gradwalk.stop_gradient(v) where no gradient should flow"
         )
 
-    def _refuse_read(self, _: Any) -> NoReturn:
+    def _read(self, value: Any, of_data: bool = False) -> Any:
+        """In place of `.data`, a Value that hands no gradient on and is computed again in every call."""
+        return value._apply("stop_gradient", value) if of_data else self._refuse_read()
+
+    def _refuse_read(self) -> NoReturn:
         raise TypeError(
-            f"compile: {with_line(self.function)} reads .data (or .grad, or sets one) at {user_line()}; the number "
-            "would be fixed in every later call; compute with the Value, and use gradwalk.stop_gradient(v) where no "
-            "gradient should flow"
+            f"compile: {with_line(self.function)} reads or sets .grad, or sets .data, at {user_line()}; the number "
+            "would be fixed in every later call: do it outside the compiled function, or use gradwalk.grad inside"
         )
 
-    def _refuse_read_of_own(self, value: Any) -> None:
+    def _refuse_read_of_own(self, value: Any, of_data: bool = False) -> None:
         if any(value is own for own in chain(self.entries, self.recorded)):
-            self._refuse_read(value)
+            raise TypeError(
+                f"compile: {with_line(self.function)} reads .data (or .grad, or sets one) at {user_line()}, in a "
+                "custom operation that is not given it; the number would be fixed in every later call: make it an input"
+            )
 
     # ---------------------------------------------------------------- the graph as arrays
 
@@ -308,6 +316,49 @@ class Trace:
             else:
                 self._refuse_by_hand(node)
         return parameters
+
+
+# ---------------------------------------------------------------- max and min
+
+
+class _Largest:
+    """`max` and `min` while some thread traces: over Values they record the largest, not a guard on which it was."""
+
+    def __init__(self) -> None:
+        self.lock, self.traces = threading.Lock(), 0
+        self.plain = {"max": builtins.max, "min": builtins.min}
+        self.traced = {"max": self._choosing("max"), "min": self._choosing("min")}
+
+    def _choosing(self, name: str) -> Callable[..., Any]:
+        plain, recorded = self.plain[name], composites.PUBLIC[f"{name}imum"]
+
+        @functools.wraps(plain)
+        def choose(*args: Any, **options: Any) -> Any:
+            if tracing.trace is None or options or not args:
+                return plain(*args, **options)
+            given = list(args) if len(args) > 1 else list(args[0])
+            if len(given) < 2 or not all(is_value(x) or type(x) in (float, int) for x in given):
+                return plain(given)
+            return recorded(given) if any(map(is_value, given)) else plain(given)
+
+        return choose
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    def _count(self, change: int) -> None:
+        with self.lock:
+            before, self.traces = self.traces, self.traces + change
+            if 0 in (before, self.traces):
+                vars(builtins).update(self.traced if self.traces else self.plain)
+
+
+largest_recorded = _Largest()
 
 
 def _with_targets(flat: Flat, nodes: Ints) -> Flat:

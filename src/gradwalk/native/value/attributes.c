@@ -77,8 +77,12 @@ int value_setattro(PyObject *self, PyObject *name, PyObject *given)
 static PyObject *get_data(PyObject *self, void *closure)
 {
     (void)closure;
-    if (modes_in_use && modes_read(self) < 0)
-        return NULL;
+    if (modes_in_use) {
+        PyObject *instead = modes_read_data(self);
+        if (instead != Py_None)
+            return instead;
+        Py_DECREF(instead);
+    }
     double data = ((Value *)self)->data;
     return ((Value *)self)->link & DATA_INT ? PyLong_FromDouble(data) : PyFloat_FromDouble(data);
 }

@@ -61,6 +61,17 @@ int modes_read(PyObject *value)
     return result == NULL ? -1 : 0;
 }
 
+/* What the hook gives in place of the number of a Value that is read, None for nothing; NULL with an exception. New. */
+PyObject *modes_read_data(PyObject *value)
+{
+    if (modes.on_read == NULL)
+        Py_RETURN_NONE;
+    PyObject *hook = Py_NewRef(modes.on_read);
+    PyObject *instead = PyObject_CallFunctionObjArgs(hook, value, Py_True, NULL);
+    Py_DECREF(hook);
+    return instead;
+}
+
 /* The modes of this thread as a tuple. New. */
 PyObject *modes_current(PyObject *module, PyObject *unused)
 {

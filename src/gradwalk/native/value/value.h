@@ -218,6 +218,7 @@ extern int modes_in_use; /* also set once a scope was opened: one flag for the f
 Value *modes_recorded(Value *out); /* steals and returns it: as a leaf under no_grad */
 int modes_compared(PyObject *left, PyObject *right, int comparison, int outcome);
 int modes_read(PyObject *value);
+PyObject *modes_read_data(PyObject *value); /* new */
 PyObject *modes_current(PyObject *module, PyObject *unused); /* new */
 PyObject *modes_set(PyObject *module, PyObject *args);       /* new */
 
