@@ -174,6 +174,19 @@ def test_an_error_of_a_custom_operation_is_not_lost_because_it_does_not_come_aga
             call(given)
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_an_error_of_a_custom_operation_that_the_plain_function_does_not_come_to_is_none(exact: bool) -> None:
+    """In an exact program the call may be made before what was compared is known."""
+
+    def function(x: Any, y: Any) -> Any:
+        limit, twice = y * y * 3.0, x * 2.0
+        return small(twice + 20.0) if x < limit * 0.0 - 10.0 else twice * 7.0
+
+    compiled = compile(function, exact=exact)
+    calls = [(-20.0, 1.0), (1.0, 1.0), (-20.0, 2.0), (3.0, 1.0), (-11.0, 1.0)]
+    assert [compiled(*args).data for args in calls] == [function(*map(Value, args)).data for args in calls]
+
+
 # ---------------------------------------------------------------- integers and other arguments
 
 

@@ -339,7 +339,7 @@ class Compiled(functional.Replayed):
         """
         if tracing.active or is_watched():  # detect_nonfinite() wants to see each operation, and its line
             return PLAIN
-        raised = None
+        error = failed = None
         array: Any = args[0] if len(args) == 1 and not kwargs else None
         if type(array) is np.ndarray and array.dtype is _FLOAT64 and array.flags.num & _IN_ORDER == _IN_ORDER:
             version = self._arrays.get(array.shape)  # there is nothing to find out but the shape
@@ -347,23 +347,22 @@ class Compiled(functional.Replayed):
                 made = version.used(use, array if array.ndim == 1 else array.reshape(-1), None)
                 if made is not INAPPLICABLE:
                     return made
-                raised = version.raised()
+                error, failed = version.raised(), version
         call = Call(args, kwargs, apart)
         data, numbers = call.numbers()
         versions = self._versions.get(call.key, ())
         for version in versions:
-            if raised is not None:
-                break
-            if version.fits(data):
+            if version.fits(data) and version is not failed:
                 made = version.used(use, numbers, call)
                 if made is not INAPPLICABLE:
                     if version is not self._latest and made is not PLAIN:
                         self._remember(version, call, array)
                     return made
-                raised = raised or version.raised()
+                if (raised := version.raised()) is not None:
+                    error, failed = raised, version
         version = self._traced(call, another_structure=bool(self._versions) and not versions)
-        if raised is not None and not version.caught:
-            raise raised  # by a custom operation, in the program only: it is called once a call, and that was it
+        if error is not None and failed is not None and failed.digest == version.digest and not version.caught:
+            raise error  # of a custom operation, and only in the program: the plain function would have come to it too
         if version.caught:
             return PLAIN  # an error it caught is a branch without a comparison: only the plain function knows
         if any(version.digest == other.digest for other in versions):
