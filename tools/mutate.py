@@ -149,26 +149,45 @@ class Copy:
         self.environment = {**os.environ, "PYTHONPATH": str(where / "src"), "GRADWALK_ENGINE": "native"}
         if not self.build():
             raise SystemExit("mutate: the tree as it is cannot be built")
-        self.known: dict[tuple[str, ...], bool] = {}
+        self.built = self.library().read_bytes()
+
+    def library(self) -> Path:
+        return next(self.base.glob("_native*.so"), self.base / "_native.so")
 
     def build(self) -> bool:
+        self.library().unlink(missing_ok=True)
         command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace", "--force"]
-        built = next(self.base.glob("_native*"), None)
-        if built is not None:
-            built.unlink()
         subprocess.run(command, cwd=self.where, env=self.environment, capture_output=True)
-        return next(self.base.glob("_native*.so"), None) is not None
+        return self.library().exists()
 
-    def passes(self, folders: list[str], limit: float, jobs: int) -> bool:
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", str(jobs), "-p", "no:cacheprovider", *folders]
+    def failures(self, tests: list[str], limit: float, jobs: int) -> list[str]:
+        """The tests, or files of tests, that fail first; `tests` themselves where nothing more is known."""
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-rfE",
+            "-n",
+            str(jobs),
+            "-p",
+            "no:cacheprovider",
+            *tests,
+        ]
         try:
-            run = subprocess.run(command, cwd=self.where, env=self.environment, capture_output=True, timeout=limit)
+            run = subprocess.run(
+                command, cwd=self.where, env=self.environment, capture_output=True, timeout=limit, text=True
+            )
         except subprocess.TimeoutExpired:
-            return False
-        return run.returncode == 0
+            return tests
+        if run.returncode == 0:
+            return []
+        named = re.findall(r"^(?:FAILED|ERROR) (tests/\S+?\.py(?:::[^\n]*?)?)(?: - |$)", run.stdout, re.M)
+        return named or tests
 
     def is_caught(self, mutation: Mutation, limit: float, jobs: int) -> bool | None:
-        """None where the tests fail without it, too."""
+        """None where what fails fails without it, too."""
         folders = [folder for folder in mutation.folders if (self.where / folder).exists()]
         path = self.base / mutation.path
         text = path.read_text()
@@ -176,15 +195,18 @@ class Copy:
         lines[mutation.line - 1] = mutation.after
         path.write_text("\n".join(lines))
         in_c = path.suffix in (".c", ".h")
+        library = self.library()
         try:
-            caught = (in_c and not self.build()) or not self.passes(folders, limit, jobs)
+            if in_c and not self.build():
+                return True
+            failed = self.failures(folders, limit, jobs)
         finally:
             path.write_text(text)
             if in_c:
-                self.build()
-        if caught and not self.known.setdefault(tuple(folders), self.passes(folders, limit, jobs)):
-            return None
-        return caught
+                library.write_bytes(self.built)
+        if not failed:
+            return False
+        return None if self.failures(failed, limit, 0) else True
 
 
 def main() -> None:
@@ -208,7 +230,7 @@ def main() -> None:
             verdict = copy.is_caught(mutation, options.limit, options.jobs)
             caught += verdict is True
             survivors += [mutation] if verdict is False else []
-            said = {True: "caught", False: "SURVIVED", None: "cannot tell: its tests fail without it"}[verdict]
+            said = {True: "caught", False: "SURVIVED", None: "cannot tell, its tests fail without it"}[verdict]
             print(f"{said}: {mutation}", flush=True)
     tried = caught + len(survivors)
     print(f"{caught} of {tried} caught ({caught / max(tried, 1):.0%})", *survivors, sep="\n")

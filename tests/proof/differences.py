@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+from calls import Call
 from outcomes import TWICE, Outcome, Ready, arguments_of, leaves, objects, weighted
-from programs import Call, Program
+from programs import Program
 
 from gradwalk import engine, higher_order
 

@@ -17,7 +17,8 @@ from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-from programs import Call, Point, Program
+from calls import Call, Point
+from programs import Program
 
 import gradwalk
 from gradwalk import engine
