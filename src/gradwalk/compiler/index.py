@@ -143,6 +143,15 @@ class Index:
     def __abs__(self) -> int: return abs(self.__index__())
     # fmt: on
 
+    def __copy__(self) -> Index:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Index:
+        return self  # with its trace, and open as it was
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return int, (self.__index__(),)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__index__(), name)  # bit_length and its like
 

@@ -1,0 +1,89 @@
+"""An integer argument inside a compiled function does what an int does, whoever asks and however it is used."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradwalk
+import gradwalk.math
+from gradwalk import Value
+from gradwalk.compiler.compile import compile
+
+multiplied = gradwalk.custom_op(lambda x, y: x * y, lambda x, y, out: (y, x), name="multiplied", check=False)
+
+
+def matched(x: Any, n: int) -> Any:
+    match n:
+        case 0:
+            return x
+        case int():
+            return x * 2.0
+        case _:
+            return x * 3.0
+
+
+USES: dict[str, Callable[[Any, int], Any]] = {
+    "isinstance": lambda x, n: x * (1 if isinstance(n, int) and not isinstance(n, bool | float) else 7),
+    "match": matched,
+    "~": lambda x, n: x * ~n,
+    "&": lambda x, n: x * (n & 3) + (3 & n),
+    "|": lambda x, n: x * (n | 4) + (4 | n),
+    "^": lambda x, n: x * (n ^ 1) + (1 ^ n),
+    "<<": lambda x, n: x * (n << 1) + (1 << n),
+    ">>": lambda x, n: x * (n >> 1) + (9 >> n),
+    "**": lambda x, n: x**n + (2 + n) ** x + n**2 + 2**n,
+    "pow": lambda x, n: x * pow(n, 2, 5) + pow(3, n),
+    "divmod": lambda x, n: x * divmod(n, 2)[1] + divmod(7, n + 1)[0],
+    "round": lambda x, n: x * round(n) + round(n, 1),
+    "floor": lambda x, n: x * math.floor(n) + math.ceil(n) + math.trunc(n),
+    "bit_length": lambda x, n: x * n.bit_length() + n.real + n.numerator,
+    "math.sqrt": lambda x, n: x * math.sqrt(n) + gradwalk.sqrt(n) + gradwalk.math.sqrt(n),
+    "sign": lambda x, n: x * gradwalk.sign(n),
+    "maximum": lambda x, n: gradwalk.maximum(n, x) + gradwalk.maximum(x, n) + gradwalk.minimum([n, x, 1]),
+    "clamp": lambda x, n: gradwalk.clamp(x, -1, n),
+    "where": lambda x, n: gradwalk.where(n, x, 2.0 * x),
+    "sum": lambda x, n: gradwalk.sum([x, n, 2]) + gradwalk.mean([n, x]) + gradwalk.math.fsum([n, x]),
+    "dot": lambda x, n: gradwalk.dot([x, n], [n, 3]),
+    "softmax": lambda x, n: gradwalk.softmax([x, n])[0],
+    "Value": lambda x, n: x * Value(n),
+    "custom operation": lambda x, n: multiplied(x, n),
+    "copy": lambda x, n: x * copy.copy(n) + copy.deepcopy([n])[0],
+    "pickle": lambda x, n: x * pickle.loads(pickle.dumps(n)),
+    "text": lambda x, n: x * len(f"{n:5d}{n!r}{str(n) * n}"),
+    "key": lambda x, n: x * {0: 1.0, 1: 2.0, 2: 3.0, 3: 4.0}[n],
+    "compared": lambda x, n: x * (2 if x < n else 3) * (5 if n == x else 7) * (n != 2),
+    "list": lambda x, n: sum([x] * n) + x * [3, 4, 5, 6][n],
+    "array": lambda x, n: x * np.ones(n + 1).sum(),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_an_integer_is_used_as_one(use: Callable[[Any, int], Any]) -> None:
+    compiled = compile(use)
+    for n in (0, 1, 2, 3, 2, 0):
+        given = Value(2.0), Value(2.0)
+        expected, actual = use(given[0], n), compiled(given[1], n)
+        expected.backward()
+        actual.backward()
+        assert (expected.data, given[0].grad) == pytest.approx((actual.data, given[1].grad), rel=1e-12)
+
+
+def test_it_stays_open_beside_a_value_and_in_a_copy() -> None:
+    """One program for every integer, where none of it asks for the number."""
+    compiled = compile(lambda x, n: copy.deepcopy({"n": n})["n"] * x + x - n)
+    assert [compiled(2.0, n).data for n in range(4)] == [2.0 * n + 2.0 - n for n in range(4)]
+    assert len(compiled.programs) == 1
+
+
+def test_what_an_int_has_not_it_has_not() -> None:
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'append'"):
+        compile(lambda x, n: n.append(x))(1.0, 2)
+    with pytest.raises(AttributeError, match="'int' object has no attribute '_hidden'"):
+        compile(lambda x, n: n._hidden)(1.0, 2)
