@@ -61,7 +61,7 @@ _SWAPS = [
     (r"\bTrue\b", ["False"]), (r"\bFalse\b", ["True"]), (r"\btrue\b", ["false"]), (r"\bfalse\b", ["true"]),
     (r"\bis not\b", ["is"]), (r"\bmin\(", ["max("]), (r"\bmax\(", ["min("]), (r"\ball\(", ["any("]),
     (r"\bany\(", ["all("]), (r"\bcontinue\b", ["break"]), (r"\bbreak\b", ["continue"]),
-    (r"(?<![\w.])0(?![\w.])", ["1"]), (r"(?<![\w.])1(?![\w.])", ["0", "2"]), (r"(?<![\w.])2(?![\w.])", ["3"]),
+    (r"(?<![\w.])0(?![\w.])", ["1"]), (r"(?<![\w.-])1(?![\w.])", ["0", "2"]), (r"(?<![\w.])2(?![\w.])", ["3"]),
     (r"(?<![\w.])0\.0(?![\w.])", ["1.0"]), (r"(?<![\w.])1\.0(?![\w.])", ["2.0"]),
     (r"(?<![\w.])0\.5(?![\w.])", ["0.25"]),
 ]  # fmt: skip
@@ -206,7 +206,9 @@ class Copy:
                 library.write_bytes(self.built)
         if not failed:
             return False
-        return None if self.failures(failed, limit, 0) else True
+        if again := self.failures(failed, limit, 0):
+            print("fails without it, too:", *again)
+        return None if again else True
 
 
 def main() -> None:

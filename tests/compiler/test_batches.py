@@ -97,6 +97,15 @@ def test_a_batch_remembers_the_leaves_of_its_call() -> None:
     assert weight.grad == 18.0
 
 
+@pytest.mark.parametrize(("row", "expected"), [(0, 1.0), (1, 1.5)])
+def test_an_infinite_gradient_in_one_row_is_not_the_others(row: int, expected: float) -> None:
+    """Going back from one result leaves the other rows out of it, and does not multiply them by 0."""
+    scale = gradwalk.Value(1.0)
+    results = compile(lambda x: gradwalk.sqrt(x * scale)).map([4.0, 9.0, 0.0])
+    results[row].backward()
+    assert expected == scale.grad
+
+
 def test_a_batch_under_no_grad_is_numbers() -> None:
     with no_grad():
         assert compile(lambda xs: sum(x * x for x in xs)).map([[1.0, 2.0], [3.0, 4.0]]) == [5.0, 25.0]

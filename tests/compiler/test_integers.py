@@ -61,6 +61,7 @@ USES: dict[str, Callable[[Any, int], Any]] = {
     "compared": lambda x, n: x * (2 if x < n else 3) * (5 if n == x else 7) * (n != 2),
     "list": lambda x, n: sum([x] * n) + x * [3, 4, 5, 6][n],
     "array": lambda x, n: x * np.ones(n + 1).sum(),
+    "clip": lambda x, n: np.clip(np.array([x, n, 2.5], dtype=object), 0.5, 1.5).sum() * x,
 }
 
 

@@ -94,4 +94,5 @@ class _Batch:
         outputs = np.empty((len(seeds), 1))
         of_one = seeds[:1] if alike else _ONE
         run.executor.run_batch(self.inputs, leaves, outputs, of_one, None, gradients, threads=_THREADS)
-        run.executor.add_gradients(run.leaves, gradients if alike else seeds @ gradients)
+        own = seeds != 0.0  # the others have no part in it, whatever their gradients are: 0 times inf is nan
+        run.executor.add_gradients(run.leaves, gradients if alike else seeds[own] @ gradients[own])

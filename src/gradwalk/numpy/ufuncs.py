@@ -142,9 +142,14 @@ def of_numbers(ufunc: Any) -> Rule:
                 )
             return rule(*numbers)
         made = ufunc(*numbers)
-        return tuple(each.item() for each in made) if isinstance(made, tuple) else made.item()
+        return tuple(map(_plain, made)) if isinstance(made, tuple) else _plain(made)
 
     return apply
+
+
+def _plain(number: Any) -> Any:
+    """A NumPy number as Python's; out of an integer of a trace comes a Python number at once."""
+    return number.item() if hasattr(number, "item") else number
 
 
 @functools.cache
