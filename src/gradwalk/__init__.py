@@ -13,11 +13,15 @@ from gradwalk.engine import Value
 from gradwalk.errors import DivisionByZeroError, DomainError, RangeError, ieee
 from gradwalk.functions import *
 from gradwalk.scopes import scope
+from gradwalk.structure import stop_gradient
 from gradwalk.walk import walk
 
 # imported when first asked for: most programs need none of them
 _LATER = {
-    "functional": ("grad", "value_and_grad", "jacobian", "hessian", "hvp", "jvp", "vjp"),
+    "functional": ("grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian", "hvp", "jvp", "vjp"),
+    "implicit": ("implicit_root", "fixed_point"),
+    "sparse": ("sparse_jacobian", "sparse_hessian"),
+    "vectorize": ("vmap",),
     "custom": ("custom_op", "checkpoint"),
     "gradient_check": ("gradcheck", "assert_gradients"),
     "blame": ("detect_nonfinite", "gradient_report", "NonFiniteError"),
@@ -30,13 +34,16 @@ if TYPE_CHECKING:
     from gradwalk.blame import NonFiniteError, detect_nonfinite, gradient_report
     from gradwalk.compiler.compile import compile
     from gradwalk.custom import checkpoint, custom_op
-    from gradwalk.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+    from gradwalk.functional import grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, value_and_grad, vjp
     from gradwalk.gradient_check import assert_gradients, gradcheck
+    from gradwalk.implicit import fixed_point, implicit_root
     from gradwalk.show.play import play
+    from gradwalk.sparse import sparse_hessian, sparse_jacobian
+    from gradwalk.vectorize import vmap
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("nn", "optim", "math", "numpy", "scipy"):
+    if name in ("nn", "optim", "math", "numpy", "scipy", "statistics"):
         return import_module(f"gradwalk.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'gradwalk' has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """Operations of one's own: `custom_op` out of a forward and its local gradients, `checkpoint` that recomputes.
 
-Both make ordinary nodes by hand, so backward() treats them as any other; their own derivative is not recorded, so
-they have first derivatives only. A compiled function calls the two functions of a custom_op anew at every call.
+Both make ordinary nodes by hand, so backward() treats them as any other. Where a second derivative is asked for, the
+local gradients are computed on Values. A compiled function calls the two functions of a custom_op anew at every call.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from gradwalk import engine
 from gradwalk.control import current_modes, is_traced, modes, on_construct
 from gradwalk.functional import described, is_nested
 from gradwalk.gradient_check import WRONG, check_input
+from gradwalk.higher_order import NoGraphError
 from gradwalk.hub import nodes_over_one
 from gradwalk.structure import Structure, flatten, is_number, is_value
 
@@ -50,12 +51,23 @@ def custom_op(
     return CustomOp(forward, local_grads, name or ("custom" if own_name == "<lambda>" else own_name), check)
 
 
+class _Name(str):
+    """What a node shows as its operation, and where to ask for its local gradients on Values."""
+
+    local_grads_on_values: Function
+
+    def __reduce__(self) -> Any:
+        return str, (str(self),)
+
+
 class CustomOp:
     """What `custom_op` makes. The program of a compiled function calls `evaluated`."""
 
     def __init__(self, forward: Function, local_grads: Function, name: str, check: bool) -> None:
         functools.update_wrapper(self, forward)
-        self._forward, self._local_grads, self.name, self._unchecked = forward, local_grads, name, check
+        self._forward, self._local_grads, self._unchecked = forward, local_grads, check
+        self.name = _Name(name)
+        self.name.local_grads_on_values = self._on_values
 
     def __call__(self, *inputs: Any) -> Any:
         wrong = next((given for given in inputs if not is_number(given)), None) if _tracing.call is None else None
@@ -104,6 +116,18 @@ class CustomOp:
             )
         return listed
 
+    def _on_values(self, node: Any) -> list[Any]:
+        """One for each input, as Values: the same function, given Values."""
+        inputs = [child.data if child._constant else child for child in node._children]
+        try:
+            given = self._local_grads(*inputs, node)
+        except TypeError as error:
+            raise NoGraphError(
+                f"{self.name}: expected local_grads that takes Values too, for a second derivative, got {error}"
+            ) from error
+        several = list(given) if isinstance(given, list | tuple) or hasattr(given, "tolist") else [given]
+        return [number if is_value(number) else float(number) for number in several]
+
     def __reduce__(self) -> Any:
         """By the name a module has for the operation, else as its two functions, each by its name."""
         named = vars(sys.modules.get(self.__module__, object))
@@ -116,7 +140,7 @@ class CustomOp:
                     f"{self.name}: expected functions that a module knows by name, got {function.__qualname__}; "
                     "write them with def at the top of a module, or give the operation a name there"
                 )
-        return CustomOp, (self._forward, self._local_grads, self.name, self._unchecked)
+        return CustomOp, (self._forward, self._local_grads, str(self.name), self._unchecked)
 
     def _number(self, given: Any, function: str) -> float:
         if not is_number(given) or is_value(given):

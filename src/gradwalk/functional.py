@@ -12,7 +12,6 @@ import inspect
 import sys
 import threading
 import types
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 from gradwalk import engine, higher_order
 from gradwalk.control import is_traced, modes
 from gradwalk.errors import number_from
+from gradwalk.searches import Comparisons
 from gradwalk.structure import (
     Shape,
     Structure,
@@ -40,12 +40,6 @@ Argnums = int | str | Sequence[int | str]
 # A sweep forward runs in Python and a pass backward in C, over what one output depends on only: measured on native
 # Values, one sweep costs about as much as this many passes (benchmarks/functional.py).
 PASSES_PER_SWEEP = 200
-
-# A search (bisection) compares an argument again and again; a single comparison is a branch, and loses nothing.
-SEARCH = 10
-MOST_COMPARISONS = 1000  # that are looked at: each keeps a part of the graph alive
-
-_MODULES: dict[Any, Any] = {module.Value: module for module in engine.available()}
 
 
 class _Depth(threading.local):
@@ -126,38 +120,20 @@ class Recording:
         # like that, operation by operation: a node with a _backward of its own is for going back
         levels = 2 if given_values or forward else 1
         _depth.running += levels
-        self.compared: list[Any] = []
-        module = _MODULES[self.cls]
-        before = module.current_modes()
-        module.set_modes(*before[:2], self._remembering(module, before[2]), before[3])
+        self.compared = Comparisons(self.cls)
         try:
             if not self.inputs or (self.inputs[0] * 1.0)._children:
-                self.result = function(*positional, **named)
+                with self.compared:
+                    self.result = function(*positional, **named)
             else:
-                with modes(no_grad=False):  # inside no_grad() too, a derivative that was asked for is computed
+                with modes(no_grad=False), self.compared:  # inside no_grad() too, what was asked for is computed
                     self.result = function(*positional, **named)
         finally:
-            module.set_modes(*before)
             _depth.running -= levels
         self.outputs: list[Any] = []
         self.foreign: list[Any] | None = None  # leaves that are not inputs: Values the function closes over
         # in a trace, a derivative as a number would be fixed in every later call
         self.with_graph = bool(given_values) or is_traced()
-
-    def _remembering(self, module: Any, before: Any) -> Any:
-        """A hook that keeps what is compared, and tells whoever was told before."""
-        remember, left = self.compared.extend, iter(range(MOST_COMPARISONS))
-
-        def compared(*comparison: Any) -> None:
-            if before is not None:
-                before(*comparison)
-            if next(left, None) is None:
-                modes = module.current_modes()
-                module.set_modes(*modes[:2], before, modes[3])
-            else:
-                remember(comparison[:2])
-
-        return compared
 
     def _leaves(self, numbers: Any) -> list[Any]:
         try:
@@ -222,32 +198,10 @@ class Recording:
             return self._backward_with_graph(_one_hot(len(self.outputs), i))
         output = self.outputs[i]
         gradients = engine.gradients_of(output, self.inputs) if is_value(output) else [0.0] * len(self.inputs)
-        if self.compared and 0.0 in gradients:
-            self._warn_of_searches()
+        if self.compared.sides and 0.0 in gradients:
+            names = list(self.structure.names("the argument"))
+            self.compared.warn(self.what, self._root([0.0] * len(self.outputs)), self.inputs, names)
         return gradients
-
-    def _warn_of_searches(self) -> None:
-        """Of what the result should depend on, if it is found by comparing, and does not."""
-        reached = set(engine.topological_order(self._root([0.0] * len(self.outputs))))
-        below: dict[Any, int] = {leaf: 1 << i for i, leaf in enumerate(self.inputs) if leaf not in reached}
-        compared, self.compared = [side for side in self.compared if type(side) is self.cls], []
-        if not below or not compared:
-            return
-        for node in engine.topological_order(self.cls(0.0, compared, "compared", local_grads=[0.0] * len(compared))):
-            mask = functools.reduce(lambda mask, child: mask | below.get(child, 0), node._children, 0)
-            if mask:
-                below[node] = mask
-        for i, name in enumerate(self.structure.names("the argument")):
-            times = sum(below.get(node, 0) >> i & 1 for node in compared)
-            if times >= SEARCH:
-                warnings.warn(
-                    f"{self.what}: the result does not depend on {name}, which was compared with {times} times, but "
-                    "not computed with: a search by comparing, as bisection, has no derivative; give its result to "
-                    "gradwalk.implicit_root, which has one",
-                    RuntimeWarning,
-                    stacklevel=5,
-                )
-                return
 
     def _backward_with_graph(self, weights: Sequence[Any]) -> list[Any]:
         gradients: dict[Any, Any] = {}
@@ -404,13 +358,16 @@ def checked(what: str, function: Function, argnums: Argnums) -> Function:
 # ---------------------------------------------------------------- for users
 
 
-def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
-    """f's value and its gradient by the arguments `argnums` (positions or names), in one run.
+def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, argnum: Argnums | None = None) -> Function:
+    """f's value and its gradient by the arguments `argnums` (positions or names; also `argnum`), in one run.
+
+    With `has_aux`, f returns its value and anything besides, and so does this: `((value, besides), gradient)`.
 
     >>> value_and_grad(lambda x: x[0] * x[1])([3.0, 4.0])
     (12.0, [4.0, 3.0])
     """
-    return ValueAndGradient("value_and_grad", f, argnums)
+    kind = ValueAndGradientWithAux if has_aux else ValueAndGradient
+    return kind("value_and_grad", f, argnums if argnum is None else argnum)
 
 
 class Derivative:
@@ -455,8 +412,25 @@ class ValueAndGradient(Derivative):
         return self._both(args, kwargs)
 
 
-def grad(f: Function, argnums: Argnums = 0) -> Function:
+class ValueAndGradientWithAux(Derivative):
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[tuple[Any, Any], Any]:
+        run = Recording(self.what, self.f, args, kwargs, self.argnums)
+        if not isinstance(run.result, tuple) or len(run.result) != 2:
+            got = described(run.result)
+            raise TypeError(f"{self.what}: expected a function that returns its value and more, got {got}")
+        run.result, besides = run.result
+        value = run.one_output()
+        gradient = run.structure.fill(run.row(0))
+        if not run.with_graph:
+            numbers: list[Any] = []
+            besides = flatten(besides, numbers).fill(list(map(_plain, numbers)))
+        return (value, besides), gradient
+
+
+def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, argnum: Argnums | None = None) -> Function:
     """The gradient of f by the arguments `argnums`, in their structure. Nest it for higher derivatives.
+
+    With `has_aux`, f returns its value and anything besides, and this `(gradient, besides)`.
 
     >>> grad(lambda x: x**3)(2.0)
     12.0
@@ -465,12 +439,18 @@ def grad(f: Function, argnums: Argnums = 0) -> Function:
     >>> grad(lambda a, b: a * b, argnums="b")(2.0, b=5.0)
     2.0
     """
-    return Gradient("grad", f, argnums)
+    return (GradientWithAux if has_aux else Gradient)("grad", f, argnums if argnum is None else argnum)
 
 
 class Gradient(Derivative):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._both(args, kwargs)[1]
+
+
+class GradientWithAux(ValueAndGradientWithAux):
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        (_, besides), gradient = super().__call__(*args, **kwargs)
+        return gradient, besides
 
 
 def jacobian(f: Function, argnums: Argnums = 0, mode: str | None = None) -> Function:
@@ -485,6 +465,16 @@ def jacobian(f: Function, argnums: Argnums = 0, mode: str | None = None) -> Func
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f"jacobian: expected mode 'forward' or 'reverse', got {mode!r}")
     return Jacobian("jacobian", f, argnums, mode, 1)
+
+
+def jacfwd(f: Function, argnums: Argnums = 0) -> Function:
+    """The Jacobian, by sweeps forward."""
+    return jacobian(f, argnums, mode="forward")
+
+
+def jacrev(f: Function, argnums: Argnums = 0) -> Function:
+    """The Jacobian, by passes backward."""
+    return jacobian(f, argnums, mode="reverse")
 
 
 class Jacobian(Derivative):

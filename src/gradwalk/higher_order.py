@@ -110,6 +110,8 @@ def local_grads_of(node: Any) -> Any:
         local_grads = OPS[name].local_grads(*node._children, *node._parameters, node)
     elif name in COMPOSITES:
         local_grads = COMPOSITES[name].local_grads_on(list(node._children), *node._parameters, node, lists=ON_VALUES)
+    elif name == "" and node._hand_written is None and hasattr(node._op, "local_grads_on_values"):
+        return node._op.local_grads_on_values(node)  # of a custom_op
     else:
         raise NoGraphError(
             f"backward: expected operations of the table on the way to a second derivative, got a node made by hand as "

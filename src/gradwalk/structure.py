@@ -470,6 +470,22 @@ def _listed(paths: list[str]) -> str:
     return f"{len(paths)} number{'s' * (len(paths) != 1)} at {shown}"
 
 
+def stop_gradient(whole: Any) -> Any:
+    """The same number, list, dict or array, but no gradient flows back through it.
+
+    >>> stop_gradient({"a": [1.0, 2.0]})
+    {'a': [1.0, 2.0]}
+    """
+    if is_value(whole):
+        return whole._apply("stop_gradient", whole)
+    numbers: list[Any] = []
+    structure = flatten(whole, numbers)
+    if not values_among(numbers):
+        return whole
+    stopped = [number._apply("stop_gradient", number) if is_value(number) else number for number in numbers]
+    return structure.fill(stopped, as_argument=True)
+
+
 def together(structures: Mapping[Any, Structure], places: Sequence[Any]) -> Structure:
     """Several structures over one list of numbers as one: a tuple with those of the places, one after the other."""
     if len(places) > len(structures):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradwalk.composites import dot
+from gradwalk.composites import dot, maximum, minimum
 from gradwalk.numpy import ufuncs
 from gradwalk.structure import VALUE_TYPES, is_value, only_type
 
@@ -129,10 +129,15 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
         return _written(made, outs) if outs else wrapped(made)
     arrays = [_as_objects(given) for given in inputs]
     options.pop("dtype", None)
+    loop = ufuncs.elementwise(ufunc)
+    if method == "reduce" and ufunc in _LARGEST:
+        loop = ufunc  # NumPy's own goes along several axes
+        if options.get("axis", 0) is None and not outs and not options.get("keepdims") and "initial" not in options:
+            return _LARGEST[ufunc](arrays[0].ravel().tolist())
     if outs:
         options["out"] = tuple(out.view(np.ndarray) if isinstance(out, np.ndarray) else out for out in outs)
     with np.errstate(all="ignore"):  # a nan that Values are compared with is no news
-        made = getattr(ufuncs.elementwise(ufunc), method)(*arrays, **options)
+        made = getattr(loop, method)(*arrays, **options)
     if ufunc.__name__ in ufuncs.QUESTIONS and isinstance(made, np.ndarray):
         made = made.astype(bool)
     return outs[0] if len(outs) == 1 else outs or wrapped(made)
@@ -172,6 +177,8 @@ def _products(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> A
             made[i, j] = dot(row, column)  # one node, and a part of a matrix product after compiling
     return made.reshape(left.shape[:-1] + right.shape[1:])
 
+
+_LARGEST: dict[Any, Function] = {np.maximum: maximum, np.minimum: minimum}
 
 ADVICE = (
     "a Value cannot be written into an array of floats, its gradient would be lost; make the array with "

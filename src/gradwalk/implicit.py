@@ -1,0 +1,97 @@
+"""Derivatives of what is found by searching: roots and fixed points, by the equation that they fulfil.
+
+However the search was made (bisection, SciPy, a table), its result is a plain number; the equation says how it moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradwalk import functional
+from gradwalk.control import modes
+from gradwalk.structure import flatten, is_value
+
+Function = Callable[..., Any]
+STEPS = 2  # of Newton's method: after one, first derivatives are right; after two, those up to the third
+
+
+def implicit_root(f: Function, found: Any, *args: Any) -> Any:
+    """The root of `f(x, *args)` in x, which `found` is as a plain number: differentiable by the arguments.
+
+    A root of several equations is a list or an array of as many numbers.
+
+    >>> functional.grad(lambda a: implicit_root(lambda x, a: x * x - a, 1.4142135623730951, a))(2.0)
+    0.35355339059327373
+    """
+    numbers: list[Any] = []
+    structure = flatten(found, numbers)
+    root = [number.data if is_value(number) else float(number) for number in numbers]
+    if not root:
+        raise TypeError(f"implicit_root: expected the root as numbers, got {functional.described(found)}")
+
+    def equations(x: list[Any]) -> list[Any]:
+        out: list[Any] = []
+        flatten(f(structure.fill(x, as_argument=True), *args), out)
+        if len(out) != len(x):
+            raise ValueError(f"implicit_root: expected {len(x)} equations for as many numbers, got {len(out)}")
+        return out
+
+    for _ in range(STEPS):
+        root = _stepped(equations, root)
+    return structure.fill(root)
+
+
+def _stepped(equations: Function, x: list[Any]) -> list[Any]:
+    """A step of Newton's method, whose own derivatives are recorded."""
+    missed = equations(x)
+    slopes = functional.jacobian(equations)(x)
+    if len(x) == 1:
+        return [x[0] - missed[0] / slopes[0][0]]
+    from gradwalk.numpy.linalg import solve
+
+    moved = solve(slopes, missed).tolist()
+    return [before - by for before, by in zip(x, moved, strict=True)]
+
+
+def fixed_point(f: Function, start: Any, *args: Any, tolerance: float = 1e-12, most: int = 10_000) -> Any:
+    """The x that `f(x, *args)` leaves as it is, found by applying f again and again: differentiable by the arguments.
+
+    >>> functional.grad(lambda a: fixed_point(lambda x, a: 0.5 * (x + a / x), 1.0, a))(2.0)
+    0.3535533905932738
+    """
+    numbers: list[Any] = []
+    structure = flatten(start, numbers)
+    x = [number.data if is_value(number) else float(number) for number in numbers]
+    plain_args = [_plain(arg) for arg in args]
+    for _ in range(most):
+        with modes(no_grad=True):
+            after = _numbers(f(structure.fill(x, as_argument=True), *plain_args))
+        is_there = all(abs(a - b) <= tolerance * max(1.0, abs(b)) for a, b in zip(x, after, strict=True))
+        x = after
+        if is_there:
+            break
+    else:
+        raise ValueError(f"fixed_point: expected f to settle within {most} applications, got {x}")
+
+    def left(x: Any, *args: Any) -> Any:
+        out: list[Any] = []
+        flatten(f(x, *args), out)
+        before: list[Any] = []
+        flatten(x, before)
+        return [a - b for a, b in zip(out, before, strict=True)]
+
+    return implicit_root(left, structure.fill(x), *args)
+
+
+def _numbers(result: Any) -> list[float]:
+    out: list[Any] = []
+    flatten(result, out)
+    return [float(number.data if is_value(number) else number) for number in out]
+
+
+def _plain(arg: Any) -> Any:
+    """The argument with plain numbers in place of Values."""
+    numbers: list[Any] = []
+    structure = flatten(arg, numbers)
+    return structure.fill([number.data if is_value(number) else number for number in numbers], as_argument=True)

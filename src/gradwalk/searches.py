@@ -1,0 +1,66 @@
+"""What a differentiated function compares, to tell a search (bisection) whose result has lost its derivative."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from gradwalk import engine
+
+# A search compares an argument again and again; a single comparison is a branch, and loses nothing.
+SEARCH = 10
+MOST_COMPARISONS = 1000  # that are looked at: each keeps a part of the graph alive
+
+_MODULES: dict[Any, Any] = {module.Value: module for module in engine.available()}
+
+
+class Comparisons:
+    """Inside a `with`, in this thread: the Values of that class that are compared, the first so many of them."""
+
+    def __init__(self, cls: Any) -> None:
+        self.cls, self._module = cls, _MODULES[cls]
+        self.sides: list[Any] = []
+
+    def __enter__(self) -> None:
+        self._before = self._module.current_modes()
+        self._set_hook(self._compared)
+
+    def __exit__(self, *_: object) -> None:
+        self._module.set_modes(*self._before)
+
+    def _set_hook(self, hook: Any) -> None:
+        modes = self._module.current_modes()
+        self._module.set_modes(*modes[:2], hook, *modes[3:])
+
+    def _compared(self, left: Any, right: Any, sign: str, outcome: bool) -> None:
+        told_before = self._before[2]
+        if told_before is not None:
+            told_before(left, right, sign, outcome)
+        self.sides += (left, right)
+        if len(self.sides) >= 2 * MOST_COMPARISONS:
+            self._set_hook(told_before)
+
+    def warn(self, what: str, root: Any, inputs: Sequence[Any], names: Sequence[str]) -> None:
+        """Once, of an input that the root should depend on, if it is found by comparing, and does not."""
+        reached = set(engine.topological_order(root))
+        below: dict[Any, int] = {leaf: 1 << i for i, leaf in enumerate(inputs) if leaf not in reached}
+        compared, self.sides = [side for side in self.sides if type(side) is self.cls], []
+        if not below or not compared:
+            return
+        for node in engine.topological_order(self.cls(0.0, compared, "compared", local_grads=[0.0] * len(compared))):
+            mask = functools.reduce(lambda mask, child: mask | below.get(child, 0), node._children, 0)
+            if mask:
+                below[node] = mask
+        for i, name in enumerate(names):
+            times = sum(below.get(node, 0) >> i & 1 for node in compared)
+            if times >= SEARCH:
+                warnings.warn(
+                    f"{what}: the result does not depend on {name}, which was compared with {times} times, but not "
+                    "computed with: a search by comparing, as bisection, has no derivative; give its result to "
+                    "gradwalk.implicit_root, which has one",
+                    RuntimeWarning,
+                    stacklevel=6,
+                )
+                return

@@ -1,0 +1,157 @@
+"""The standard statistics module on Values: `import gradwalk.statistics as statistics`.
+
+On plain numbers it is the standard one; on Values means, spreads and relations are computed with operations of the
+table, and the middle of a sample by comparing.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics as _standard
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from gradwalk import composites, functions
+from gradwalk.structure import is_value
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_standard, name)
+
+
+def _on_values(ours: Callable[..., Any]) -> Callable[..., Any]:
+    """The standard function; ours where a Value is among the numbers."""
+    theirs = getattr(_standard, ours.__name__)
+
+    @functools.wraps(ours)
+    def chosen(*samples: Any, **options: Any) -> Any:
+        listed = [list(sample) if isinstance(sample, Iterable) else sample for sample in samples]
+        given = [*listed, *options.values()]
+        numbers = [number for each in given for number in (each if isinstance(each, list | tuple) else [each])]
+        if not any(map(is_value, numbers)):
+            return theirs(*listed, **options)
+        if not listed[0]:
+            raise _standard.StatisticsError(f"{ours.__name__}: expected at least one number, got none")
+        return ours(*listed, **options)
+
+    return chosen
+
+
+@_on_values
+def mean(data: Sequence[Any]) -> Any:
+    """The arithmetic mean.
+
+    >>> mean([1.0, 2.0, 6.0])
+    3.0
+    """
+    return composites.mean(data)
+
+
+@_on_values
+def fmean(data: Sequence[Any], weights: Sequence[Any] | None = None) -> Any:
+    """The arithmetic mean, weighted or not.
+
+    >>> fmean([1.0, 2.0], weights=[1.0, 3.0])
+    1.75
+    """
+    return composites.mean(data) if weights is None else composites.dot(data, weights) / composites.sum(weights)
+
+
+@_on_values
+def geometric_mean(data: Sequence[Any]) -> Any:
+    """The n-th root of the product."""
+    return functions.exp(composites.mean([functions.log(x) for x in data]))
+
+
+@_on_values
+def harmonic_mean(data: Sequence[Any], weights: Sequence[Any] | None = None) -> Any:
+    """The inverse of the mean of the inverses."""
+    shares = [1.0] * len(data) if weights is None else weights
+    return composites.sum(shares) / composites.sum([share / x for share, x in zip(shares, data, strict=True)])
+
+
+def _squares(data: Sequence[Any], centre: Any) -> Any:
+    middle = composites.mean(data) if centre is None else centre
+    apart = [x - middle for x in data]
+    return composites.dot(apart, apart)
+
+
+def _at_least_two(name: str, data: Sequence[Any]) -> None:
+    if len(data) < 2:
+        raise _standard.StatisticsError(f"{name}: expected at least two numbers, got {len(data)}")
+
+
+@_on_values
+def variance(data: Sequence[Any], xbar: Any = None) -> Any:
+    """The variance, estimated from a sample."""
+    _at_least_two("variance", data)
+    return _squares(data, xbar) / (len(data) - 1.0)
+
+
+@_on_values
+def pvariance(data: Sequence[Any], mu: Any = None) -> Any:
+    """The variance of all there is."""
+    return _squares(data, mu) / float(len(data))
+
+
+@_on_values
+def stdev(data: Sequence[Any], xbar: Any = None) -> Any:
+    """The standard deviation, estimated from a sample.
+
+    >>> stdev([1.0, 3.0])
+    1.4142135623730951
+    """
+    _at_least_two("stdev", data)
+    return functions.sqrt(_squares(data, xbar) / (len(data) - 1.0))
+
+
+@_on_values
+def pstdev(data: Sequence[Any], mu: Any = None) -> Any:
+    """The standard deviation of all there is."""
+    return functions.sqrt(_squares(data, mu) / float(len(data)))
+
+
+@_on_values
+def median(data: Sequence[Any]) -> Any:
+    """The one in the middle, or the mean of the two."""
+    ordered, half = sorted(data), len(data) // 2
+    return ordered[half] if len(data) % 2 else 0.5 * (ordered[half - 1] + ordered[half])
+
+
+@_on_values
+def median_low(data: Sequence[Any]) -> Any:
+    """The one in the middle, or the lower of the two."""
+    return sorted(data)[(len(data) - 1) // 2]
+
+
+@_on_values
+def median_high(data: Sequence[Any]) -> Any:
+    """The one in the middle, or the higher of the two."""
+    return sorted(data)[len(data) // 2]
+
+
+@_on_values
+def covariance(x: Sequence[Any], y: Sequence[Any], /) -> Any:
+    """The covariance, estimated from a sample of pairs."""
+    _at_least_two("covariance", x)
+    return _products(x, y) / (len(x) - 1.0)
+
+
+def _products(x: Sequence[Any], y: Sequence[Any]) -> Any:
+    of_x, of_y = composites.mean(x), composites.mean(y)
+    return composites.dot([one - of_x for one in x], [one - of_y for one in y])
+
+
+@_on_values
+def correlation(x: Sequence[Any], y: Sequence[Any], /) -> Any:
+    """Pearson's correlation of pairs."""
+    _at_least_two("correlation", x)
+    return _products(x, y) / functions.sqrt(_squares(x, None) * _squares(y, None))
+
+
+@_on_values
+def linear_regression(x: Sequence[Any], y: Sequence[Any], /) -> Any:
+    """Slope and intercept of the line closest to the pairs."""
+    _at_least_two("linear_regression", x)
+    slope = _products(x, y) / _squares(x, None)
+    return _standard.LinearRegression(slope, composites.mean(y) - slope * composites.mean(x))

@@ -1,0 +1,44 @@
+"""gradwalk.statistics: the standard numbers, on Values and on floats."""
+
+from __future__ import annotations
+
+import statistics as standard
+from typing import Any
+
+import pytest
+
+import gradwalk.statistics as statistics
+from gradwalk import Value, compile, gradcheck
+
+SAMPLE, OTHER = [2.5, 3.25, 5.5, 1.75], [1.0, 4.0, 2.0, 8.0]
+OF_ONE = ["mean", "fmean", "geometric_mean", "harmonic_mean", "variance", "pvariance", "stdev", "pstdev", "median",
+          "median_low", "median_high"]  # fmt: skip
+OF_TWO = ["covariance", "correlation", "linear_regression"]
+
+
+@pytest.mark.parametrize("name", [*OF_ONE, *OF_TWO])
+def test_statistics(name: str) -> None:
+    """The number of the standard module, a right derivative, and the same compiled."""
+    samples = [SAMPLE] if name in OF_ONE else [SAMPLE, OTHER]
+    expected = getattr(standard, name)(*samples)
+    assert getattr(statistics, name)(*samples) == expected
+
+    def f(x: Any) -> Any:
+        made = getattr(statistics, name)(x, *samples[1:])
+        return made[0] * made[1] if isinstance(made, tuple) else made
+
+    plain = expected[0] * expected[1] if isinstance(expected, tuple) else expected
+    assert f([Value(x) for x in SAMPLE]).data == pytest.approx(plain, rel=1e-12)
+    assert compile(f)(SAMPLE).data == pytest.approx(plain, rel=1e-12)
+    report = gradcheck(f, SAMPLE)
+    assert report, str(report)
+
+
+def test_the_rest_is_standard() -> None:
+    """And too few numbers are too few."""
+    assert statistics.quantiles is standard.quantiles
+    assert statistics.mode([1, 1, 2]) == 1
+    with pytest.raises(standard.StatisticsError, match="stdev: expected at least two numbers, got 1"):
+        statistics.stdev([Value(1.0)])
+    with pytest.raises(standard.StatisticsError):
+        statistics.mean([])
