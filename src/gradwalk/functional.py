@@ -147,8 +147,8 @@ class Recording:
     def one_output(self) -> Any:
         """The result as one number; whatever else it is, is refused in one sentence."""
         result = self.result
-        if not is_number(result) and getattr(result, "shape", None) == () and hasattr(result, "item"):
-            result = result.item()  # an array of no dimension
+        if not is_number(result) and getattr(result, "size", None) == 1 and hasattr(result, "item"):
+            result = result.item()  # an array of one number
         if not is_number(result):
             advice = _advice_on_result(result, "use gradwalk.jacobian for several outputs")
             raise TypeError(f"{self.what}: expected the function to return one number, got {described(result)}{advice}")

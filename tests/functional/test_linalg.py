@@ -72,5 +72,35 @@ def test_a_singular_matrix() -> None:
         grad(lambda a: np.linalg.cholesky(a).sum())(-np.eye(2))
     with pytest.raises(np.linalg.LinAlgError, match="square"):
         grad(lambda a: np.linalg.det(a))(np.ones((2, 3)))
-    with pytest.raises(TypeError, match="singular values"):
-        grad(lambda a: np.linalg.norm(a, 2))(np.eye(2))
+    with pytest.raises(np.linalg.LinAlgError, match="values that differ"):
+        grad(lambda a: np.linalg.eigh(a)[1][0, 0])(np.eye(2))
+
+
+SYMMETRIC = POSITIVE + np.diag([0.0, 1.0, 2.0, 3.0])
+SPECTRAL: dict[str, tuple[Any, Any]] = {
+    "eigenvalues": (lambda a: (np.linalg.eigvalsh(a) ** 2 * np.arange(4.0)).sum(), SYMMETRIC),
+    "eigenvectors": (lambda a: (np.linalg.eigh(a)[1] ** 4 * MATRIX).sum(), SYMMETRIC),
+    "the upper half": (lambda a: np.linalg.eigh(a, "U")[0][0], SYMMETRIC),
+    "a stack": (lambda a: np.linalg.eigvalsh(np.stack([a, 2.0 * a]))[1, 2], SYMMETRIC),
+    "singular values": (lambda a: (np.linalg.svd(a, compute_uv=False) ** 3).sum(), TALL),
+    "singular vectors": (lambda a: sum((each**4).sum() for each in np.linalg.svd(a, full_matrices=False)), TALL),
+    "those of a wide one": (lambda a: sum((each**4).sum() for each in np.linalg.svd(a, full_matrices=False)), TALL.T),
+    "norms": (lambda a: np.linalg.norm(a, 2) * np.linalg.norm(a, "nuc") + np.linalg.norm(a, -2), TALL),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRAL)
+def test_spectral(name: str) -> None:
+    """NumPy's numbers, and derivatives that the differences confirm, up to the second."""
+    f, point = SPECTRAL[name]
+    assert value_and_grad(f)(point)[0] == pytest.approx(float(f(point)), rel=1e-9)
+    report = gradcheck(f, point, tolerance=1e-5)
+    assert report, str(report)
+    report = gradcheck(lambda a: (grad(f)(a) ** 2).sum(), point, tolerance=1e-4)
+    assert report, str(report)
+
+
+def test_spectral_in_a_compiled_function() -> None:
+    """What NumPy finds would be that of the first call."""
+    with pytest.raises(TypeError, match="eigh: in a compiled function it would be that of the first call"):
+        compile(lambda a: np.linalg.eigvalsh(a).sum())(SYMMETRIC)

@@ -25,9 +25,24 @@ CASES: dict[str, Any] = {
     "betaln, beta": lambda x: special.betaln(x[0], x[1]) + special.beta(x[1], x[2]),
     "xlogy": lambda x: special.xlogy(x, x).sum() + special.xlog1py(x, x).sum(),
     "rel_entr, kl_div": lambda x: special.rel_entr(x, x[::-1]).sum() + special.kl_div(x, x[::-1]).sum(),
+    **{name: (lambda x, name=name: getattr(special, name)(x).sum()) for name in
+       ("psi", "erfinv", "erfcinv", "ndtri", "erfi", "erfcx", "dawsn", "exp1", "expi", "j0", "j1", "y0", "y1", "i0",
+        "i1", "i0e", "i1e", "k0", "k1", "gammasgn")},
+    **{name: (lambda x, name=name: getattr(special, name)(2.0, x).sum()) for name in
+       ("jv", "yn", "yv", "iv", "ive", "kv", "gammainc", "gammaincc", "pdtr", "stdtr", "polygamma", "zeta")},
+    "polygamma 0, multigammaln": lambda x: special.polygamma(0, x).sum() + special.multigammaln(x + 2.0, 3).sum(),
+    "betainc": lambda x: special.betainc(2.0, 3.0, x).sum(),
     "huber": lambda x: special.huber(0.35, x).sum() + special.pseudo_huber(0.5, x).sum(),
     **{name: (lambda x, name=name: getattr(stats.norm, name)(x, x[0] - 0.3, 2.0 * x[1]).sum())
        for name in ("logpdf", "pdf", "cdf", "logcdf", "sf", "logsf")},
+    "gamma": lambda x: (stats.gamma.logpdf(x, x[1] + 1.0, 0.1, 2.0) + stats.gamma.cdf(x, 2.0)).sum(),
+    "chi2": lambda x: (stats.chi2.logpdf(x, x[1] + 1.0) + stats.chi2.cdf(x, 2.0, scale=x[0])).sum(),
+    "beta": lambda x: (stats.beta.logpdf(x, x[1] + 1.0, 2.0) + stats.beta.cdf(x, 2.0, 3.0)).sum(),
+    "t": lambda x: (stats.t.logpdf(x, x[1] + 1.0, 0.1) + stats.t.logcdf(x, 2.0)).sum(),
+    "poisson": lambda x: (stats.poisson.logpmf(2, x) + stats.poisson.pmf(1, x) + stats.poisson.cdf(1, x)).sum(),
+    "multivariate normal": lambda x: stats.multivariate_normal.logpdf(x, np.zeros(3), np.eye(3) + np.outer(x, x)),
+    "its entropy": lambda x: stats.multivariate_normal.entropy(np.zeros(3), np.eye(3) + np.outer(x, x)),
+    "dirichlet": lambda x: stats.dirichlet.logpdf(np.array([0.2, 0.3, 0.5]), x + 1.0),
 }  # fmt: skip
 
 
@@ -59,7 +74,7 @@ def test_a_module_of_its_own() -> None:
     assert grad(ours_special.logsumexp)(POINT) == pytest.approx(special.softmax(POINT))
     assert grad(lambda x: ours_stats.norm.cdf(x))(0.0) == pytest.approx(1.0 / math.sqrt(math.tau))
     assert grad(lambda k: ours.odeint(lambda y, t: -k * y, 1.0, [0.0, 1.0])[-1, 0])(2.0) == pytest.approx(-math.exp(-2))
-    assert (ours_special.erf, ours_stats.t) == (special.erf, stats.t)
+    assert (ours_special.erf, ours_stats.expon) == (special.erf, stats.expon)
 
 
 def test_differential_equations() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gradwalk.composites import dot, maximum, minimum
 from gradwalk.numpy import ufuncs
+from gradwalk.numpy.many import dot, maximum, minimum
 from gradwalk.structure import VALUE_TYPES, is_value, only_type
 
 Function = Callable[..., Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradwalk import composites
+from gradwalk.numpy import many as composites
 from gradwalk.numpy.arrays import Array, accepting, handles
 from gradwalk.structure import is_value
 
@@ -67,6 +67,8 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     """Evenly spaced from one number to another; the last one is the other itself."""
     shares = np.linspace(0.0, 1.0, num, endpoint, dtype=None)
     first, last = objects(start), objects(stop)
+    if not num:
+        return np.empty((0, *np.broadcast_shapes(first.shape, last.shape)))
     made = np.stack([first + share * (last - first) if share < 1.0 else last + 0.0 * first for share in shares])
     if options.get("axis", 0) not in (0, -made.ndim):
         made = np.moveaxis(made, 0, options["axis"])
@@ -104,6 +106,36 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: 
     if axis is None and out is None and not keepdims and not options and array.size:
         return composites.sum(array.ravel().tolist())
     return np.add.reduce(array, axis, out=out, keepdims=bool(keepdims), **options)
+
+
+@handles(np.var)
+def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
+    """As np.var."""
+    array = objects(a)
+    apart = array - np.mean(array, axis=axis, keepdims=True)
+    squares = objects(sum(apart * apart, axis=axis, keepdims=keepdims))
+    count = array.size / max(squares.size, 1)
+    return squares / (count - ddof)
+
+
+@handles(np.std)
+def std(*args: Any, **kwargs: Any) -> Any:
+    """As np.std."""
+    return np.sqrt(var(*args, **kwargs))
+
+
+@handles(np.sinc)
+def sinc(x: Any) -> Any:
+    """As np.sinc; close to 0 by its series, which has every derivative."""
+
+    def at(number: Any) -> Any:
+        y = np.pi * number
+        if -1e-2 < y < 1e-2:
+            square = y * y
+            return 1.0 - square / 6.0 * (1.0 - square / 20.0 * (1.0 - square / 42.0))
+        return np.sin(y) / y
+
+    return np.frompyfunc(at, 1, 1)(objects(x).view(np.ndarray))
 
 
 @handles(np.isclose)

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from gradwalk import composites, functions
+from gradwalk import functions
+from gradwalk.numpy import many as composites
 from gradwalk.numpy.arrays import handles, wrapped
 from gradwalk.numpy.functions import objects
+from gradwalk.numpy.spectral import svd
 
 Rows = list[list[Any]]
 
@@ -264,7 +266,7 @@ def slogdet(a: Any) -> Any:
 
 @handles(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """As np.linalg.norm; the norms of matrices that need singular values are not here.
+    """As np.linalg.norm.
 
     >>> norm([3.0, 4.0])
     5.0
@@ -280,7 +282,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
             totals = np.sum(abs(array), axis=inner, keepdims=True)
             made = (np.max if ord > 0 else np.min)(totals, axis=outer, keepdims=True)
             return made if keepdims else np.squeeze(made, axes)
-        raise TypeError(f"norm: {ord!r} of a matrix needs singular values, which have no derivative here")
+        if ord not in (2, -2, "nuc"):
+            raise ValueError(f"norm: expected an order of a matrix norm, got {ord!r}")
+        sizes = svd(np.moveaxis(array, axes, (-2, -1)), compute_uv=False)
+        made = (np.sum if ord == "nuc" else np.max if ord > 0 else np.min)(sizes, axis=-1)
+        return np.expand_dims(objects(made), axes) if keepdims else made
     if ord in (None, 2, "fro"):
         moved = np.moveaxis(array, axes, range(-len(axes), 0))
         flat = moved.reshape(*moved.shape[: -len(axes)], -1)

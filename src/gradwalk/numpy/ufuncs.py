@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import functools
 import math as standard
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from gradwalk import composites, functions
+from gradwalk import functions
 from gradwalk import math as gm
-from gradwalk.composites import maximum, minimum
+from gradwalk.numpy import many as composites
+from gradwalk.numpy.many import maximum, minimum
 from gradwalk.structure import is_value
 
 Rule = Callable[..., Any]
@@ -131,7 +134,10 @@ AS_THEY_ARE = frozenset(("add", "subtract", "multiply", "negative", "positive", 
 @functools.cache
 def of_numbers(ufunc: Any) -> Rule:
     """The ufunc of single numbers and Values."""
-    rule = RULES.get(ufunc.__name__)
+    name = ufunc.__name__
+    rule = RULES.get(name)
+    if rule is None and getattr(np, name, None) is not ufunc and "scipy.special" in sys.modules:
+        rule = import_module("gradwalk.numpy.special").RULES.get(name)
 
     def apply(*numbers: Any) -> Any:
         if any(map(is_value, numbers)):

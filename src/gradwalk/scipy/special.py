@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from gradwalk import composites
-from gradwalk.numpy.arrays import has_values, wrapped
+from gradwalk.numpy import many as composites
+from gradwalk.numpy.arrays import has_values, plain, wrapped
 from gradwalk.numpy.functions import objects
 
 
@@ -23,7 +24,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     0.6931471805599453
     """
     if not has_values(a) and not has_values(b):
-        return special.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)
+        return special.logsumexp(plain(a), axis=axis, b=plain(b), keepdims=keepdims, return_sign=return_sign)
     array = objects(a)
     if b is not None or return_sign:
         return _weighted(array, axis, 1.0 if b is None else objects(b), keepdims, return_sign)
@@ -73,9 +74,26 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     return _rows(x, axis, composites.log_softmax, special.log_softmax)
 
 
+def polygamma(n: Any, x: Any) -> Any:
+    """The n-th derivative of digamma, by x."""
+    if not has_values(x):
+        return special.polygamma(n, plain(x))
+    if n == 0:
+        return special.psi(objects(x))
+    return wrapped((-1.0) ** (n + 1) * math.factorial(int(n)) * special.zeta(n + 1.0, objects(x)))
+
+
+def multigammaln(a: Any, d: int) -> Any:
+    """The logarithm of the gamma function of several dimensions."""
+    if not has_values(a):
+        return special.multigammaln(plain(a), d)
+    array = objects(a)
+    return wrapped(0.25 * d * (d - 1.0) * math.log(math.pi) + sum(special.gammaln(array - 0.5 * j) for j in range(d)))
+
+
 def _rows(x: Any, axis: Any, ours: Any, theirs: Any) -> Any:
     if not has_values(x):
-        return theirs(x, axis=axis)
+        return theirs(plain(x), axis=axis)
     array = objects(x)
     if axis is None:
         return objects(ours(array.ravel().tolist())).reshape(array.shape)
@@ -88,4 +106,10 @@ def _rows(x: Any, axis: Any, ours: Any, theirs: Any) -> Any:
     return wrapped(np.moveaxis(made, -1, axis))
 
 
-OURS = {"logsumexp": logsumexp, "softmax": softmax, "log_softmax": log_softmax}  # for everywhere()
+OURS = {
+    "logsumexp": logsumexp,
+    "softmax": softmax,
+    "log_softmax": log_softmax,
+    "multigammaln": multigammaln,
+    "polygamma": polygamma,
+}  # for everywhere()

@@ -1,4 +1,4 @@
-"""scipy.stats on Values: the normal distribution."""
+"""scipy.stats on Values: densities and probabilities of some distributions, written with operations of the table."""
 
 from __future__ import annotations
 
@@ -9,49 +9,154 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from gradwalk.numpy.arrays import has_values, wrapped
+from gradwalk.numpy.arrays import has_values, plain, wrapped
 from gradwalk.numpy.functions import objects
+
+Method = Callable[..., Any]
 
 
 def __getattr__(name: str) -> Any:
     return getattr(stats, name)
 
 
-def _logpdf(z: Any, scale: Any) -> Any:
-    return -0.5 * z * z - 0.5 * math.log(math.tau) - np.log(scale)
+class _Distribution:
+    """A distribution of SciPy, of which some methods take Values; the others are SciPy's own."""
 
-
-# of z = (x - loc) / scale, and of the scale
-_METHODS: dict[str, Callable[[Any, Any], Any]] = {
-    "logpdf": _logpdf,
-    "pdf": lambda z, scale: np.exp(_logpdf(z, scale)),
-    "cdf": lambda z, scale: special.ndtr(z),
-    "logcdf": lambda z, scale: special.log_ndtr(z),
-    "sf": lambda z, scale: special.ndtr(-z),
-    "logsf": lambda z, scale: special.log_ndtr(-z),
-}
-
-
-class _Normal:
-    """scipy.stats.norm: its logpdf, pdf, cdf, logcdf, sf and logsf take Values for x, loc and scale.
-
-    >>> float(norm.cdf(0.0))
-    0.5
-    """
+    def __init__(self, theirs: Any, methods: dict[str, Method]) -> None:
+        self._theirs, self._methods = theirs, methods
 
     def __getattr__(self, name: str) -> Any:
-        theirs = getattr(stats.norm, name)
-        if name not in _METHODS:
+        theirs = getattr(self._theirs, name)
+        if name not in self._methods:
             return theirs
 
-        def method(x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-            if not any(map(has_values, (x, loc, scale))):
-                return theirs(x, loc, scale)
-            return wrapped(_METHODS[name]((objects(x) - loc) / scale, scale))
+        def method(*args: Any, **kwargs: Any) -> Any:
+            if not any(map(has_values, (*args, *kwargs.values()))):
+                return theirs(*map(plain, args), **{key: plain(given) for key, given in kwargs.items()})
+            return wrapped(self._methods[name](*args, **kwargs))
 
         return method
 
 
-norm = _Normal()
+def _standard(shapes: int, **of_z: Method) -> dict[str, Method]:
+    """Methods of x, the shape parameters, loc and scale, out of those of z = (x - loc) / scale and the parameters."""
 
-OURS = {"norm": norm}  # for everywhere()
+    def method(name: str, of: Method) -> Method:
+        def apply(x: Any, *given: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+            parameters, rest = given[:shapes], given[shapes:]
+            loc, scale = [*rest, *(loc, scale)[len(rest) :]]
+            z = (objects(x) - loc) / scale
+            made = of(z, *parameters)
+            return made - np.log(scale) if name == "logpdf" else made
+
+        return apply
+
+    methods = {name: method(name, of) for name, of in of_z.items()}
+    if "logpdf" in methods:
+        methods["pdf"] = lambda *args, **kwargs: np.exp(methods["logpdf"](*args, **kwargs))
+    if "cdf" in methods and "logcdf" not in methods:
+        methods["logcdf"] = lambda *args, **kwargs: np.log(methods["cdf"](*args, **kwargs))
+    return methods
+
+
+norm = _Distribution(
+    stats.norm,
+    _standard(
+        0,
+        logpdf=lambda z: -0.5 * z * z - 0.5 * math.log(math.tau),
+        cdf=special.ndtr,
+        logcdf=special.log_ndtr,
+        sf=lambda z: special.ndtr(-z),
+        logsf=lambda z: special.log_ndtr(-z),
+    ),
+)
+gamma = _Distribution(
+    stats.gamma,
+    _standard(
+        1,
+        logpdf=lambda z, a: special.xlogy(a - 1.0, z) - z - special.gammaln(a),
+        cdf=lambda z, a: special.gammainc(a, z),
+    ),
+)
+chi2 = _Distribution(
+    stats.chi2,
+    _standard(
+        1,
+        logpdf=lambda z, df: (
+            special.xlogy(0.5 * df - 1.0, z) - 0.5 * z - special.gammaln(0.5 * df) - 0.5 * math.log(2.0) * df
+        ),
+        cdf=lambda z, df: special.gammainc(0.5 * df, 0.5 * z),
+    ),
+)
+beta = _Distribution(
+    stats.beta,
+    _standard(
+        2,
+        logpdf=lambda z, a, b: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b),
+        cdf=lambda z, a, b: special.betainc(a, b, z),
+    ),
+)
+t = _Distribution(
+    stats.t,
+    _standard(
+        1,
+        logpdf=lambda z, df: (
+            special.gammaln(0.5 * (df + 1.0)) - special.gammaln(0.5 * df) - 0.5 * np.log(np.pi * df)
+            - 0.5 * (df + 1.0) * np.log1p(z * z / df)
+        ),
+        cdf=lambda z, df: special.stdtr(df, z),
+    ),
+)  # fmt: skip
+
+
+def _poisson_logpmf(k: Any, mu: Any, loc: Any = 0.0) -> Any:
+    count = objects(k) - loc
+    return special.xlogy(count, mu) - special.gammaln(count + 1.0) - mu
+
+
+poisson = _Distribution(
+    stats.poisson,
+    {
+        "logpmf": _poisson_logpmf,
+        "pmf": lambda *args, **kwargs: np.exp(_poisson_logpmf(*args, **kwargs)),
+        "cdf": lambda k, mu, loc=0.0: special.pdtr(np.floor(objects(k) - loc), mu),
+    },
+)
+
+
+def _normal_logpdf(x: Any, mean: Any = 0.0, cov: Any = 1.0, allow_singular: bool = False) -> Any:
+    matrix = np.atleast_2d(objects(cov))
+    apart = np.atleast_1d(objects(x) - mean)
+    lower = np.linalg.cholesky(matrix)
+    solved = np.linalg.solve(lower, apart.T)
+    squares = np.sum(solved * solved, axis=0)
+    return -0.5 * (len(matrix) * math.log(math.tau) + squares) - np.sum(np.log(np.diagonal(lower)))
+
+
+multivariate_normal = _Distribution(
+    stats.multivariate_normal,
+    {
+        "logpdf": _normal_logpdf,
+        "pdf": lambda *args, **kwargs: np.exp(_normal_logpdf(*args, **kwargs)),
+        "entropy": lambda mean=0.0, cov=1.0: (
+            0.5 * np.linalg.slogdet(math.tau * math.e * np.atleast_2d(objects(cov)))[1]
+        ),
+    },
+)
+
+
+def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
+    shares, weights = objects(x), objects(alpha)
+    total = special.gammaln(np.sum(weights)) - np.sum(special.gammaln(weights))
+    return total + np.sum(special.xlogy(weights - 1.0, shares), axis=0)
+
+
+dirichlet = _Distribution(
+    stats.dirichlet,
+    {"logpdf": _dirichlet_logpdf, "pdf": lambda x, alpha: np.exp(_dirichlet_logpdf(x, alpha))},
+)
+
+OURS = {
+    name: globals()[name]  # for everywhere()
+    for name in ("norm", "gamma", "chi2", "beta", "t", "poisson", "multivariate_normal", "dirichlet")
+}
