@@ -4,7 +4,9 @@ PYTHON ?= python3
 BIN = .venv/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test chromium check sanitize fuzz mutate bench generate clean
+.PHONY: help train test chromium check sanitize tsan soak coverage fuzz mutate bench generate clean
+
+THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,6 +29,23 @@ check: .venv/tested
 sanitize: .venv-sanitize/installed  ## the suite (or TESTS=…) under the address and undefined-behaviour sanitizers
 	tools/sanitized .venv-sanitize/bin/python -m pytest -n auto -m "not unsanitized" $(TESTS)
 
+tsan: .venv-thread/installed  ## the threaded tests (or TESTS=…) under the thread sanitizer
+	SANITIZER=thread tools/sanitized .venv-thread/bin/python -m pytest -m "not unsanitized" $(or $(TESTS),$(THREADED))
+
+soak: .venv-sanitize/installed .venv/tested  ## both engines at random, sanitized, for SOAK=3600 seconds; every sweep in full
+	GRADWALK_SOAK=$(or $(SOAK),3600) tools/sanitized .venv-sanitize/bin/python -m pytest tests/engine/test_stateful.py
+	GRADWALK_SOAK=1 tools/sanitized .venv-sanitize/bin/python -m pytest -n auto tests/engine/test_no_memory.py \
+	  tests/engine/test_reentrancy.py tests/engine/test_processes.py
+	GRADWALK_SOAK=1 GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto tests/training
+
+coverage: .venv-coverage/installed  ## Python lines and branches, and C lines, that the suite (or TESTS=…) reaches
+	rm -f .coverage .coverage.*
+	find build/coverage -name '*.gcda' -delete
+	GRADWALK_ENGINE=native .venv-coverage/bin/coverage run -m pytest -q -n auto -m "not unsanitized" $(TESTS)
+	.venv-coverage/bin/coverage combine -q
+	.venv-coverage/bin/coverage report --skip-covered
+	.venv-coverage/bin/python tools/c_coverage.py
+
 fuzz: .venv/tested  ## random programs, run in every way there is: FUZZ=20000 of them, from SEED=0 on
 	$(BIN)/python tests/proof/fuzz.py $(or $(FUZZ),1000) --seed $(or $(SEED),0)
 
@@ -43,7 +62,7 @@ generate: .venv/installed  ## write what follows from the table: C header, ops.j
 	$(BIN)/python tools/generate.py
 
 clean:  ## remove environments and everything built
-	rm -rf .venv .venv-bench .venv-sanitize build dist src/gradwalk/*.so src/*.egg-info
+	rm -rf .venv .venv-bench .venv-sanitize .venv-thread .venv-coverage build dist src/gradwalk/*.so src/*.egg-info
 
 .venv/installed: pyproject.toml setup.py $(NATIVE)
 	$(PYTHON) -m venv .venv
@@ -56,8 +75,19 @@ clean:  ## remove environments and everything built
 
 .venv-sanitize/installed: pyproject.toml setup.py $(NATIVE)
 	$(PYTHON) -m venv .venv-sanitize
-	GRADWALK_SANITIZE=1 .venv-sanitize/bin/pip install --quiet '.[test]'
+	GRADWALK_SANITIZE=address .venv-sanitize/bin/pip install --quiet '.[test]'
 	grep -q __asan_init .venv-sanitize/lib/*/site-packages/gradwalk/_native*.so
+	@touch $@
+
+.venv-thread/installed: pyproject.toml setup.py $(NATIVE)
+	$(PYTHON) -m venv .venv-thread
+	GRADWALK_SANITIZE=thread .venv-thread/bin/pip install --quiet '.[test]'
+	grep -q __tsan_init .venv-thread/lib/*/site-packages/gradwalk/_native*.so
+	@touch $@
+
+.venv-coverage/installed: pyproject.toml setup.py $(NATIVE)
+	$(PYTHON) -m venv .venv-coverage
+	GRADWALK_COVERAGE=1 .venv-coverage/bin/pip install --quiet '.[test]'
 	@touch $@
 
 .venv-bench/installed: pyproject.toml setup.py benchmarks/requirements.txt $(NATIVE)

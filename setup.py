@@ -1,4 +1,7 @@
-"""The C extension; everything else is in pyproject.toml. GRADWALK_SANITIZE=1 builds it with sanitizers."""
+"""The C extension; everything else is in pyproject.toml.
+
+GRADWALK_SANITIZE=address or thread builds it with those sanitizers, GRADWALK_COVERAGE=1 so that gcov counts its lines.
+"""
 
 import os
 import sys
@@ -14,11 +17,19 @@ if sys.platform == "linux":
     flags += ["-fno-plt", "-fno-semantic-interposition"]  # calls of the interpreter, and of our own, go straight
 link_flags = []
 options = {}
-if os.environ.get("GRADWALK_SANITIZE"):
-    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
-    flags += ["-g", "-O1", *sanitizers]
-    link_flags += sanitizers
-    options["build"] = {"build_base": "build/sanitize"}  # or what was built without them would be taken again
+SANITIZERS = {
+    "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
+    "thread": ["-fsanitize=thread", "-fno-omit-frame-pointer"],
+}
+more, kind = [], os.environ.get("GRADWALK_SANITIZE", "")
+if kind:
+    more = ["-g", "-O1", *SANITIZERS[kind]]
+elif os.environ.get("GRADWALK_COVERAGE"):
+    more, kind = ["-O1", "--coverage", "-fprofile-update=atomic"], "coverage"
+if more:
+    flags += more
+    link_flags += more
+    options["build"] = {"build_base": f"build/{kind}"}  # or what was built otherwise would be taken again
 
 native = Extension(
     "gradwalk._native",

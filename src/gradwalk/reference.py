@@ -132,7 +132,7 @@ class Value:
     def _backward(self, function: Callable[[], None]) -> None:
         if not callable(function):
             raise TypeError(f"_backward: expected a function without arguments, got {function!r}")
-        self._hand_written = function
+        self._hand_written = None if function == self._push else function  # its own is not written by hand
 
     # ---------------------------------------------------------------- what a Value shows
 
