@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import random
 import sys
 import threading
 from collections.abc import Callable
@@ -172,6 +173,24 @@ def test_an_error_of_a_custom_operation_is_not_lost_because_it_does_not_come_aga
         fails[0] = True
         with pytest.raises(OSError, match="busy"):
             call(given)
+
+
+stair = custom_op(lambda x: float(x > 0.0), lambda x, out: 0.0, name="stair", check=False)
+
+
+def test_a_step_of_ones_own_steps_where_the_plain_function_does() -> None:
+    """Sums of 24 terms that cancel: added up in another order, they land on the other side of 0."""
+    rng = random.Random(5)
+    weights = [Value(rng.uniform(-1.0, 1.0)) for _ in range(24)]
+
+    def function(xs: Any) -> Any:
+        return stair(sum(w * x for w, x in zip(weights, xs, strict=True))) * 2.0 + xs[0]
+
+    compiled = compile(function)
+    for _ in range(100):
+        xs = [rng.uniform(-1.0, 1.0) for _ in range(24)]
+        xs[-1] = -sum(w.data * x for w, x in zip(weights[:-1], xs, strict=False)) / weights[-1].data
+        assert compiled(xs).data == function(list(map(Value, xs))).data
 
 
 @pytest.mark.parametrize("exact", [False, True])

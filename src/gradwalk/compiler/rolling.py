@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from gradwalk.compiler.constants import with_folded_constants, with_shared_constants, without_identities
-from gradwalk.compiler.dead_code import without_dead_code
-from gradwalk.compiler.flat import CODES, CONSTANT, INPUT, NAMES, ROW_OPS, TARGETED, Flat, Ints
+from gradwalk.compiler.dead_code import needed_for, without_dead_code
+from gradwalk.compiler.flat import CALL, CODES, CONSTANT, INPUT, NAMES, ROW_OPS, TARGETED, Flat, Ints, ragged
 from gradwalk.compiler.grouping import alike, grouped, with_zero
 from gradwalk.compiler.layout import laid_out
 from gradwalk.compiler.levels import has_guarded_calls, latest_levels, levels
@@ -50,6 +50,20 @@ def rolled_up(flat: Flat, arguments: int = 0) -> Program:
         same = min(same, alike(flat, latest_levels(flat, level)), key=len)
     groups = split_by_source(flat, grouped(flat, same, zero))
     return laid_out(flat, groups, arguments)
+
+
+def calls_are_exact(flat: Flat) -> bool:
+    """Whether what the program calls is given the numbers of the plain function, to the bit.
+
+    A function of one's own may jump anywhere: where sums are added up in another order, it could land on the other
+    side, and nobody can tell.
+    """
+    calls = np.flatnonzero(flat.op == CALL)
+    if not len(calls):
+        return True
+    below = needed_for(flat, flat.children[ragged(flat.starts[calls], flat.counts[calls])])
+    is_exact = flat.is_op("input", "constant", "call", *(name for name, op in OPS.items() if op.exact))
+    return bool(is_exact[below].all() and (flat.op[below] == CODES["add"]).sum() <= 1)
 
 
 @_uncollected()

@@ -20,7 +20,7 @@ from gradwalk import custom, engine
 from gradwalk.compiler import executors, interpret
 from gradwalk.compiler.names import named
 from gradwalk.compiler.reading import Call
-from gradwalk.compiler.rolling import rolled_up, step_by_step
+from gradwalk.compiler.rolling import calls_are_exact, rolled_up, step_by_step
 from gradwalk.compiler.trace import Trace
 from gradwalk.control import current_modes
 from gradwalk.hub import nodes_over_one
@@ -46,6 +46,7 @@ class Version:
 
     def __init__(self, function: Callable[..., Any], call: Call, exact: bool) -> None:
         trace = Trace(function, call).run()
+        exact = exact or not calls_are_exact(trace.flat)
         self.program = (step_by_step if exact else rolled_up)(trace.flat, len(trace.entries))
         self.program.scalar_nodes, self.program.functions = trace.scalar_nodes, tuple(trace.functions)
         named(self.program, function, call, trace.leaves)
