@@ -116,8 +116,9 @@ class Compiled(functional.Replayed):
 
     def value_and_grad(self, *args: Any, **kwargs: Any) -> tuple[float, Any]:
         """The value, and its gradient by the numbers of the arguments, in their structure (of several: a tuple)."""
-        self._refuse_inside("value_and_grad")
         made = self._run(Run.value_and_gradient, args, kwargs, apart=True)
+        if made is PLAIN:
+            self._refuse_inside("value_and_grad")
         if made is SEVERAL:
             self._refuse_many()
         value, gradient, call = self._eager_value_and_grad(args, kwargs) if made is PLAIN else made
@@ -134,12 +135,12 @@ class Compiled(functional.Replayed):
         >>> compile(lambda x: weight * x).backward(2.0), weight.grad
         (6.0, 2.0)
         """
-        self._refuse_inside("backward")
         made = self._run(Run.backward, args, kwargs)
         if made is SEVERAL:
             self._refuse_many("backward")
         if made is not PLAIN:
             return made  # type: ignore[no-any-return]
+        self._refuse_inside("backward")
         out = self._one(self._plain(args, kwargs), "backward")
         out.backward()
         return float(out.data)
@@ -158,11 +159,11 @@ class Compiled(functional.Replayed):
         """
         if not hasattr(optimiser, "zero_grad"):
             raise TypeError(f"compile: train_step expected an optimiser first, got a {type(optimiser).__name__}")
-        self._refuse_inside("train_step")
         if getattr(optimiser, "steps_by_loop", False):
             value = self._run(lambda run, numbers, _: run.train(numbers, optimiser, lr), args, kwargs)
             if type(value) is float:
                 return value
+        self._refuse_inside("train_step")
         value = self.backward(*args, **kwargs)
         if math.isfinite(value):
             optimiser.step(lr)
