@@ -81,6 +81,12 @@ class Replacement:
         expected = self.expected_passes()
         self.cls = stand_in_type(offered, self.shape)
         self.ours = Side(self.cls, self.shape)
+        if not takes_attributes(self.cls):
+            own = {**dict.fromkeys(dir(self.cls), 0), self.shape.op: 0}
+            hung = [*self.shape.given, *(name for name in (*self.shape.extra, *assigned) if name in assigned)]
+            for name in hung:
+                if name not in own or name in self.shape.given or name in self.shape.extra:
+                    raise Kept(f"it has or gets an attribute {name}, for which gradwalk's nodes have no room")
         try:
             for name in ("__add__", "__mul__"):
                 self.require_native(name)
@@ -177,6 +183,15 @@ class Replacement:
         for name in self.differing:
             if name != "backward" and not works(self.theirs, self.ours, name, self.bind):
                 raise Kept(f"its {name}{self.line(name)} does something else on gradwalk's nodes")
+
+
+def takes_attributes(cls: Any) -> bool:
+    """Whether anything may be hung on a node."""
+    try:
+        cls(0.5).anything = 1
+    except AttributeError:
+        return False
+    return True
 
 
 def unlike(expected: Any, found: Any) -> str:
