@@ -91,7 +91,8 @@ class Derivatives:
             refused = run.forward(numbers)
             if refused is not None:
                 return refused
-            by_many = None if program.exact else getattr(run.executor, "run_directions", None)
+            alone = program.exact or run.version.program.functions  # one direction after the other
+            by_many = None if alone else getattr(run.executor, "run_directions", None)
             found = np.empty((columns, len(run.version.program.outputs)))
             found_all = by_many is not None and by_many(numbers[:-columns], run.leaves, directions, found)
             return np.ascontiguousarray(found[:, :rows].T) if found_all else Refused.PLAIN
