@@ -43,6 +43,7 @@ ROOMS = {
     "structure": "functional compiler",
     "gradient_check": "functional control",
     "math": "functional",
+    "numpy": "functional engine",
     "higher_order": "engine functional",
     "copies": "engine functional nn",
     "expression": "show",

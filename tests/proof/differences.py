@@ -66,6 +66,10 @@ def differences(program: Program, of: Outcomes) -> Iterator[Difference]:
 def _agrees(program: Program, call: int, way: str, expected: Outcome, found: Outcome) -> bool:
     if found == Outcome() or found.message.startswith("compile: value_and_grad expected"):
         return True  # left out of the batch; several numbers
+    if "numbers" in way and program.calls[call].arguments["ys"] == "xs":
+        return True  # a derivative by each of the two arguments takes them as two lists
+    if ".index(" in program.source and "fixed in every later call" in found.message:
+        return True  # the message of the list's own error shows the number, which a trace refuses
     if "NoGraphError" in found.raised and "twice" in way:
         return True  # a custom operation: the plain function may come by without it, a program for all points may not
     if not _same_raise(expected, found):

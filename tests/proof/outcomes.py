@@ -151,8 +151,6 @@ def weighted(result: Any) -> Any:
 def outcome(make: Callable[[], Outcome]) -> Outcome:
     try:
         return make()
-    except RecursionError:
-        raise
     except Exception as error:
         names = [kind.__name__ for kind in type(error).__mro__ if issubclass(kind, Exception)]
         return Outcome(raised=tuple(names), message=str(error)[:300])

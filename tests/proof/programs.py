@@ -233,7 +233,7 @@ class Writer:
         """A derivative inside the program, of a function that sees what is around it."""
         name, rng = self.new("t"), self.rng
         inner = self.with_numbers([name], lambda: f"{name} * ({self.number(1)})")
-        at = self.number(depth - 1)
+        at = f"{self.number(depth - 1)} + w[1]"  # a Value: at a plain number the derivative is a plain number
         return rng.choice([
             f"grad(lambda {name}: {inner})({at})",
             f"value_and_grad(lambda {name}: {inner})({at})[{rng.randrange(2)}]",
