@@ -123,10 +123,11 @@ class Weight(Value):
         super().__init__(data, label=name)
         self.m = 0.0
     def __repr__(self): return f'{self.label}={self.data}'
+    def add(self): self.m += self.grad
 w = Weight(2.0, 'w')
 y = w * w + 1.0
 y.backward()
-w.m += w.grad
+w.add()
 print(w, w.grad, w.m, type(y).__name__, isinstance(w, Value))
 """,
     "a helper defined later": LECTURE.replace(
