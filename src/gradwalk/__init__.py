@@ -8,9 +8,9 @@ from gradwalk import higher_order as _higher_order
 from gradwalk import operators as _operators
 from gradwalk import show as _show
 from gradwalk._version import __version__
-from gradwalk.control import no_grad
+from gradwalk.control import ieee, no_grad
 from gradwalk.engine import Value
-from gradwalk.errors import DivisionByZeroError, DomainError, RangeError, ieee
+from gradwalk.errors import DivisionByZeroError, DomainError, RangeError
 from gradwalk.functions import *
 from gradwalk.scopes import scope
 from gradwalk.structure import stop_gradient

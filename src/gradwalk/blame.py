@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.control import modes, on_construct, watched
+from gradwalk.control import changed, on_construct
 from gradwalk.scopes import path_of
 from gradwalk.structure import VALUE_TYPES, is_value
 
@@ -68,7 +68,7 @@ def detect_nonfinite() -> Iterator[None]:
     _active.detector = detector
     _watch_backward()
     try:
-        with modes(on_record=detector.on_record), on_construct(detector.on_record), watched():
+        with changed(on_record=detector.on_record, watched=True), on_construct(detector.on_record):
             yield
     finally:
         _active.detector = before

@@ -1,65 +1,135 @@
 """Copying and pickling of Values, for both engines, without recursion.
 
-A leaf is copied and pickled whole. An interior node is copied with its local gradients as numbers, so a copy has
-first derivatives only, and it is not pickled: what it was computed from would have to come along.
+Inside a function that is differentiated or traced, a copy is the same number with the same history, as a copied float
+would be the same number. Outside, a leaf is copied whole, and what was computed keeps its history; a deepcopy that has
+to do with both, a leaf and what was computed from it, is refused: one of the two would be cut off.
 """
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
-from gradwalk import engine
+from gradwalk import engine, interface
+from gradwalk.control import is_inside
+
+_MET = "gradwalk.copies"  # in the memo of a deepcopy: which leaves have a copy, and what lies below computed nodes
 
 
-def _restored_leaf(cls: Any, data: float, grad: float, label: str, attributes: dict[str, Any]) -> Any:
+# ---------------------------------------------------------------- leaves: what a model is made of
+
+
+def _leaf_like(value: Any) -> Any:
+    grad = value.grad
+    return _leaf(type(value), value.data, grad if isinstance(grad, float) else float(grad.data), value.label)
+
+
+def _leaf(cls: Any, data: float, grad: float, label: str) -> Any:
     if cls.__module__.startswith("gradwalk"):
         leaf = cls(data, label=label)
     else:  # a subclass, which may have a constructor of its own
         leaf = cls.__new__(cls)
         next(base for base in cls.__mro__ if base.__module__.startswith("gradwalk")).__init__(leaf, data, label=label)
     leaf.grad = grad
-    return _with_attributes(leaf, attributes)
+    return leaf
 
 
-def _with_attributes(value: Any, attributes: dict[str, Any]) -> Any:
-    """Instances of a subclass may have some; Value itself has not."""
-    if attributes:
-        value.__dict__.update(attributes)
+def _restored(cls: Any, data: float, grad: float, label: str, attributes: dict[str, Any]) -> Any:
+    return _with(attributes, _leaf(cls, data, grad, label))
+
+
+def _with(attributes: dict[str, Any], value: Any) -> Any:
+    for name, held in attributes.items():
+        setattr(value, name, held)
     return value
 
 
-def _number(grad: Any) -> float:
-    return grad if isinstance(grad, float) else float(grad.data)
-
-
 def _reduce(value: Any) -> Any:
+    if is_inside():
+        raise TypeError(
+            "pickle: expected a Value outside of a function that is differentiated or compiled, got one inside, which "
+            "would lose its history; compute with it, or pickle gradwalk.stop_gradient(v).data of an eager one"
+        )
     if value._children:
         raise TypeError(
             f"pickle: expected a leaf, got the result of {value._op!r}; pickle its .data, or the leaves it came from"
         )
-    return _restored_leaf, (type(value), value.data, _number(value.grad), value.label, _attributes(value))
+    leaf = _leaf_like(value)
+    return _restored, (type(value), leaf.data, leaf.grad, leaf.label, value._attributes)
 
 
-def _attributes(value: Any) -> dict[str, Any]:
-    return dict(getattr(value, "__dict__", {}))
+# ---------------------------------------------------------------- copies
 
 
-def _remade(value: Any, children: tuple[Any, ...]) -> Any:
-    if not children:
-        return _restored_leaf(type(value), value.data, _number(value.grad), value.label, _attributes(value))
-    copied = type(value)(value.data, children, value._op, value.label, local_grads=value._local_grads)
-    copied.grad = value.grad
-    return _with_attributes(copied, _attributes(value))
+def _has_history(value: Any) -> bool:
+    return bool(value._children) or value._hand_written is not None
+
+
+def _same_again(value: Any) -> Any:
+    """A node of its own with the same number, whose history is the value."""
+    if type(value).__module__.startswith("gradwalk"):
+        copied = value * 1.0
+    else:  # an operation would give a plain Value
+        copied = type(value)(value.data, (value,), "copy", local_grads=(1.0,))
+    if value.label:
+        copied.label = value.label
+    return copied
 
 
 def _copy(value: Any) -> Any:
-    return _remade(value, value._children)
+    made = _same_again if _has_history(value) or is_inside() else _leaf_like
+    return _with(value._attributes, made(value))
 
 
-def _deepcopy(value: Any, memo: dict[int, Any]) -> Any:
+def _deepcopy(value: Any, memo: dict[Any, Any]) -> Any:
+    if id(value) in memo:
+        return memo[id(value)]
+    if interface.equality_is_identity and value._children:
+        return _graph_of_its_own(value, memo)
+    inside = is_inside()
+    copied = _same_again(value) if inside or _has_history(value) else _leaf_like(value)
+    if not inside and not interface.equality_is_identity:
+        _refuse_both(value, memo)
+    memo[id(value)] = copied
+    return _with(copy.deepcopy(value._attributes, memo), copied)
+
+
+def _refuse_both(value: Any, memo: dict[Any, Any]) -> None:
+    """Raise if one deepcopy has to do with a leaf, which gets a life of its own, and with what was computed from it."""
+    leaves, computed, below = memo.setdefault(_MET, (set(), [], set()))
+    if _has_history(value):
+        computed.append(value)
+        clash = False
+    else:
+        leaves.add(id(value))
+        clash = id(value) in below
+    while leaves and computed:  # nothing to look for in a copy of computed nodes alone
+        for child in computed.pop()._children:
+            if id(child) not in below:
+                below.add(id(child))
+                clash = clash or id(child) in leaves
+                if child._children:
+                    computed.append(child)
+    if clash:
+        raise TypeError(
+            "deepcopy: expected leaves, or results of operations, got a leaf together with what was computed from it; "
+            "of the copies, either the leaf would have no part in the result or the result would lose its history: "
+            "copy the leaves by themselves, or copy inside the function that is differentiated"
+        )
+
+
+def _graph_of_its_own(value: Any, memo: dict[Any, Any]) -> Any:
+    """As a script's own class Value is copied, which `gradwalk run` has replaced: with everything below."""
     for node in value._topological_order():
         if id(node) not in memo:
-            memo[id(node)] = _remade(node, tuple(memo[id(child)] for child in node._children))
+            made = _leaf_like(node)
+            if node._children:
+                children = tuple(memo[id(child)] for child in node._children)
+                made = type(node)(node.data, children, node._op, node.label, local_grads=node._local_grads)
+                made.grad = node.grad
+            if node._hand_written is not None:
+                made._backward = node._hand_written
+            memo[id(node)] = _with(node._attributes, made)
     return memo[id(value)]
 
 

@@ -17,11 +17,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.control import current_modes, is_traced, modes, on_construct
+from gradwalk.control import changed, is_traced, on_construct
 from gradwalk.functional import described, is_nested
 from gradwalk.gradient_check import WRONG, check_input
 from gradwalk.higher_order import NoGraphError
 from gradwalk.hub import nodes_over_one
+from gradwalk.modes import current
 from gradwalk.structure import Structure, flatten, is_number, is_value
 
 Function = Callable[..., Any]
@@ -207,10 +208,10 @@ def traced_by(call: Callable[[CustomOp, Sequence[Any]], Any] | None) -> Iterator
 
 def recorded(node: Any) -> Any:
     """A node made by hand, with the modes of this thread applied to it as to any other."""
-    no_grad, on_record = current_modes()[:2]
-    if on_record:
-        on_record(node)
-    return type(node)(node.data) if no_grad else node
+    modes = current()
+    if modes.on_record:
+        modes.on_record(node)
+    return type(node)(node.data) if modes.no_grad else node
 
 
 # ---------------------------------------------------------------- checkpoint
@@ -234,18 +235,18 @@ def checkpoint(f: Function) -> Function:
 
     @functools.wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        no_grad, on_record = current_modes()[:2]
-        if no_grad or is_nested() or is_traced():  # a program is replayed: there is nothing to save
+        modes = current()
+        if modes.no_grad or is_nested() or is_traced():  # a program is replayed: there is nothing to save
             return f(*args, **kwargs)
         segment = _Segment(f, args, kwargs)
         made: set[Any] = set()
 
         def remember(node: Any) -> None:
             made.add(node)
-            if on_record:
-                on_record(node)
+            if modes.on_record:
+                modes.on_record(node)
 
-        with modes(on_record=remember), on_construct(made.add):
+        with changed(on_record=remember), on_construct(made.add):
             structure, outputs, own = segment.run()
         segment.closed_over = _closed_over(made, outputs, set(own.values()))
         children = [*own, *segment.closed_over]
@@ -295,7 +296,7 @@ class _Segment:
         return list(map(recorded, nodes_over_one(self.cls, data, children, "checkpoint", self.backward)))
 
     def backward(self, weights: list[float]) -> None:
-        with modes(no_grad=False):
+        with changed(no_grad=False):
             _, outputs, own = self.run()
         again = [output.data if is_value(output) else output for output in outputs]
         for before, now in zip(self.data, again, strict=False):

@@ -1,4 +1,4 @@
-"""What both engines say about bad input, so that the texts cannot differ; and `ieee()`, which lets it pass.
+"""What both engines say about bad input, so that the texts cannot differ. Under `ieee()` (control.py) it passes.
 
 The native engine calls these functions too, but only once something is wrong: the fast path never comes here.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from numbers import Number, Real
 from typing import Any, NoReturn
 
+from gradwalk.modes import current
 from gradwalk.operation import Op, everywhere
 from gradwalk.ops import OPS
 
@@ -28,33 +28,16 @@ class RangeError(DomainError, OverflowError):
     """A finite input whose result is too large for a float; also an OverflowError, as from the math module."""
 
 
-class _Mode(threading.local):
-    ieee = False
-    refused = 0
+class _Refused(threading.local):
+    count = 0
 
 
-_mode = _Mode()
-
-
-@contextmanager
-def ieee() -> Iterator[None]:
-    """Inside, bad input gives IEEE inf and nan instead of an error, in this thread.
-
-    >>> import gradwalk
-    >>> with gradwalk.ieee():
-    ...     print(gradwalk.log(gradwalk.Value(0.0)).data)
-    -inf
-    """
-    before, _mode.ieee = _mode.ieee, True
-    try:
-        yield
-    finally:
-        _mode.ieee = before
+_refused = _Refused()
 
 
 def refusals() -> int:
     """How often an operation was refused in this thread: a function that catches the error branches on it."""
-    return _mode.refused
+    return _refused.count
 
 
 def add_note(error: BaseException, note: str) -> None:
@@ -69,9 +52,9 @@ def add_note(error: BaseException, note: str) -> None:
 
 def check_domain(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> None:
     """Raise unless `numbers` are in the domain of `op`; a nan passes through, as in every operation."""
-    if op.domain is everywhere or op.domain(*numbers) or _mode.ieee or any(map(math.isnan, numbers)):
+    if op.domain is everywhere or op.domain(*numbers) or current().ieee or any(map(math.isnan, numbers)):
         return
-    _mode.refused += 1
+    _refused.count += 1
     is_power_of_zero = op.name in ("pow", "pow_number") and numbers[0] == 0.0  # by a negative exponent: 1 over 0
     kind = DivisionByZeroError if op.name == "div" or is_power_of_zero else DomainError
     advice = "clamp the input or use gradwalk.ieee()" if op.name != "clamp" else "swap them"
@@ -80,9 +63,9 @@ def check_domain(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> Non
 
 def check_range(op: Op, numbers: Sequence[float], out: float, inputs: Sequence[Any]) -> None:
     """Raise if finite `numbers` gave an infinite `out`, for operations that say they can overflow."""
-    if not op.overflows or not math.isinf(out) or _mode.ieee or not all(map(math.isfinite, numbers)):
+    if not op.overflows or not math.isinf(out) or current().ieee or not all(map(math.isfinite, numbers)):
         return
-    _mode.refused += 1
+    _refused.count += 1
     described = _described(op, numbers, inputs)
     raise RangeError(f"{op.name}: the result overflows, got {described}; scale the input down or use gradwalk.ieee()")
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import threading
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwalk import engine, higher_order
-from gradwalk.control import is_traced, modes
+from gradwalk.control import changed, is_traced
 from gradwalk.errors import number_from
+from gradwalk.modes import current
 from gradwalk.searches import Comparisons
 from gradwalk.structure import (
     Shape,
@@ -42,16 +42,9 @@ Argnums = int | str | Sequence[int | str]
 PASSES_PER_SWEEP = 200
 
 
-class _Depth(threading.local):
-    running = 0
-
-
-_depth = _Depth()
-
-
 def is_nested() -> bool:
-    """Whether a derivative of a derivative is being taken in this thread."""
-    return _depth.running > 1
+    """Whether a derivative of a derivative is being taken."""
+    return current().derivatives > 1
 
 
 # ---------------------------------------------------------------- functions that know their derivatives
@@ -119,17 +112,11 @@ class Recording:
         # what is given as Values will be differentiated by somebody else, too; what goes forward has to be recorded,
         # like that, operation by operation: a node with a _backward of its own is for going back
         levels = 2 if given_values or forward else 1
-        _depth.running += levels
-        self.compared = Comparisons(self.cls)
-        try:
-            if not self.inputs or (self.inputs[0] * 1.0)._children:
-                with self.compared:
-                    self.result = function(*positional, **named)
-            else:
-                with modes(no_grad=False), self.compared:  # inside no_grad() too, what was asked for is computed
-                    self.result = function(*positional, **named)
-        finally:
-            _depth.running -= levels
+        modes = current()
+        self.compared = Comparisons(self.cls, modes.on_compare)
+        # inside no_grad() too, a derivative that was asked for is computed
+        with changed(no_grad=False, derivatives=modes.derivatives + levels, on_compare=self.compared.remember):
+            self.result = function(*positional, **named)
         self.outputs: list[Any] = []
         self.foreign: list[Any] | None = None  # leaves that are not inputs: Values the function closes over
         # in a trace, a derivative as a number would be fixed in every later call
@@ -170,7 +157,7 @@ class Recording:
 
     def _settle(self) -> None:
         """Inside another derivative, what depends on a Value from outside has to stay differentiable by it."""
-        if not self.with_graph and _depth.running:
+        if not self.with_graph and current().derivatives:
             self.with_graph = bool(self._foreign_leaves())
 
     def _foreign_leaves(self) -> list[Any]:
@@ -303,7 +290,7 @@ def _run(
 
     A compiled function is recorded like a plain one where its derivative has to be a graph again.
     """
-    if isinstance(f, Replayed) and not _depth.running:
+    if isinstance(f, Replayed) and not current().derivatives:
         places = [_place(what, f, args, kwargs, argnum) for argnum in _listed(argnums)]
         run = f.run_at(args, kwargs, places, not isinstance(argnums, int | str), order == 2)
         if run is not None and (not one or run.single):
@@ -383,7 +370,7 @@ class Derivative:
 
     def _both(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """The value and the gradient."""
-        if self._replayed is not None and len(args) == 1 and not kwargs and not _depth.running:
+        if self._replayed is not None and len(args) == 1 and not kwargs and not current().derivatives:
             both = self._replayed.value_and_gradient_at(args[0])
             if both is not None:
                 return both
@@ -535,7 +522,7 @@ class Products:
             got = "only one of them" if args else "neither"
             raise TypeError(f"{self._what}: expected a point and a direction, {call}, got {got}")
         x, direction, *rest = args
-        if self._replayed is not None and not rest and not kwargs and not _depth.running:
+        if self._replayed is not None and not rest and not kwargs and not current().derivatives:
             made = self._replayed.product_at(x, direction)
             if made is not None:
                 return made

@@ -6,15 +6,15 @@ fast every node moves if the inputs do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gradwalk import engine
 from gradwalk.composites import ON_VALUES
-from gradwalk.control import modes
-from gradwalk.errors import ieee
+from gradwalk.control import changed
+from gradwalk.modes import current
 from gradwalk.ops import OPS
+from gradwalk.passes import THE_PASS
 from gradwalk.row_ops import COMPOSITES
 
 Rule = Callable[[Any], Sequence[Any]]  # a node's local gradients: floats, or Values where they depend on something
@@ -81,12 +81,14 @@ def pushed_forward(order: Iterable[Any], tangents: dict[Any, Any], rule: Rule) -
     return tangents
 
 
-@contextmanager
-def _rows_on_values() -> Iterator[None]:
+def _rows_on_values() -> changed:
     """A branch that is not taken may be outside its domain; and numbers may be read, where tracing would refuse it:
     they are only compared with those of the forward pass."""
-    with ieee(), modes(on_read=lambda *_: None):
-        yield
+    return changed(ieee=True, on_read=_ignored if current().on_read else None)
+
+
+def _ignored(*_: Any) -> None:
+    pass
 
 
 def _is(given: Any, number: float) -> bool:
@@ -132,11 +134,12 @@ def local_grads_of(node: Any) -> Any:
 
 def _backward_with_graph(root: Any) -> None:
     gradients = gradient_values(root)
-    before = {leaf: leaf.grad for leaf in gradients}
-    root.backward()  # sets the gradients on the way, and checks that the walk is possible
-    for leaf, gradient in gradients.items():
-        earlier = before[leaf]
-        leaf.grad = gradient if isinstance(earlier, float) and earlier == 0.0 else gradient + earlier
+    with THE_PASS.lock:
+        before = {leaf: leaf.grad for leaf in gradients}
+        root.backward()  # sets the gradients on the way, and checks that the walk is possible
+        for leaf, gradient in gradients.items():
+            earlier = before[leaf]
+            leaf.grad = gradient if isinstance(earlier, float) and earlier == 0.0 else gradient + earlier
 
 
 for _module in engine.available():

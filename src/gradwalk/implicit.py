@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradwalk import functional
-from gradwalk.control import modes
+from gradwalk.control import changed
 from gradwalk.structure import flatten, is_value
 
 Function = Callable[..., Any]
@@ -67,7 +67,7 @@ def fixed_point(f: Function, start: Any, *args: Any, tolerance: float = 1e-12, m
     x = [number.data if is_value(number) else float(number) for number in numbers]
     plain_args = [_plain(arg) for arg in args]
     for _ in range(most):
-        with modes(no_grad=True):
+        with changed(no_grad=True):
             after = _numbers(f(structure.fill(x, as_argument=True), *plain_args))
         is_there = all(abs(a - b) <= tolerance * max(1.0, abs(b)) for a, b in zip(x, after, strict=True))
         x = after

@@ -7,40 +7,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradwalk import engine
+from gradwalk.control import changed
+from gradwalk.modes import current
 
 # a scope is a number in the engines; its path is looked up here
 _paths: list[tuple[str, ...]] = [()]
 _numbers: dict[tuple[int, str], int] = {}  # by the scope around it and its name
-_engines = engine.available()
 
 
-class scope:  # noqa: N801  # used like a function: with scope("attention"):
+class scope(changed):  # noqa: N801  # used like a function: with scope("attention"):
     """Everything made inside belongs to the scope of that name; scopes nest.
 
+    >>> from gradwalk.engine import Value
     >>> with scope("layer"), scope("neuron"):
-    ...     v = engine.Value(1.0) * 2.0
+    ...     v = Value(1.0) * 2.0
     >>> path_of(v)
     ('layer', 'neuron')
     """
 
-    __slots__ = ("_before", "name")
-
     def __init__(self, name: str) -> None:
+        super().__init__()
         self.name = name
 
-    def __enter__(self) -> None:
-        self._before = _engines[-1].set_scope(0)
-        number = _numbers.get((self._before, self.name))
-        if number is None:
-            number = _numbers[self._before, self.name] = len(_paths)
-            _paths.append((*_paths[self._before], self.name))
-        for module in _engines:
-            module.set_scope(number)
+    def _recreate_cm(self) -> scope:
+        return scope(self.name)
 
-    def __exit__(self, *_: object) -> None:
-        for module in _engines:
-            module.set_scope(self._before)
+    def __enter__(self) -> None:
+        around = current().scope
+        number = _numbers.get((around, self.name))
+        if number is None:
+            number = len(_paths)
+            _paths.append((*_paths[around], self.name))
+            _numbers[around, self.name] = number
+        self.changes["scope"] = number
+        try:
+            super().__enter__()
+        except BaseException:  # raised by a signal handler, when it was entered already
+            self.__exit__()
+            raise
 
 
 def path_of(value: Any) -> tuple[str, ...]:

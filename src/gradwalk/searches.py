@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwalk import engine
@@ -13,34 +13,20 @@ from gradwalk import engine
 SEARCH = 10
 MOST_COMPARISONS = 1000  # that are looked at: each keeps a part of the graph alive
 
-_MODULES: dict[Any, Any] = {module.Value: module for module in engine.available()}
-
 
 class Comparisons:
-    """Inside a `with`, in this thread: the Values of that class that are compared, the first so many of them."""
+    """The Values of that class that are compared, the first so many of them."""
 
-    def __init__(self, cls: Any) -> None:
-        self.cls, self._module = cls, _MODULES[cls]
+    def __init__(self, cls: Any, told_before: Callable[..., Any] | None) -> None:
+        self.cls, self._told_before = cls, told_before
         self.sides: list[Any] = []
 
-    def __enter__(self) -> None:
-        self._before = self._module.current_modes()
-        self._set_hook(self._compared)
-
-    def __exit__(self, *_: object) -> None:
-        self._module.set_modes(*self._before)
-
-    def _set_hook(self, hook: Any) -> None:
-        modes = self._module.current_modes()
-        self._module.set_modes(*modes[:2], hook, *modes[3:])
-
-    def _compared(self, left: Any, right: Any, sign: str, outcome: bool) -> None:
-        told_before = self._before[2]
-        if told_before is not None:
-            told_before(left, right, sign, outcome)
-        self.sides += (left, right)
-        if len(self.sides) >= 2 * MOST_COMPARISONS:
-            self._set_hook(told_before)
+    def remember(self, left: Any, right: Any, sign: str, outcome: bool) -> None:
+        """The hook: whoever was told before is told, too."""
+        if self._told_before is not None:
+            self._told_before(left, right, sign, outcome)
+        if len(self.sides) < 2 * MOST_COMPARISONS:
+            self.sides += (left, right)
 
     def warn(self, what: str, root: Any, inputs: Sequence[Any], names: Sequence[str]) -> None:
         """Once, of an input that the root should depend on, if it is found by comparing, and does not."""

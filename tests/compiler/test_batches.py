@@ -9,7 +9,7 @@ from comparing import close
 
 import gradwalk
 from gradwalk.compiler.compile import compile
-from gradwalk.control import modes, no_grad
+from gradwalk.control import changed, no_grad
 from gradwalk.engine import gradients_of
 
 weight, other = gradwalk.Value(0.7), gradwalk.Value(-0.2)
@@ -75,7 +75,7 @@ def test_each_operation_of_a_watched_batch_is_seen() -> None:
     grown = compile(lambda x: gradwalk.exp(x) * weight)
     assert len(grown.map([1.0, 2.0])) == 2
     seen: list[str] = []
-    with gradwalk.detect_nonfinite(), modes(on_record=lambda node: seen.append(node._op)):
+    with gradwalk.detect_nonfinite(), changed(on_record=lambda node: seen.append(node._op)):
         grown.map([1.0, 2.0])
     assert seen.count("exp") == 2
 

@@ -95,7 +95,7 @@ def traced() -> tuple[list[Any], list[Any], Any]:
     """Nodes with hidden numbers, parameters, many children and leaves, the entry they begin with, and the last."""
     nodes: list[Any] = []
     entry, leaf = gradwalk.Value(0.5), gradwalk.Value(2.0)
-    with control.modes(on_record=nodes.append):
+    with control.changed(on_record=nodes.append):
         out = gradwalk.sum([(entry * 2.0 + leaf) ** 3, 2.0 - entry, gradwalk.clamp(leaf, -1.0, 1.5), leaf])
     return nodes, [entry], out
 

@@ -213,12 +213,6 @@ NOT_FOR_VALUES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def test_a_misspelled_attribute_is_refused(engine: Any) -> None:
-    """v.gard = 0.0 does not make an attribute that nobody reads."""
-    with pytest.raises(AttributeError, match="'Value' object has no attribute 'gard'"):
-        engine.Value(2.0).gard = 0.0
-
-
 @pytest.mark.parametrize("case", NOT_FOR_VALUES)
 def test_what_a_value_does_not_do_is_refused_in_the_same_words(reference: Any, native: Any, case: str) -> None:
     """Also where the interpreter words the message, it is the same one."""

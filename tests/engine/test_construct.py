@@ -191,13 +191,6 @@ def test_attributes_cannot_be_deleted(engine: Any, name: str) -> None:
     assert repr(x) == "Value(data=2.0, grad=0.0)"
 
 
-def test_no_attributes_of_ones_own(engine: Any) -> None:
-    """A misspelled attribute raises instead of passing unnoticed."""
-    x = engine.Value(1.0)
-    with pytest.raises(AttributeError):
-        x.gard = 0.0
-
-
 def test_no_weak_references(engine: Any) -> None:
     """Both engines spend no memory on weak references."""
     with pytest.raises(TypeError):

@@ -54,7 +54,7 @@ def test_what_can_be_done_with_the_end_of_a_long_chain(engine: Any) -> None:
     leaf, end = chain(engine, DEPTH[engine.name])
     end.label = "end"
     assert repr(end) == f"Value(data={end.data!r}, grad=0.0, label='end')"
-    assert copy.copy(end)._children == end._children
+    assert copy.copy(end)._children[0] is end
     assert (end in {end}, end < leaf, len(end._prev)) == (True, False, 2)
     with pytest.raises(TypeError):
         pickle.dumps(end)
@@ -64,9 +64,9 @@ def test_what_can_be_done_with_the_end_of_a_long_chain(engine: Any) -> None:
 def test_a_deep_copy_of_a_long_chain(engine: Any) -> None:
     """deepcopy walks, it does not recurse; a leaf below a deep graph is copied and pickled alone."""
     leaf, end = chain(engine, 50_000)
-    copied = copy.deepcopy(end)
-    copied.backward()
-    assert (leaf.grad, copied.data) == (0.0, end.data)
+    with pytest.raises(TypeError, match="a leaf together with what was computed from it"):
+        copy.deepcopy([leaf, end])
+    assert copy.deepcopy(end).data == end.data
     if engine.name == gradwalk.engine.NAME or engine.name == "reference":
         assert pickle.loads(pickle.dumps(leaf)).data == 1.0
 

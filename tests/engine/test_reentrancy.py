@@ -313,7 +313,7 @@ for _ in range(20):
     (top * 2.0 + x).backward()
 """,
     "recording_hooks_that_keep_or_change_what_is_recorded": """
-from gradwalk import _native
+from gradwalk.control import changed
 kept = []
 class Loud(Value):
     def __del__(self):
@@ -321,27 +321,22 @@ class Loud(Value):
             node._children, node._topological_order()
 def record(node):
     kept.append(node)
-before = _native.current_modes()
-_native.set_modes(True, record, None, None)
-for _ in range(50):
-    out = gradwalk.sum([Loud(1.0), Loud(2.0), 3.0])
-    assert out._children == ()
-_native.set_modes(*before)
+with changed(no_grad=True, on_record=record):
+    for _ in range(50):
+        out = gradwalk.sum([Loud(1.0), Loud(2.0), 3.0])
+        assert out._children == ()
 """,
     "a_hook_that_takes_itself_away": """
-from gradwalk import _native
-before = _native.current_modes()
-def hook(*arguments):
-    _native.set_modes(*before)
-    gc.collect()
-for place in (1, 2, 3):
-    modes = [False, None, None, None]
-    modes[place] = lambda *arguments: hook()
-    _native.set_modes(*modes)
-    modes = None
+from gradwalk.control import changed
+for name in ("on_record", "on_compare", "on_read"):
+    def hook(*arguments):
+        block.__exit__()
+        gc.collect()
+    block = changed(**{name: lambda *arguments: hook()})
+    block.__enter__()
     v = Value(1.0) * 2.0
     v < 3.0, v.data
-    _native.set_modes(*before)
+    block.__exit__()
 """,
     "signals_in_the_middle": """
 hits = []

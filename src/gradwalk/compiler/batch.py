@@ -27,7 +27,7 @@ def nodes(run: Run, inputs: Array, _: Any = None) -> tuple[list[Any], list[int]]
     outputs = np.empty((len(inputs), 1))
     failed = run.executor.run_batch(inputs, run.leaves, outputs, threads=_THREADS)
     numbers = _without(failed, outputs)
-    if current_modes()[0]:
+    if current_modes().no_grad:
         return numbers, failed
     if not run.leaves:
         return [None if number is None else engine.Value(number) for number in numbers], failed

@@ -24,7 +24,7 @@ from gradwalk.compiler.reading import Call, Result, user_line, with_line
 from gradwalk.compiler.runs import Derivatives, RunOfGradient, RunOfResult, run_at
 from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
-from gradwalk.control import current_modes, is_watched
+from gradwalk.control import changed, current_modes, is_watched
 from gradwalk.errors import add_note
 from gradwalk.functional import is_nested
 from gradwalk.structure import is_value, only_type, values_among, write
@@ -295,13 +295,14 @@ class Compiled(functional.Replayed):
     def _plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the function itself says, given Values for numbers as in a trace; plain numbers under no_grad."""
         result = self.plain_result(Call(args, kwargs))
-        return result.fill(result.values if not current_modes()[0] else [value.data for value in result.values])
+        return result.fill(result.values if not current_modes().no_grad else [value.data for value in result.values])
 
     def plain_result(self, call: Call) -> Result:
         """The same, not yet put together."""
         given = [x if is_value(x) or type(x) is int else engine.Value(x) for x in call.taken_apart()]
         args, kwargs = call.filled(given)
-        return Result(self.function(*args, **kwargs), self.function)
+        with changed(derivatives=current_modes().derivatives or 1):  # inside, as in a trace
+            return Result(self.function(*args, **kwargs), self.function)
 
     def _one(self, out: Any, called: str = "value_and_grad") -> Any:
         """The result, if it is one Value, on its own or in an array of no dimension."""

@@ -18,7 +18,7 @@ from gradwalk import engine
 from gradwalk.compiler.derivatives import Function, LargeProgramError, Places, along, everywhere
 from gradwalk.compiler.reading import Call, NoValueError, Result
 from gradwalk.compiler.version import Refused, Run, Version
-from gradwalk.control import modes
+from gradwalk.control import changed
 from gradwalk.higher_order import NoGraphError
 from gradwalk.structure import Structure, flatten, flatten_like, source_of, together, values_among
 
@@ -171,7 +171,7 @@ def _numbers_of(compiled: Compiled, args: tuple[Any, ...]) -> tuple[Array, Resul
     made = compiled._run(outputs, args, {})
     if not isinstance(made, Refused):
         return made  # type: ignore[no-any-return]
-    with modes(no_grad=False):
+    with changed(no_grad=False):
         result = compiled.plain_result(Call(args, {}))
     return np.array([value.data for value in result.values]), result
 

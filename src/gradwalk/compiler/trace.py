@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gradwalk import composites, control, custom, engine, higher_order, reference
+from gradwalk import composites, control, custom, engine, higher_order
 from gradwalk.compiler.dead_code import needed_for
 from gradwalk.compiler.flat import (
     CALL,
@@ -125,7 +125,7 @@ class Trace:
         """The composite, as a cross entropy, with the target left open."""
         if not index.within(len(xs)):
             return None
-        with control.modes(on_record=_ignored):  # the node made instead has one child more
+        with control.changed(on_record=_ignored):  # the node made instead has one child more
             out = composites.PUBLIC[name](xs, index.number)
         if not is_value(out):
             return out
@@ -143,7 +143,7 @@ class Trace:
             self.caught = True  # if the function goes on
             add_note(error, f"compile: {function.name} was called at {user_line()}, in {with_line(self.function)}")
             raise
-        if control.current_modes()[0]:
+        if control.current_modes().no_grad:
             self._refuse_no_grad()
         node = custom.recorded(engine.Value(out, given, function.name, local_grads=local_grads))
         if function not in self.functions:
@@ -154,7 +154,7 @@ class Trace:
     @contextmanager
     def _interrupted(self) -> Iterator[None]:
         """Inside runs what a program will run too: all it may not do is to look at numbers of this call."""
-        hooks = control.modes(on_record=_ignored, on_compare=_ignored, on_read=self._refuse_read_of_own)
+        hooks = control.changed(on_record=_ignored, on_compare=_ignored, on_read=self._refuse_read_of_own)
         before, tracing.active = tracing.active, False
         try:
             with hooks, custom.traced_by(None):
@@ -185,10 +185,12 @@ class Trace:
         hook: Any = self.recorded.append
         if engine.NAME == "reference":
             hook = self._note_on_reference
-        hooks = control.modes(no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._read)
+        hooks = control.changed(
+            no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._read, on_construct=None
+        )
         before, tracing.trace, refused = tracing.trace, self, refusals()
         try:
-            with hooks, control.without_on_construct(), custom.traced_by(self.call), largest_recorded():
+            with hooks, custom.traced_by(self.call), largest_recorded():
                 args, kwargs = self.arguments.filled([self._stand_in(given) for given in self.arguments.taken_apart()])
                 self.eager = self.function(*args, **kwargs)
         finally:
@@ -200,7 +202,7 @@ class Trace:
         return self
 
     def _note_on_reference(self, node: Any) -> None:
-        if reference._current.modes[0]:
+        if control.current_modes().no_grad:
             self._refuse_no_grad()
         self.recorded.append(node)
 
@@ -391,7 +393,7 @@ def constant(number: Any) -> Any:
 
 
 def _data(value: Any) -> float:
-    with control.modes(on_read=_ignored):
+    with control.changed(on_read=_ignored):
         return float(value.data)
 
 

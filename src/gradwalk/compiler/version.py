@@ -207,7 +207,7 @@ class Run:
         refused = self.forward(numbers)
         if refused is not None:
             return refused
-        version, no_grad = self.version, current_modes()[0]
+        version, no_grad = self.version, current_modes().no_grad
         result = version.result
         if result.single and not no_grad and (self.leaves or version.values):
             node = self._one_node(call)

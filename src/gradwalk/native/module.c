@@ -6,16 +6,6 @@
 #include "value/value.h"
 
 static PyMethodDef module_methods[] = {
-    {"set_scope", attributes_set_scope, METH_O,
-     "set_scope(number, /)\n--\n\nNodes made from now on in this thread belong to that scope; returns the one before."},
-    {"current_modes", modes_current, METH_NOARGS,
-     "current_modes()\n--\n\nWhat is in force in this thread, as set_modes takes it."},
-    {"set_modes", modes_set, METH_VARARGS,
-     "set_modes(no_grad, on_record, on_compare, on_read, /)\n--\n\n"
-     "What is different from now on in this thread; returns what was before."},
-    {"set_on_construct", construct_set_hook, METH_O,
-     "set_on_construct(hook, /)\n--\n\n"
-     "A function to be told of every node made by hand from now on in this thread, or None; returns the one before."},
     {"set_equality_is_identity", type_set_equality_is_identity, METH_O,
      "set_equality_is_identity(wanted, /)\n--\n\n"
      "Whether ==, != and truth are those of a class that defines neither, in this process; returns what was before."},
@@ -51,7 +41,8 @@ static int module_exec(PyObject *module)
         PyErr_SetString(PyExc_ImportError, "gradwalk._native cannot be loaded twice in one process");
         return -1;
     }
-    return type_ready(module) < 0 || executor_ready(module) < 0
+    return modes_ready() < 0 || type_ready(module) < 0 || executor_ready(module) < 0
+        || PyModule_AddObject(module, "Change", modes_change_type()) < 0
         || PyModule_AddObject(module, "FUNCTIONS", functions_by_name(record_functions)) < 0
         || PyModule_AddObject(module, "COMPOSITES", functions_by_name(composite_functions)) < 0
         || PyModule_AddObject(module, "OPTIMISERS", functions_by_name(optim_functions)) < 0

@@ -13,7 +13,7 @@ import anywidget
 import traitlets
 
 from gradwalk.composites import for_engine
-from gradwalk.errors import ieee
+from gradwalk.control import ieee
 from gradwalk.expression import Expression, parsed
 from gradwalk.ops import OPS
 from gradwalk.reference import Value as ReferenceValue

@@ -5,6 +5,10 @@
 
 #include "program.h"
 
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
+
 /* ---------------------------------------------------------------- memory */
 
 INTERNAL void program_memory_release(Memory *memory)
@@ -221,8 +225,22 @@ INTERNAL void program_run_reverse(Executor *self, const Memory *memory, const do
     Py_END_ALLOW_THREADS
 }
 
+/* How often this process is a fork's child. Whoever held a lock in the parent is not there to give it back. */
+static unsigned forks;
+#if !defined(_WIN32)
+static void forked(void) { forks++; }
+int program_watch_forks(void) { return pthread_atfork(NULL, NULL, forked); }
+#else
+int program_watch_forks(void) { return 0; }
+#endif
+
 INTERNAL void program_lock(Executor *self)
 {
+    if (self->forks != forks) {
+        PyThread_type_lock fresh = PyThread_allocate_lock();
+        self->lock = fresh ? fresh : self->lock;
+        self->forks = forks;
+    }
     if (!PyThread_acquire_lock(self->lock, NOWAIT_LOCK)) {
         Py_BEGIN_ALLOW_THREADS
         PyThread_acquire_lock(self->lock, WAIT_LOCK);

@@ -32,6 +32,7 @@ typedef struct {
     PyObject_HEAD
     const Kernels *kernels;
     PyThread_type_lock lock;
+    unsigned forks; /* of the process, when the lock was made */
     int exact, long_enough; /* long enough for other threads to be let in */
     int doubtful; /* a guard or an edge looks at numbers that the eager engine rounds otherwise */
     int partial; /* there are several results, of which some may have no seed, or rows that are not taken */
@@ -76,6 +77,7 @@ INTERNAL void program_reverse(const Executor *self, const Memory *memory, const 
 INTERNAL unsigned program_run_forward(Executor *self, const Memory *memory);
 INTERNAL void program_run_reverse(Executor *self, const Memory *memory, const double *seeds);
 INTERNAL void program_lock(Executor *self);
+int program_watch_forks(void); /* true if it cannot */
 INTERNAL int program_begin(Executor *self);
 INTERNAL void program_unlock(Executor *self);
 INTERNAL int32_t *program_stretches(const int32_t *slots, Count count, Count size);

@@ -170,6 +170,8 @@ static PyGetSetDef executor_getset[] = {
 
 INTERNAL int executor_ready(PyObject *module)
 {
+    if (program_watch_forks())
+        return PyErr_NoMemory() ? 0 : -1;
     PyType_Slot slots[] = {
         {Py_tp_doc, "Runs a program of vector instructions, forward and in reverse."},
         {Py_tp_new, executor_new},

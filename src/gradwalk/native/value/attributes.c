@@ -4,8 +4,104 @@
 
 static PyObject *name_data, *name_grad;
 
+/* ---------------------------------------------------------------- what people hang on a node: w.m = 0.0
+ * A dict in the node's Details, made when first needed. Each name gets a descriptor on the type when it is first set:
+ * so reading goes the ordinary way, and nodes without attributes pay nothing. */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *name;
+} Hung;
+
+static PyTypeObject *hung_type;
+
+/* The dict, or NULL if there is none. Borrowed. A subclass has its own. */
+static PyObject *attributes_of(PyObject *self)
+{
+    PyObject **own = Py_TYPE(self) == value_type ? NULL : _PyObject_GetDictPtr(self);
+    if (own != NULL)
+        return *own;
+    return kind_of((Value *)self) == MANY ? details_of((Value *)self)->attributes : NULL;
+}
+
+static PyObject *refuse_name(PyObject *self, PyObject *name)
+{
+    return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
+}
+
+static PyObject *hung_get(PyObject *descriptor, PyObject *self, PyObject *type)
+{
+    (void)type;
+    if (self == NULL)
+        return Py_NewRef(descriptor);
+    PyObject *name = ((Hung *)descriptor)->name, *attributes = attributes_of(self);
+    PyObject *found = attributes ? PyDict_GetItemWithError(attributes, name) : NULL;
+    if (found != NULL)
+        return Py_NewRef(found);
+    return PyErr_Occurred() ? NULL : refuse_name(self, name);
+}
+
+static int hung_set(PyObject *descriptor, PyObject *self, PyObject *given)
+{
+    PyObject *name = ((Hung *)descriptor)->name;
+    PyObject **own = Py_TYPE(self) == value_type ? NULL : _PyObject_GetDictPtr(self);
+    if (own == NULL) {
+        int may_lead_back = given != NULL && (is_value(given) || PyObject_IS_GC(given));
+        if ((may_lead_back && cycles_watch((Value *)self) < 0) || (given != NULL && value_details((Value *)self) == NULL))
+            return -1;
+        own = kind_of((Value *)self) == MANY ? &details_of((Value *)self)->attributes : NULL;
+    }
+    if (own != NULL && *own == NULL && given != NULL && (*own = PyDict_New()) == NULL)
+        return -1;
+    PyObject *attributes = own ? Py_XNewRef(*own) : NULL; /* setting may drop what holds the node */
+    int failed = 0;
+    if (given != NULL)
+        failed = PyDict_SetItem(attributes, name, given);
+    else if (attributes == NULL || !PyDict_Contains(attributes, name))
+        refuse_name(self, name), failed = -1;
+    else
+        failed = PyDict_DelItem(attributes, name);
+    Py_XDECREF(attributes);
+    return failed;
+}
+
+static void hung_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(((Hung *)self)->name);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* A place for attributes of that name. -1 with an exception set. */
+static int hang(PyObject *name)
+{
+    Hung *descriptor = PyObject_New(Hung, hung_type);
+    if (descriptor == NULL)
+        return -1;
+    descriptor->name = Py_NewRef(name);
+    int failed = PyObject_SetAttr((PyObject *)value_type, name, (PyObject *)descriptor);
+    Py_DECREF(descriptor);
+    return failed;
+}
+
+/* What was hung on the node: a dict. New. */
+static PyObject *get_attributes(PyObject *self, void *closure)
+{
+    (void)closure;
+    PyObject *attributes = attributes_of(self);
+    return attributes ? PyDict_Copy(attributes) : PyDict_New();
+}
+
 int attributes_ready(void)
 {
+    PyType_Slot slots[] = {
+        {Py_tp_descr_get, hung_get}, {Py_tp_descr_set, hung_set}, {Py_tp_dealloc, hung_dealloc}, {0, NULL}};
+    PyType_Spec spec = {
+        .name = "gradwalk._native.attribute", .basicsize = sizeof(Hung), .flags = Py_TPFLAGS_DEFAULT, .slots = slots};
+    hung_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    if (hung_type == NULL)
+        return -1;
     name_data = PyUnicode_InternFromString("data");
     name_grad = PyUnicode_InternFromString("grad");
     return name_data == NULL || name_grad == NULL ? -1 : 0;
@@ -71,7 +167,19 @@ int value_setattro(PyObject *self, PyObject *name, PyObject *given)
         if (name == name_grad)
             return attributes_set_grad((Value *)self, given);
     }
-    return PyObject_GenericSetAttr(self, name, given);
+    int failed = PyObject_GenericSetAttr(self, name, given);
+    if (!failed || given == NULL || Py_TYPE(self) != value_type || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return failed;
+    PyObject *kind, *error, *traceback;
+    PyErr_Fetch(&kind, &error, &traceback);
+    if (PyObject_HasAttr((PyObject *)value_type, name)) { /* a method, or what only we write */
+        PyErr_Restore(kind, error, traceback);
+        return -1;
+    }
+    Py_XDECREF(kind);
+    Py_XDECREF(error);
+    Py_XDECREF(traceback);
+    return hang(name) < 0 ? -1 : PyObject_GenericSetAttr(self, name, given);
 }
 
 static PyObject *get_data(PyObject *self, void *closure)
@@ -278,22 +386,6 @@ static PyObject *get_scope(PyObject *self, void *closure)
     return PyLong_FromUnsignedLong(slab_scope(v));
 }
 
-PyObject *attributes_set_scope(PyObject *module, PyObject *number)
-{
-    (void)module;
-    unsigned long long scope = PyLong_AsUnsignedLongLong(number);
-    if (scope > UINT32_MAX) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_ValueError, "scope: expected at most %lu different scopes, got one more",
-                         (unsigned long)UINT32_MAX);
-        return NULL;
-    }
-    PyObject *before = PyLong_FromUnsignedLong(current_scope);
-    current_scope = (uint32_t)scope;
-    scopes_in_use = modes_in_use = 1;
-    return before;
-}
-
 static PyObject *get_hand_written(PyObject *self, void *closure)
 {
     (void)closure;
@@ -340,6 +432,7 @@ PyGetSetDef value_getset[] = {
     {"_name", get_name, NULL, "The operation's name in the table; '' for leaves and nodes made by hand.", NULL},
     {"_parameters", get_parameters, NULL, "The numbers the operation was given besides its children.", NULL},
     {"_constant", get_constant, NULL, "Whether this leaf is a plain number somebody computed with.", NULL},
+    {"_attributes", get_attributes, NULL, "What was hung on this node, by name.", NULL},
     {"_hand_written", get_hand_written, NULL, "The assigned _backward, or None.", NULL},
     {"_scope", get_scope, NULL, "The number of the scope this node was made in; 0 outside of all.", NULL},
     {"_backward", get_backward, put_backward, "Pushes this node's gradient to its children; assignable.", NULL},

@@ -255,19 +255,19 @@ static inline void push(Value *node)
     case ONE:
     case ONE_NUMBER:
     case CHILD_CONSTANT:
-        first_of(node)->grad += node->local_grads[0] * grad;
+        first_of(node)->grad += contribution(node->local_grads[0], grad);
         break;
     case CONSTANT_CHILD:
-        first_of(node)->grad += node->local_grads[1] * grad;
+        first_of(node)->grad += contribution(node->local_grads[1], grad);
         break;
     case TWO:
-        first_of(node)->grad += node->local_grads[0] * grad;
-        node->second->grad += node->local_grads[1] * grad;
+        first_of(node)->grad += contribution(node->local_grads[0], grad);
+        node->second->grad += contribution(node->local_grads[1], grad);
         break;
     case MANY: {
         Details *details = details_of(node);
         for (Py_ssize_t i = 0; i < details->count; i++)
-            details->children[i]->grad += details->local_grads[i] * grad;
+            details->children[i]->grad += contribution(details->local_grads[i], grad);
         break;
     }
     }
@@ -275,15 +275,15 @@ static inline void push(Value *node)
 
 /* Adds to a gradient that may be a Value by now: hand-written code can have made it one. The addition may run Python
  * code, so both are held. */
-static int add_to_grad(Value *v, double contribution)
+static int add_to_grad(Value *v, double given)
 {
     if (kind_of(v) != MANY || details_of(v)->grad_value == NULL) {
-        v->grad += contribution;
+        v->grad += given;
         return 0;
     }
     Py_INCREF(v);
     PyObject *before = Py_NewRef(details_of(v)->grad_value);
-    PyObject *number = PyFloat_FromDouble(contribution);
+    PyObject *number = PyFloat_FromDouble(given);
     PyObject *sum = number ? PyNumber_Add(before, number) : NULL;
     int failed = sum == NULL || attributes_set_grad(v, sum) < 0;
     Py_DECREF(before);
@@ -306,11 +306,11 @@ static int push_carefully(Value *node)
     double grad = node->grad, local_grad;
     if (kind == CHILD_CONSTANT || kind == CONSTANT_CHILD) {
         node->link |= PUSHED;
-        return add_to_grad(first_of(node), node->local_grads[kind == CONSTANT_CHILD] * grad);
+        return add_to_grad(first_of(node), contribution(node->local_grads[kind == CONSTANT_CHILD], grad));
     }
     for (Py_ssize_t i = 0; i < value_child_count(node); i++) {
         Value *child = value_child(node, i, &local_grad);
-        if (add_to_grad(child, local_grad * grad) < 0)
+        if (add_to_grad(child, contribution(local_grad, grad)) < 0)
             return -1;
     }
     return 0;
@@ -415,23 +415,27 @@ static int walk_carefully(Value *root, int keeping)
  * re-entrant, because that code may call backward() itself. */
 static int backward_careful(Value *root, int keeping)
 {
-    static PyObject *one_pass_at_a_time;
-    if (one_pass_at_a_time == NULL) {
-        PyObject *threading = PyImport_ImportModule("threading");
-        one_pass_at_a_time = threading ? PyObject_CallMethod(threading, "RLock", NULL) : NULL;
-        Py_XDECREF(threading);
-        if (one_pass_at_a_time == NULL)
-            return -1;
+    static PyObject *the_pass; /* passes.THE_PASS, whose lock is another one after a fork */
+    if (the_pass == NULL) {
+        PyObject *passes = PyImport_ImportModule("gradwalk.passes");
+        the_pass = passes ? PyObject_GetAttrString(passes, "THE_PASS") : NULL;
+        Py_XDECREF(passes);
     }
-    PyObject *acquired = PyObject_CallMethod(one_pass_at_a_time, "acquire", NULL);
-    if (acquired == NULL)
+    PyObject *lock = the_pass ? PyObject_GetAttrString(the_pass, "lock") : NULL;
+    PyObject *acquired = lock ? PyObject_CallMethod(lock, "acquire", NULL) : NULL;
+    if (acquired == NULL) {
+        Py_XDECREF(lock);
         return -1;
+    }
     Py_DECREF(acquired);
     int failed = walk_carefully(root, keeping) < 0;
     PyObject *kind, *error, *traceback; /* the walk's, if it failed: releasing must not see it */
     PyErr_Fetch(&kind, &error, &traceback);
-    PyObject *released = PyObject_CallMethod(one_pass_at_a_time, "release", NULL);
+    PyObject *released = PyObject_CallMethod(lock, "release", NULL);
     Py_XDECREF(released);
+    Py_DECREF(lock);
+    if (released == NULL)
+        PyErr_Clear(); /* forked inside: the child has another lock by now */
     PyErr_Restore(kind, error, traceback);
     return failed ? -1 : 0;
 }
@@ -626,7 +630,7 @@ static int join_again(Value *node, uint64_t link)
         cycles_unwatch(meanwhile);
     node->link = link;
     int failed = 0;
-    if (kind_of(node) == MANY && details_of(node)->hand_written != NULL)
+    if (kind_of(node) == MANY && (details_of(node)->hand_written != NULL || details_of(node)->attributes != NULL))
         failed = cycles_watch(node) < 0;
     failed |= grad_value_set(node, grad_value) < 0;
     if (meanwhile != NULL)

@@ -49,7 +49,10 @@ static Details *details_from(PyObject *children, PyObject *local_grads, PyObject
     }
     details->op = PyUnicode_GET_LENGTH(op) ? Py_NewRef(op) : NULL;
     details->label = PyUnicode_GET_LENGTH(label) ? Py_NewRef(label) : NULL;
-    details->scope = current_scope;
+    if (scopes_in_use) {
+        modes_look();
+        details->scope = modes.scope;
+    }
     careful_nodes += details->local_count < details->count;
     return details;
 }
@@ -107,27 +110,6 @@ failed:
     return NULL;
 }
 
-static _Thread_local PyObject *on_construct; /* called with every node that is made by hand, or NULL */
-
-/* The function before, or None. New. */
-PyObject *construct_set_hook(PyObject *module, PyObject *hook)
-{
-    (void)module;
-    PyObject *before = on_construct ? on_construct : Py_NewRef(Py_None);
-    on_construct = hook == Py_None ? NULL : Py_NewRef(hook);
-    return before;
-}
-
-/* -1 with an exception set. */
-static int tell_construction(Value *made)
-{
-    PyObject *hook = Py_NewRef(on_construct);
-    PyObject *told = PyObject_CallOneArg(hook, (PyObject *)made);
-    Py_DECREF(hook);
-    Py_XDECREF(told);
-    return told == NULL ? -1 : 0;
-}
-
 /* The constructor's work, on a new node or on an instance of a subclass. */
 static Value *value_construct(PyObject *args, PyObject *kwargs, PyTypeObject *type, Value *target)
 {
@@ -151,7 +133,7 @@ static Value *value_construct(PyObject *args, PyObject *kwargs, PyTypeObject *ty
     PyObject *local_grads = children ? tuple_from(given_local) : NULL;
     if (nothing != NULL && local_grads != NULL)
         v = value_fill(target, type, data, children, local_grads, op ? op : nothing, label ? label : nothing);
-    if (v != NULL && on_construct != NULL && !is_leaf(v) && tell_construction(v) < 0) {
+    if (v != NULL && modes_in_use && !is_leaf(v) && modes_constructed((PyObject *)v) < 0) {
         if (target == NULL)
             Py_DECREF(v);
         v = NULL;

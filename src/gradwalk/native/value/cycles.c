@@ -365,7 +365,7 @@ static int held_set(Value *v, size_t offset, PyObject *held, int watch)
     PyObject **place = (PyObject **)((char *)details + offset), *before = *place;
     careful_nodes += (held != NULL) - (before != NULL);
     *place = Py_XNewRef(held);
-    if (details->hand_written == NULL && details->grad_value == NULL)
+    if (details->hand_written == NULL && details->grad_value == NULL && details->attributes == NULL)
         cycles_unwatch(details);
     Py_XDECREF(before); /* last: it may run Python code */
     return 0;

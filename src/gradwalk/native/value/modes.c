@@ -1,37 +1,84 @@
-/* What may be different while a `with` block is active, in this thread: no recording, a function that is told of every
- * new node, a function that is told of every comparison. The fast path asks one global flag whether any is in use. */
+/* What may be different inside a `with` block (modes.py): no recording, a scope, functions that are told what happens.
+ *
+ * It is kept in a context variable, which threads and asyncio tasks have each for themselves, and which nobody but
+ * Change sets. The fast path asks one global flag whether any mode was ever in use; then, whether a Change was entered
+ * or left, or the interpreter has gone to another context, since the last look. */
 
 #include "value.h"
 
-typedef struct {
-    int no_grad;
-    PyObject *on_record;  /* called with every recorded node, or NULL */
-    PyObject *on_compare; /* called with (left, right, sign, outcome) of every comparison, or NULL */
-    PyObject *on_read;    /* called with every Value whose data is read, or NULL */
-} Modes;
+enum { NO_GRAD, ON_RECORD, ON_COMPARE, ON_READ, ON_CONSTRUCT, SCOPE }; /* places in the named tuple */
+
+#define LOOK_AGAIN UINT64_MAX /* the version of no context */
 
 int modes_in_use;
-static _Thread_local Modes modes;
+_Thread_local Modes modes;
+
+static PyObject *variable; /* modes.VARIABLE */
+
+int modes_ready(void)
+{
+    PyObject *module = PyImport_ImportModule("gradwalk.modes");
+    variable = module ? PyObject_GetAttrString(module, "VARIABLE") : NULL;
+    Py_XDECREF(module);
+    return variable == NULL ? -1 : 0;
+}
+
+/* What is in force in this context. New. */
+static PyObject *in_force(void)
+{
+    PyObject *tuple = NULL;
+    return PyContextVar_Get(variable, NULL, &tuple) < 0 ? NULL : tuple;
+}
+
+static PyObject *hook_at(PyObject *tuple, Py_ssize_t place)
+{
+    PyObject *hook = PyTuple_GET_ITEM(tuple, place);
+    return hook == Py_None ? NULL : hook;
+}
+
+/* The hooks are borrowed: the context holds them, and is looked at again before it can let go. */
+void modes_look_again(PyThreadState *thread)
+{
+    PyObject *tuple = in_force();
+    if (tuple == NULL) {
+        PyErr_Clear(); /* out of memory: as they were */
+        return;
+    }
+    modes.no_grad = PyTuple_GET_ITEM(tuple, NO_GRAD) == Py_True;
+    modes.on_record = hook_at(tuple, ON_RECORD);
+    modes.on_compare = hook_at(tuple, ON_COMPARE);
+    modes.on_read = hook_at(tuple, ON_READ);
+    modes.on_construct = hook_at(tuple, ON_CONSTRUCT);
+    modes.scope = (unsigned)PyLong_AsUnsignedLong(PyTuple_GET_ITEM(tuple, SCOPE));
+    modes.thread = thread->id;
+    modes.version = thread->context_ver;
+    Py_DECREF(tuple);
+}
+
+/* Calls a hook, which may end the block that set it. -1 with an exception set. */
+static int tell(PyObject *hook, PyObject *value)
+{
+    Py_INCREF(hook);
+    PyObject *result = PyObject_CallOneArg(hook, value);
+    Py_DECREF(hook);
+    Py_XDECREF(result);
+    return result == NULL ? -1 : 0;
+}
 
 /* Steals `out` and returns it, or NULL with an exception set. */
 Value *modes_recorded(Value *out)
 {
     if (out == NULL)
         return NULL;
+    modes_look();
     if (scopes_in_use)
         slab_tag(out);
-    if (modes.on_record != NULL) {
-        PyObject *hook = modes.on_record;
-        Py_INCREF(hook);
-        PyObject *result = PyObject_CallOneArg(hook, (PyObject *)out);
-        Py_DECREF(hook);
-        if (result == NULL) {
-            Py_DECREF(out);
-            return NULL;
-        }
-        Py_DECREF(result);
+    int no_grad = modes.no_grad;
+    if (modes.on_record != NULL && tell(modes.on_record, (PyObject *)out) < 0) {
+        Py_DECREF(out);
+        return NULL;
     }
-    if (modes.no_grad)
+    if (no_grad)
         value_forget_history(out);
     return out;
 }
@@ -39,10 +86,10 @@ Value *modes_recorded(Value *out)
 int modes_compared(PyObject *left, PyObject *right, int comparison, int outcome)
 {
     static const char *const signs[] = {"<", "<=", "==", "!=", ">", ">="};
+    modes_look();
     if (modes.on_compare == NULL)
         return 0;
-    PyObject *hook = modes.on_compare;
-    Py_INCREF(hook);
+    PyObject *hook = Py_NewRef(modes.on_compare);
     PyObject *result = PyObject_CallFunction(hook, "OOsO", left, right, signs[comparison],
                                              outcome ? Py_True : Py_False);
     Py_DECREF(hook);
@@ -52,18 +99,14 @@ int modes_compared(PyObject *left, PyObject *right, int comparison, int outcome)
 
 int modes_read(PyObject *value)
 {
-    if (modes.on_read == NULL)
-        return 0;
-    PyObject *hook = Py_NewRef(modes.on_read);
-    PyObject *result = PyObject_CallOneArg(hook, value);
-    Py_DECREF(hook);
-    Py_XDECREF(result);
-    return result == NULL ? -1 : 0;
+    modes_look();
+    return modes.on_read == NULL ? 0 : tell(modes.on_read, value);
 }
 
 /* What the hook gives in place of the number of a Value that is read, None for nothing; NULL with an exception. New. */
 PyObject *modes_read_data(PyObject *value)
 {
+    modes_look();
     if (modes.on_read == NULL)
         Py_RETURN_NONE;
     PyObject *hook = Py_NewRef(modes.on_read);
@@ -72,40 +115,169 @@ PyObject *modes_read_data(PyObject *value)
     return instead;
 }
 
-/* The modes of this thread as a tuple. New. */
-PyObject *modes_current(PyObject *module, PyObject *unused)
+int modes_constructed(PyObject *value)
 {
-    (void)module;
+    modes_look();
+    return modes.on_construct == NULL ? 0 : tell(modes.on_construct, value);
+}
+
+/* ---------------------------------------------------------------- Change: a block with other modes
+ * In C, so that no signal handler runs between the change and the protected block, nor before it is undone. */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *changes; /* a dict: name → what it is inside */
+    PyObject *token;   /* what undoes it, or NULL outside of the block */
+    PyObject *before;  /* what was in force around the block */
+} Change;
+
+static int change_init(PyObject *self, PyObject *args, PyObject *changes)
+{
+    Change *change = (Change *)self;
+    if (PyTuple_GET_SIZE(args) > 0) {
+        PyErr_SetString(PyExc_TypeError, "Change: expected modes by name");
+        return -1;
+    }
+    PyObject *copied = changes ? PyDict_Copy(changes) : PyDict_New();
+    if (copied == NULL)
+        return -1;
+    Py_XSETREF(change->changes, copied);
+    return 0;
+}
+
+static void change_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    Py_XDECREF(((Change *)self)->changes);
+    Py_XDECREF(((Change *)self)->token);
+    Py_XDECREF(((Change *)self)->before);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static int change_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((Change *)self)->changes);
+    Py_VISIT(((Change *)self)->token);
+    Py_VISIT(((Change *)self)->before);
+    return 0;
+}
+
+static int change_clear(PyObject *self)
+{
+    Py_CLEAR(((Change *)self)->changes);
+    Py_CLEAR(((Change *)self)->token);
+    Py_CLEAR(((Change *)self)->before);
+    return 0;
+}
+
+/* -1 with an exception set if there is no such mode. */
+static Py_ssize_t place_of(PyObject *tuple, PyObject *name)
+{
+    PyObject *fields = PyObject_GetAttrString(tuple, "_fields");
+    Py_ssize_t place = fields ? PySequence_Index(fields, name) : -1;
+    Py_XDECREF(fields);
+    return place;
+}
+
+/* The named tuple with the changes made. New. */
+static PyObject *with_changes(PyObject *before, PyObject *changes)
+{
+    PyTypeObject *type = Py_TYPE(before);
+    Py_ssize_t count = PyTuple_GET_SIZE(before), at = 0;
+    PyObject *after = type->tp_alloc(type, count), *name, *value;
+    for (Py_ssize_t i = 0; after != NULL && i < count; i++)
+        PyTuple_SET_ITEM(after, i, Py_NewRef(PyTuple_GET_ITEM(before, i)));
+    while (after != NULL && PyDict_Next(changes, &at, &name, &value)) {
+        Py_ssize_t place = place_of(after, name);
+        if (place < 0) {
+            Py_CLEAR(after);
+            break;
+        }
+        Py_DECREF(PyTuple_GET_ITEM(after, place));
+        PyTuple_SET_ITEM(after, place, Py_NewRef(value));
+    }
+    return after;
+}
+
+static PyObject *change_enter(PyObject *self, PyObject *unused)
+{
     (void)unused;
-    PyObject *hooks[] = {modes.on_record, modes.on_compare, modes.on_read};
-    for (int i = 0; i < 3; i++)
-        hooks[i] = hooks[i] ? hooks[i] : Py_None;
-    return Py_BuildValue("OOOO", modes.no_grad ? Py_True : Py_False, hooks[0], hooks[1], hooks[2]);
+    Change *change = (Change *)self;
+    if (change->token != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "expected a new `with` block, got one that is being used already");
+        return NULL;
+    }
+    PyObject *before = in_force();
+    PyObject *after = before ? with_changes(before, change->changes) : NULL;
+    change->token = after ? PyContextVar_Set(variable, after) : NULL;
+    if (after != NULL && change->token == NULL) { /* without memory for the token it may have been set all the same */
+        PyObject *kind, *error, *traceback;
+        PyErr_Fetch(&kind, &error, &traceback);
+        Py_XDECREF(PyContextVar_Set(variable, before));
+        PyErr_Restore(kind, error, traceback);
+    }
+    modes.version = LOOK_AGAIN;
+    modes_in_use = 1; /* once used, always asked: another thread or task may be inside a block of its own */
+    if (after != NULL && PyTuple_GET_ITEM(after, SCOPE) != PyTuple_GET_ITEM(before, SCOPE))
+        scopes_in_use = 1;
+    Py_XSETREF(change->before, before);
+    Py_XDECREF(after);
+    return change->token == NULL ? NULL : Py_NewRef(Py_None);
 }
 
-static PyObject *swap_hook(PyObject **place, PyObject *hook)
+static PyObject *change_exit(PyObject *self, PyObject *const *unused, Py_ssize_t count)
 {
-    PyObject *before = *place ? *place : Py_NewRef(Py_None);
-    *place = hook == Py_None ? NULL : Py_NewRef(hook);
-    return before;
+    (void)unused;
+    (void)count;
+    Change *change = (Change *)self;
+    PyObject *token = change->token;
+    change->token = NULL;
+    modes.version = LOOK_AGAIN;
+    if (token != NULL && PyContextVar_Reset(variable, token) < 0) {
+        int elsewhere = PyErr_ExceptionMatches(PyExc_ValueError);
+        PyErr_Clear();
+        if (!elsewhere) /* out of memory: once more, what the failure let go of may be enough */
+            Py_XDECREF(PyContextVar_Set(variable, change->before));
+    } /* elsewhere: a generator that was closed in another context, where nothing was set */
+    Py_XDECREF(token);
+    Py_CLEAR(change->before);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
-/* The modes of this thread as a tuple, to be given back to modes_set. New. */
-PyObject *modes_set(PyObject *module, PyObject *args)
+static PyMethodDef change_methods[] = {
+    {"__enter__", change_enter, METH_NOARGS, NULL},
+    /* no tuple for its arguments: there may be no memory for one */
+    {"__exit__", (PyCFunction)(void (*)(void))change_exit, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef change_members[] = {
+    {"changes", T_OBJECT_EX, offsetof(Change, changes), READONLY, "What is different inside, by name."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+/* The type Change. New. */
+PyObject *modes_change_type(void)
 {
-    (void)module;
-    int no_grad;
-    PyObject *on_record, *on_compare, *on_read;
-    if (!PyArg_ParseTuple(args, "pOOO:set_modes", &no_grad, &on_record, &on_compare, &on_read))
-        return NULL;
-    PyObject *before = PyTuple_New(4);
-    if (before == NULL)
-        return NULL;
-    modes_in_use = 1; /* once used, always asked: other threads may be inside a block of their own */
-    PyTuple_SET_ITEM(before, 0, PyBool_FromLong(modes.no_grad));
-    modes.no_grad = no_grad;
-    PyTuple_SET_ITEM(before, 1, swap_hook(&modes.on_record, on_record));
-    PyTuple_SET_ITEM(before, 2, swap_hook(&modes.on_compare, on_compare));
-    PyTuple_SET_ITEM(before, 3, swap_hook(&modes.on_read, on_read));
-    return before;
+    PyType_Slot slots[] = {
+        {Py_tp_doc, "Change(**modes)\n--\n\nInside, these modes are as given, and the others as they were."},
+        {Py_tp_new, PyType_GenericNew},
+        {Py_tp_init, change_init},
+        {Py_tp_dealloc, change_dealloc},
+        {Py_tp_traverse, change_traverse},
+        {Py_tp_clear, change_clear},
+        {Py_tp_methods, change_methods},
+        {Py_tp_members, change_members},
+        {0, NULL},
+    };
+    PyType_Spec spec = {
+        .name = "gradwalk._native.Change",
+        .basicsize = sizeof(Change),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+        .slots = slots,
+    };
+    return PyType_FromSpec(&spec);
 }

@@ -120,19 +120,19 @@ static void unmap_slab(Slab *slab)
 
 /* Scopes cost nothing until the first is opened; from then on, four bytes a node beside the nodes themselves. */
 int scopes_in_use;
-_Thread_local uint32_t current_scope;
 
 INTERNAL void slab_tag(Value *node)
 {
     Slab *slab = slab_of(node);
+    modes_look();
     if (slab->scopes == NULL) {
-        if (current_scope == 0)
+        if (modes.scope == 0)
             return;
         slab->scopes = PyMem_RawCalloc(NODES, sizeof *slab->scopes);
         if (slab->scopes == NULL)
             return; /* the node is shown outside its scope, which is better than not at all */
     }
-    slab->scopes[node - (Value *)slab] = current_scope;
+    slab->scopes[node - (Value *)slab] = modes.scope;
 }
 
 INTERNAL unsigned slab_scope(Value *node)

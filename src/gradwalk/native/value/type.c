@@ -4,6 +4,8 @@
 
 static PyObject *value_repr(PyObject *self)
 {
+    if (modes_in_use && modes_read(self) < 0)
+        return NULL;
     PyObject *label = value_label((Value *)self);
     PyObject *data = PyFloat_FromDouble(((Value *)self)->data);
     PyObject *grad = value_grad((Value *)self);

@@ -88,7 +88,7 @@ int value_show_constant(Value *v)
         return -1;
     int right = kind == CHILD_CONSTANT;
     if (v->link & PUSHED) /* what the last pass would have added, had the constant been a node by then */
-        constant->grad += v->local_grads[right] * v->grad;
+        constant->grad += contribution(v->local_grads[right], v->grad);
     Value *child = first_of(v);
     if (Py_TYPE(v) != value_type) {
         stand_in_join(constant, v);
@@ -171,6 +171,7 @@ static void details_drop(Details *details)
     Py_XDECREF(details->together);
     Py_XDECREF(details->hand_written);
     Py_XDECREF(details->grad_value);
+    Py_XDECREF(details->attributes);
     Py_XDECREF(details->label);
     Py_XDECREF(details->op);
     PyMem_Free(details);
@@ -287,6 +288,7 @@ int value_traverse(PyObject *self, visitproc visit, void *arg)
         Py_VISIT(details->together);
         Py_VISIT(details->hand_written);
         Py_VISIT(details->grad_value);
+        Py_VISIT(details->attributes);
         Py_VISIT(details->label);
         Py_VISIT(details->op);
         break;

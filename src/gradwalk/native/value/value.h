@@ -9,8 +9,10 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <structmember.h>
 
 #include "internal.h"
 #include "ops_generated.h"
@@ -49,6 +51,7 @@ typedef struct {
     PyObject *label;        /* str, or NULL for "" */
     PyObject *op;           /* str given by the user, or NULL: the op's own symbol */
     PyObject *hand_written; /* the assigned _backward, or NULL */
+    PyObject *attributes;   /* a dict of what was hung on the node, or NULL */
     PyObject *grad_value;   /* the gradient as a Value (create_graph), or NULL; both are set by cycles.c only */
     Py_ssize_t watched;     /* one more than its place in the list of nodes that may be part of a ring; 0: not listed */
     double parameters[2];
@@ -92,10 +95,18 @@ static inline int is_leaf(const Value *v)
     return kind == LEAF || (kind == MANY && details_of(v)->count == 0);
 }
 
+/* What a child gets: the product. But 0 · inf is 0 here: what has no part in the result gets nothing. */
+static inline double contribution(double local_grad, double grad)
+{
+    double product = local_grad * grad;
+    if (product != product && (grad == 0.0 || (local_grad == 0.0 && isinf(grad))))
+        return 0.0;
+    return product;
+}
+
 /* ---- slab.c: memory for nodes ---- */
 
 extern int scopes_in_use;
-extern _Thread_local uint32_t current_scope;
 INTERNAL Value *slab_take(void); /* uninitialised memory, or NULL with MemoryError set */
 INTERNAL void slab_give(Value *node);
 INTERNAL void slab_tag(Value *node);       /* it belongs to the current scope */
@@ -178,7 +189,6 @@ int cycles_ready(void); /* before the first node that the collector sees */
 PyObject *value_new(PyTypeObject *type, PyObject *args, PyObject *kwargs); /* new */
 int value_init(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *value_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *names); /* new */
-PyObject *construct_set_hook(PyObject *module, PyObject *hook);     /* new: the one before */
 PyObject *construct_all_plain(PyObject *module, PyObject *numbers); /* new: a bool */
 PyObject *construct_only_type(PyObject *module, PyObject *items);   /* new: a type, or None */
 PyObject *construct_leaves(PyObject *unused, PyObject *numbers);    /* new: a list of Values */
@@ -196,8 +206,6 @@ PyObject *value_label(Value *v);                         /* new */
 PyObject *value_children(PyObject *self, void *closure); /* new */
 const char *value_op_name(const Value *v);
 
-PyObject *attributes_set_scope(PyObject *module, PyObject *number); /* new: the number of the scope before */
-
 /* ---- type.c ---- */
 
 int type_ready(PyObject *module);
@@ -214,13 +222,32 @@ PyObject *errors_call(const char *function, PyObject *argument);              /*
 
 /* ---- modes.c: no_grad, and functions that are told what happens ---- */
 
-extern int modes_in_use; /* also set once a scope was opened: one flag for the fast path to ask */
+typedef struct {
+    int no_grad;
+    unsigned scope;
+    PyObject *on_record, *on_compare, *on_read, *on_construct; /* borrowed from the context; NULL: nobody to tell */
+    uint64_t thread, version; /* when this was looked up */
+} Modes;
+
+extern int modes_in_use; /* one flag for the fast path to ask */
+extern _Thread_local Modes modes;
+int modes_ready(void);
+void modes_look_again(PyThreadState *thread);
+
+/* Makes sure that `modes` is what is in force here and now. */
+static inline void modes_look(void)
+{
+    PyThreadState *thread = PyThreadState_Get();
+    if (thread->context_ver != modes.version || thread->id != modes.thread)
+        modes_look_again(thread);
+}
+
 Value *modes_recorded(Value *out); /* steals and returns it: as a leaf under no_grad */
 int modes_compared(PyObject *left, PyObject *right, int comparison, int outcome);
 int modes_read(PyObject *value);
 PyObject *modes_read_data(PyObject *value); /* new */
-PyObject *modes_current(PyObject *module, PyObject *unused); /* new */
-PyObject *modes_set(PyObject *module, PyObject *args);       /* new */
+int modes_constructed(PyObject *value);
+PyObject *modes_change_type(void); /* new */
 
 static inline Value *recorded(Value *out) { return modes_in_use ? modes_recorded(out) : out; }
 

@@ -1,0 +1,56 @@
+"""What is different inside a `with` block: no recording, IEEE numbers, a scope, functions that are told what happens.
+
+All of it is one named tuple in a variable of the running context, so that every thread and every asyncio task has its
+own, and nothing can be half set. `control.py` and `scopes.py` have the blocks for users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+
+class Modes(NamedTuple):
+    """What is in force. The first six are read by native/value/modes.c too, by position."""
+
+    no_grad: bool = False
+    on_record: Callable[[Any], Any] | None = None  # told of every recorded node
+    on_compare: Callable[[Any, Any, str, bool], Any] | None = None  # of every comparison: left, right, sign, outcome
+    on_read: Callable[..., Any] | None = None  # of every Value whose numbers are read or set; for .data, its stand-in
+    on_construct: Callable[[Any], Any] | None = None  # of every node made by hand, with `Value(data, children)`
+    scope: int = 0
+    ieee: bool = False
+    watched: bool = False  # each operation has to be seen by itself, which a program does not show
+    derivatives: int = 0  # how many derivatives of one another are being taken
+
+
+VARIABLE: ContextVar[Modes] = ContextVar("gradwalk.modes", default=Modes())  # noqa: B039  # immutable
+current = VARIABLE.get
+
+
+class Change:
+    """Inside, these modes are as given, and the others as they were. The native engine has one like it, in C, which no
+    signal's exception can come in between of."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.changes = changes
+        self._token: Any = None
+
+    def __enter__(self) -> None:
+        if self._token is not None:
+            raise RuntimeError("expected a new `with` block, got one that is being used already")
+        before = current()
+        wanted = before._replace(**self.changes)
+        try:
+            self._token = VARIABLE.set(wanted)
+        except BaseException:  # raised by a signal handler, when it was set already
+            VARIABLE.set(before)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        token, self._token = self._token, None
+        if token is not None:
+            with suppress(ValueError):  # a generator that was closed in another context, where nothing was set
+                VARIABLE.reset(token)

@@ -1,0 +1,206 @@
+"""Modes belong to a thread and a task, and nothing leaves one stuck."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+from typing import Any
+
+import pytest
+
+import gradwalk
+from gradwalk import control, modes, scopes
+
+BLOCKS = {
+    "no_grad": control.no_grad,
+    "ieee": control.ieee,
+    "scope": lambda: scopes.scope("here"),
+    "watched": control.watched,
+    "reference": lambda: modes.Change(no_grad=True),
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_ends(name: str) -> None:
+    """Whether it is left at its end or by an exception; a second one inside it, too."""
+    before = modes.current()
+    with contextlib.suppress(KeyError), BLOCKS[name]():
+        assert modes.current() != before
+        with control.changed(no_grad=True, ieee=True):
+            pass
+        raise KeyError
+    assert modes.current() == before
+
+
+def test_tasks_do_not_see_each_other(engine: Any) -> None:
+    """Two asyncio tasks that take turns inside no_grad() and ieee(): what is recorded outside is recorded."""
+
+    async def quiet(seconds: float) -> bool:
+        with control.no_grad(), control.ieee(), scopes.scope("task"):
+            await asyncio.sleep(seconds)
+            return not (engine.Value(0.0).log() * 2.0)._children
+
+    async def recording() -> list[bool]:
+        found = []
+        for _ in range(5):
+            await asyncio.sleep(0.002)
+            y = engine.Value(2.0) * 3.0
+            found.append(bool(y._children) and scopes.path_of(y) == ())
+        return found
+
+    async def both() -> Any:
+        return await asyncio.gather(quiet(0.004), recording(), quiet(0.007), quiet(0.001))
+
+    assert asyncio.run(both()) == [True, [True] * 5, True, True]
+    x = engine.Value(2.0)
+    (x * x).backward()
+    assert x.grad == 4.0
+    with pytest.raises(gradwalk.DomainError):
+        engine.Value(-1.0).log()
+
+
+def test_threads_have_their_own(engine: Any) -> None:
+    """A thread started inside a block starts without it."""
+    found = []
+    with control.no_grad():
+        thread = threading.Thread(target=lambda: found.append(len((engine.Value(2.0) * 3.0)._children)))
+        thread.start()
+        thread.join()
+    assert found == [2]
+
+
+def test_a_decorator_may_call_itself(engine: Any) -> None:
+    """@no_grad() makes a block for each call."""
+
+    @control.no_grad()
+    def factorial(x: Any, n: int) -> Any:
+        return x * factorial(x, n - 1) if n else x
+
+    assert factorial(engine.Value(2.0), 5)._children == ()
+    assert (engine.Value(2.0) * 2.0)._children
+
+
+def test_a_generator_closed_elsewhere(engine: Any) -> None:
+    """A block that is left in another context than it was entered in changes nothing there."""
+
+    async def numbers() -> Any:
+        with control.no_grad():
+            yield 1
+            yield 2
+
+    async def first() -> Any:
+        made = numbers()
+        await anext(made)
+        return made
+
+    async def both() -> None:
+        made = await asyncio.create_task(first())
+        with control.ieee():
+            await made.aclose()
+            assert (engine.Value(0.0) * 2.0)._children
+            assert engine.Value(-1.0).log().data != 0.0
+
+    asyncio.run(both())
+    assert modes.current() == modes.Modes()
+
+
+def test_the_same_block_is_not_entered_twice() -> None:
+    """One after the other is fine, one inside itself is refused."""
+    block = control.no_grad()
+    for _ in range(2):
+        with block, pytest.raises(RuntimeError, match="being used already"), block:
+            pass
+    assert not modes.current().no_grad
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no interval timer")
+@pytest.mark.parametrize("name", ["no_grad", "ieee", "scope"])
+def test_a_signal_leaves_nothing_stuck(name: str) -> None:
+    """An exception from a signal handler, wherever it comes."""
+
+    class SignalError(Exception):
+        pass
+
+    def interrupt(*_: Any) -> None:
+        raise SignalError
+
+    before, caught = signal.signal(signal.SIGALRM, interrupt), 0
+    try:
+        for i in range(400):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 2e-5 + i * 1e-7)
+                while True:
+                    with BLOCKS[name]():
+                        pass
+            except SignalError:
+                caught += 1
+            assert modes.current() == modes.Modes()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert caught == 400
+
+
+def test_out_of_memory_leaves_nothing_stuck() -> None:
+    """Every allocation on the way into a block fails once."""
+    testcapi = pytest.importorskip("_testcapi")
+    with control.no_grad():  # the interpreter itself does not survive a failure when it makes a thread's first context
+        pass
+    for n in range(1, 60):
+        try:
+            testcapi.set_nomemory(n, n + 1)
+            with control.no_grad():
+                pass
+        except MemoryError:
+            pass
+        finally:
+            testcapi.remove_mem_hooks()
+        assert not modes.current().no_grad
+
+
+# ---------------------------------------------------------------- fork
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("name", ["by hand", "compiled"])
+def test_a_forked_child_finds_locks_open(name: str) -> None:
+    """Another thread is inside a pass when the process forks: the child does a pass of its own."""
+    inside, leave = threading.Event(), threading.Event()
+    x = gradwalk.Value(2.0)
+
+    def waits(x: float) -> float:
+        inside.set()
+        leave.wait(20.0)
+        return x
+
+    slow = gradwalk.custom_op(waits, lambda x, out: 1.0, check=False)
+    compiled = gradwalk.compile(lambda x: slow(x) * 2.0)
+
+    def by_hand() -> None:
+        out = gradwalk.Value(2.0, (x,), "slow")
+        out._backward = lambda: (inside.set(), leave.wait(20.0))[0]
+        out.backward()
+
+    def run() -> None:
+        by_hand() if name == "by hand" else compiled(x)
+
+    leave.set()
+    run()
+    leave.clear()
+    inside.clear()
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert inside.wait(20.0)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        leave.set()
+        run()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    leave.set()
+    thread.join()
+    assert status == 0

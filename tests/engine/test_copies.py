@@ -1,0 +1,190 @@
+"""Copying and pickling: a copy of a number inside a function is the number; a copied model has leaves of its own."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import pickle
+from typing import Any
+
+import pytest
+
+import gradwalk
+import gradwalk.engine
+
+
+def leaf(engine: Any) -> Any:
+    x = engine.Value(2.5, label="w")
+    x.grad = -0.5
+    return x
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy], ids=lambda f: f.__name__)
+def test_a_copied_leaf(engine: Any, duplicate: Any) -> None:
+    """A copy has the same number, gradient and label, and a life of its own."""
+    x = leaf(engine)
+    y = duplicate(x)
+    assert y is not x
+    assert type(y) is type(x)
+    assert (y.data, y.grad, y.label) == (2.5, -0.5, "w")
+    y.data = 9.0
+    assert x.data == 2.5
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy], ids=lambda f: f.__name__)
+def test_a_copy_of_a_result_keeps_its_history(engine: Any, duplicate: Any) -> None:
+    """Its gradient goes where the original's would go."""
+    x = engine.Value(3.0)
+    y = duplicate(x * x)
+    (y * 2.0).backward()
+    assert (y.data, x.grad) == (9.0, 12.0)
+
+
+def test_a_copy_of_a_hand_written_node(engine: Any) -> None:
+    """The assigned _backward runs for the copy too."""
+    x = engine.Value(3.0)
+    out = engine.Value(9.0, (x,), "square")
+
+    def backward() -> None:
+        x.grad += 6.0 * out.grad
+
+    out._backward = backward
+    for duplicate in (copy.copy, copy.deepcopy):
+        x.grad = 0.0
+        (duplicate(out) * 2.0).backward()
+        assert x.grad == 12.0
+
+
+def test_a_deep_copy_of_a_model(engine: Any) -> None:
+    """Its leaves are its own; one that appears twice still does."""
+    x, y = engine.Value(3.0), engine.Value(4.0)
+    model = copy.deepcopy({"weights": [x, x], "bias": y})
+    first, second = model["weights"]
+    assert first is second
+    assert first is not x
+    (first * model["bias"]).backward()
+    assert (first.grad, x.grad, y.grad) == (4.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("order", [("leaf", "result"), ("result", "leaf")], ids=str)
+def test_a_deep_copy_of_both_is_refused(engine: Any, order: Any) -> None:
+    """A leaf with a life of its own and a result with its history cannot both be had."""
+    x = engine.Value(3.0)
+    held = {"leaf": x, "result": (x * 2.0).tanh(), "other": engine.Value(1.0)}
+    with pytest.raises(
+        TypeError, match="deepcopy: expected leaves, or results of operations, got a leaf together with"
+    ):
+        copy.deepcopy([held[name] for name in ("other", *order)])
+    copied = copy.deepcopy([held["other"], held["result"]])
+    (copied[0] * copied[1]).backward()
+    assert (x.grad != 0.0, held["other"].grad) == (True, 0.0)
+
+
+def test_copies_of_a_replaced_class(engine: Any) -> None:
+    """Under `gradwalk run` a deepcopy has a graph of its own, as the script's own class gives it."""
+    gradwalk.engine.set_equality_is_identity(True)
+    try:
+        x = engine.Value(3.0, label="x")
+        leaf, result = copy.deepcopy([x, x * x])
+    finally:
+        gradwalk.engine.set_equality_is_identity(False)
+    result.backward()
+    assert (result._children[0] is leaf, leaf.grad, x.grad) == (True, 6.0, 0.0)
+
+
+# ---------------------------------------------------------------- inside a function that is differentiated
+
+
+@dataclasses.dataclass
+class State:
+    position: Any
+    speed: Any
+
+
+def history(x: Any) -> Any:
+    """A simulation that keeps its states by deepcopy."""
+    state, kept = State(x, x * 0.5), []
+    for _ in range(5):
+        state.position = state.position + 0.1 * state.speed
+        state.speed = state.speed - 0.1 * state.position
+        kept.append(copy.deepcopy(state))
+    return sum((each.position * each.speed for each in kept), 0.0)
+
+
+INSIDE = {
+    "copy": lambda x: copy.copy(x) * x,
+    "deepcopy": lambda x: copy.deepcopy(x) * x,
+    "list": lambda x: copy.deepcopy([x, x * x])[0] * x,
+    "asdict": lambda x: dataclasses.asdict(State(x, 2.0 * x))["speed"] * x,
+    "astuple": lambda x: dataclasses.astuple(State(x, 2.0 * x))[0] * x,
+    "history": history,
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_copy_inside_is_the_same_number(name: str) -> None:
+    """Eager, compiled and compiled exactly: with the same history, to second derivatives."""
+    f = INSIDE[name]
+    step = 1e-6
+    expected = (f(2.0 + step) - f(2.0 - step)) / (2.0 * step)
+    for made in (f, gradwalk.compile(f), gradwalk.compile(f, exact=True)):
+        value, slope = gradwalk.value_and_grad(made)(2.0)
+        assert (value, slope) == (pytest.approx(f(2.0), rel=1e-15), pytest.approx(expected, rel=1e-8))
+        assert gradwalk.grad(gradwalk.grad(made))(2.0) == gradwalk.grad(gradwalk.grad(f))(2.0)
+
+
+def test_pickling_inside_is_refused() -> None:
+    """It would cut the graph in silence."""
+    with pytest.raises(TypeError, match="pickle: expected a Value outside of a function that is differentiated"):
+        gradwalk.grad(lambda x: pickle.loads(pickle.dumps(x)) * x)(2.0)
+
+
+# ---------------------------------------------------------------- pickling, and what comes along
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_leaf_is_pickled(engine: Any, protocol: int) -> None:
+    """Number, gradient and label come back."""
+    if engine.name != gradwalk.engine.NAME == "reference":
+        pytest.skip("gradwalk.Value is the other engine's in this process")
+    y = pickle.loads(pickle.dumps(leaf(engine), protocol))
+    assert (type(y), y.data, y.grad, y.label) == (engine.Value, 2.5, -0.5, "w")
+
+
+@pytest.mark.parametrize("number", [-0.0, math.inf, math.nan, 5e-324])
+def test_special_numbers_survive_copies(engine: Any, number: float) -> None:
+    """Copies keep the bits."""
+    assert repr(copy.copy(engine.Value(number)).data) == repr(number)
+
+
+def test_a_result_is_not_pickled(engine: Any) -> None:
+    """What it was computed from would have to come along: an error says what to do."""
+    with pytest.raises(TypeError, match=r"pickle: expected a leaf, got the result of '\*'; pickle its .data"):
+        pickle.dumps(engine.Value(2.0) * 3)
+
+
+class Parameter(gradwalk.engine.load("reference").Value):
+    """A subclass of the reference engine's Value that pickle can find by name."""
+
+
+class NativeParameter(gradwalk.engine.load("native").Value):
+    """The same for the native engine."""
+
+
+@pytest.mark.parametrize("cls", [Parameter, NativeParameter], ids=["reference", "native"])
+def test_a_subclass_is_copied_with_its_attributes(cls: Any) -> None:
+    """copy, deepcopy and pickle keep the class and what the instance carries."""
+    p = cls(2.0, label="p")
+    p.name = "weight"
+    for duplicate in (copy.copy(p), copy.deepcopy(p), pickle.loads(pickle.dumps(p))):
+        assert (type(duplicate), duplicate.data, duplicate.label) == (cls, 2.0, "p")
+        assert duplicate.name == "weight"
+
+
+def test_a_copied_gradient_that_is_a_value(engine: Any) -> None:
+    """A leaf with a gradient from create_graph is copied with the gradient's number."""
+    x = engine.Value(2.0)
+    (x**3).backward(create_graph=True)
+    assert copy.copy(x).grad == copy.deepcopy(x).grad == 12.0
+    x.grad = 0.0
