@@ -54,8 +54,20 @@ def c_definition(name: str) -> str:
 def c_function(kind: str, name: str, names: tuple[str, ...], formula: object) -> str:
     lines, (result,) = body([formula], C, "    ")
     arguments = ", ".join(f"double {n}" for n in names)
-    ignored = "".join(f"    (void){n};\n" for n in names if not mentions(lines + result, n))
-    return f"static inline {kind} {name}({arguments})\n{{\n{ignored}{lines}    return {result};\n}}\n"
+    text = f"{c_unused(names, lines + result)}{lines}    return {result};\n"
+    return c_written(f"static inline {kind} {name}({arguments})", text)
+
+
+def c_written(head: str, text: str) -> str:
+    """The function; on one line where there is room for it."""
+    short = f"{head} {{ {' '.join(text.split())} }}\n"
+    return short if len(short) <= 120 else f"{head}\n{{\n{text}}}\n"
+
+
+def c_unused(names: tuple[str, ...], text: str) -> str:
+    """A statement for those names that the text does not mention, so that compilers do not warn of them."""
+    ignored = ", ".join(f"(void){name}" for name in names if not mentions(text, name))
+    return f"    {ignored};\n" if ignored else ""
 
 
 def c_row(op: Op) -> str:
@@ -69,12 +81,10 @@ def c_row(op: Op) -> str:
     parts.append(c_function("double", f"{op.name}_forward", op.names, op.forward(*names)))
     lines, results = body(list(op.local_grads(*names, variable("out"))), C, "    ")
     stores = "".join(f"    local_grads[{i}] = {result};\n" for i, result in enumerate(results))
-    ignored = "".join(f"    (void){n};\n" for n in (*op.names, "out") if not mentions(lines + stores, n))
-    parts.append(
-        f"static inline void {op.name}_local_grads({arguments}, double out, double *local_grads)\n"
-        f"{{\n{ignored}{lines}{stores}}}\n"
-    )
-    return "\n".join(parts)
+    ignored = c_unused((*op.names, "out"), lines + stores)
+    head = f"static inline void {op.name}_local_grads({arguments}, double out, double *local_grads)"
+    parts.append(c_written(head, f"{ignored}{lines}{stores}"))
+    return "".join(parts)
 
 
 def c_steep(op: Op) -> str:
@@ -209,33 +219,31 @@ static inline void op_evaluate(enum op op, const double *in, double *out, double
 def javascript_functions(op: Op) -> str:
     names = ", ".join(op.names)
     symbols_ = symbols(op)
-    lines, (result,) = body([op.forward(*symbols_)], JAVASCRIPT, "      ")
-    local_lines, locals_ = body(list(op.local_grads(*symbols_, variable("out"))), JAVASCRIPT, "      ")
-    domain_lines, (domain,) = body([op.domain(*symbols_)], JAVASCRIPT, "      ")
-    domain = "true" if op.domain is everywhere else domain
-    return f"""  {op.name}: {{
-    symbol: {js_string(op.symbol or op.name)},
-    operator: {str(op.operator).lower()},
-    aliases: {js_list(op.aliases)},
-    inputs: {js_list(op.inputs)},
-    parameters: {js_list(op.parameters)},
-    defaults: [{", ".join(JAVASCRIPT.number(d) for d in op.defaults)}],
-    doc: {js_string(op.doc)},
-    expected: {js_string(op.expected)},
-    overflows: {str(op.overflows).lower()},
-    latex: {js_string(forward_latex(op))},
-    localGradsLatex: {js_list(local_grads_latex(op))},
-    domain({names}) {{
-{domain_lines}      return {domain};
-    }},
-    forward({names}) {{
-{lines}      return {result};
-    }},
-    localGrads({names}, out) {{
-{local_lines}      return [{", ".join(locals_)}];
-    }},
-  }},
-"""
+
+    def method(name: str, arguments: str, formulas: list[object], result: str) -> str:
+        lines, results = statements(formulas, JAVASCRIPT)
+        inside = [*lines, f"return {result.replace('%s', ', '.join(results))};"]
+        one_line = f"    {name}({arguments}) {{ {inside[0]} }},\n"
+        if len(inside) == 1 and len(one_line) <= 120:
+            return one_line
+        return f"    {name}({arguments}) {{\n" + "".join(f"      {line}\n" for line in inside) + "    },\n"
+
+    domain = "true" if op.domain is everywhere else "%s"
+    defaults = ", ".join(JAVASCRIPT.number(default) for default in op.defaults)
+    return (
+        f"  {op.name}: {{\n"
+        f"    symbol: {js_string(op.symbol or op.name)}, operator: {str(op.operator).lower()}, "
+        f"aliases: {js_list(op.aliases)}, inputs: {js_list(op.inputs)},\n"
+        f"    parameters: {js_list(op.parameters)}, defaults: [{defaults}], overflows: {str(op.overflows).lower()},\n"
+        f"    doc: {js_string(op.doc)},\n"
+        f"    expected: {js_string(op.expected)},\n"
+        f"    latex: {js_string(forward_latex(op))},\n"
+        f"    localGradsLatex: {js_list(local_grads_latex(op))},\n"
+        + method("domain", names, [] if op.domain is everywhere else [op.domain(*symbols_)], domain)
+        + method("forward", names, [op.forward(*symbols_)], "%s")
+        + method("localGrads", f"{names}, out", list(op.local_grads(*symbols_, variable("out"))), "[%s]")
+        + "  },\n"
+    )
 
 
 def js_definition(name: str, function: Callable[..., Number]) -> str:

@@ -180,7 +180,7 @@ class Loops:
     def store(self, part: Number, into: str) -> None:
         """A loop that stores the entries of a row, or one number in each."""
         text = self.entry(part)
-        self.lines += [f"for ({self.spelling.index} j = 0; j < n; j++) {{", f"    {into} = {text};", "}"]
+        self.lines.append(f"for ({self.spelling.index} j = 0; j < n; j++) {into} = {text};")
 
     def _number(self, part: Number) -> Number:
         if not isinstance(part, Symbol):
@@ -229,19 +229,17 @@ class Loops:
         number, zero = self.spelling.number, self.spelling.target.number(0.0)
         first, each = self.entry(part.arguments[0], "0"), self.entry(part.arguments[0])
         result = self._declared(number, first)
-        loop = f"for ({self.spelling.index} j = 1; j < n; j++) {{"
+        loop = f"for ({self.spelling.index} j = 1; j < n; j++)"
         if part.head == "total":
-            self.lines += [loop, f"    {result} = {result} + {each};", "}"]
+            self.lines.append(f"{loop} {result} = {result} + {each};")
             return result
         places = [] if part.head == "shift" else [self._declared(number, zero)]
         better = "<" if part.head == "first_smallest" else ">"
+        taken = "".join(f" {place} = j;" for place in places)
         self.lines += [
-            loop,
+            f"{loop} {{",
             f"    {self.spelling.constant} x = {each};",
-            f"    if (x {better} {result} || (x != x && {result} == {result})) {{",
-            f"        {result} = x;",
-            *(f"        {place} = j;" for place in places),
-            "    }",
+            f"    if (x {better} {result} || (x != x && {result} == {result})) {{ {result} = x;{taken} }}",
             "}",
         ]
         for place in places:

@@ -42,27 +42,21 @@ static inline double sum_row_forward(ROWS, OUTPUT)
 {
     (void)ys, (void)i, (void)parameters, (void)kept;
     double t0 = xs[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        t0 = t0 + xs[j];
-    }
+    for (ptrdiff_t j = 1; j < n; j++) t0 = t0 + xs[j];
     return t0;
 }
 
 static inline void sum_row_local_grads(ROWS, OUTPUT, double out, double *local_grads)
 {
     (void)xs, (void)ys, (void)i, (void)parameters, (void)kept, (void)out;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = 1.0;
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = 1.0;
 }
 
 static inline double mean_row_forward(ROWS, OUTPUT)
 {
     (void)ys, (void)i, (void)parameters, (void)kept;
     double t0 = xs[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        t0 = t0 + xs[j];
-    }
+    for (ptrdiff_t j = 1; j < n; j++) t0 = t0 + xs[j];
     return t0 / (double)n;
 }
 
@@ -70,30 +64,22 @@ static inline void mean_row_local_grads(ROWS, OUTPUT, double out, double *local_
 {
     (void)xs, (void)ys, (void)i, (void)parameters, (void)kept, (void)out;
     const double t0 = 1.0 / (double)n;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = t0;
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = t0;
 }
 
 static inline double dot_row_forward(ROWS, OUTPUT)
 {
     (void)i, (void)parameters, (void)kept;
     double t0 = xs[0] * ys[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        t0 = t0 + xs[j] * ys[j];
-    }
+    for (ptrdiff_t j = 1; j < n; j++) t0 = t0 + xs[j] * ys[j];
     return t0;
 }
 
 static inline void dot_row_local_grads(ROWS, OUTPUT, double out, double *local_grads)
 {
     (void)i, (void)parameters, (void)kept, (void)out;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = ys[j];
-    }
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[n + j] = xs[j];
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = ys[j];
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[n + j] = xs[j];
 }
 
 static inline double norm_row_forward(ROWS, OUTPUT)
@@ -102,20 +88,14 @@ static inline double norm_row_forward(ROWS, OUTPUT)
     double t0 = fabs(xs[0]);
     for (ptrdiff_t j = 1; j < n; j++) {
         const double x = fabs(xs[j]);
-        if (x > t0 || (x != x && t0 == t0)) {
-            t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
     }
     const double t1 = t0 - t0 == 0.0 ? t0 : 0.0;
     const double t2 = (t1 > 0.0 ? t1 : 1.0);
     double t3 = xs[0] / t2 * (xs[0] / t2);
-    for (ptrdiff_t j = 1; j < n; j++) {
-        t3 = t3 + xs[j] / t2 * (xs[j] / t2);
-    }
+    for (ptrdiff_t j = 1; j < n; j++) t3 = t3 + xs[j] / t2 * (xs[j] / t2);
     double t4 = fabs(xs[0]);
-    for (ptrdiff_t j = 1; j < n; j++) {
-        t4 = t4 + fabs(xs[j]);
-    }
+    for (ptrdiff_t j = 1; j < n; j++) t4 = t4 + fabs(xs[j]);
     return (t1 > 0.0 ? sqrt(t3) * t1 : t4);
 }
 
@@ -123,9 +103,7 @@ static inline void norm_row_local_grads(ROWS, OUTPUT, double out, double *local_
 {
     (void)ys, (void)i, (void)parameters, (void)kept;
     const double t0 = out == 0.0;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = (t0 ? 0.0 : xs[j] / out);
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = (t0 ? 0.0 : xs[j] / out);
 }
 
 static inline void logsumexp_keep(ROWS, const double *parameters, double *kept)
@@ -135,18 +113,12 @@ static inline void logsumexp_keep(ROWS, const double *parameters, double *kept)
     double t0 = xs[0];
     for (ptrdiff_t j = 1; j < n; j++) {
         const double x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-            t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
     }
     const double t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        kept_0[j] = exp(xs[j] - t1);
-    }
+    for (ptrdiff_t j = 0; j < n; j++) kept_0[j] = exp(xs[j] - t1);
     double t2 = kept_0[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        t2 = t2 + kept_0[j];
-    }
+    for (ptrdiff_t j = 1; j < n; j++) t2 = t2 + kept_0[j];
     kept[0] = t1;
     kept[1] = t2;
 }
@@ -161,9 +133,7 @@ static inline void logsumexp_row_local_grads(ROWS, OUTPUT, double out, double *l
 {
     (void)xs, (void)ys, (void)i, (void)parameters, (void)out;
     const double *kept_0 = kept + 2;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = kept_0[j] / kept[1];
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = kept_0[j] / kept[1];
 }
 
 static inline void softmax_keep(ROWS, const double *parameters, double *kept)
@@ -173,18 +143,12 @@ static inline void softmax_keep(ROWS, const double *parameters, double *kept)
     double t0 = xs[0];
     for (ptrdiff_t j = 1; j < n; j++) {
         const double x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-            t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
     }
     const double t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        kept_0[j] = exp(xs[j] - t1);
-    }
+    for (ptrdiff_t j = 0; j < n; j++) kept_0[j] = exp(xs[j] - t1);
     double t2 = kept_0[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        t2 = t2 + kept_0[j];
-    }
+    for (ptrdiff_t j = 1; j < n; j++) t2 = t2 + kept_0[j];
     kept[0] = t1;
     kept[1] = t2;
 }
@@ -200,9 +164,7 @@ static inline void softmax_row_local_grads(ROWS, OUTPUT, double out, double *loc
 {
     (void)xs, (void)ys, (void)parameters;
     const double *kept_0 = kept + 2;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = out * ((j == i ? 1.0 : 0.0) - kept_0[j] / kept[1]);
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = out * ((j == i ? 1.0 : 0.0) - kept_0[j] / kept[1]);
 }
 
 static inline void log_softmax_keep(ROWS, const double *parameters, double *kept)
@@ -212,18 +174,12 @@ static inline void log_softmax_keep(ROWS, const double *parameters, double *kept
     double t0 = xs[0];
     for (ptrdiff_t j = 1; j < n; j++) {
         const double x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-            t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
     }
     const double t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        kept_0[j] = exp(xs[j] - t1);
-    }
+    for (ptrdiff_t j = 0; j < n; j++) kept_0[j] = exp(xs[j] - t1);
     double t2 = kept_0[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        t2 = t2 + kept_0[j];
-    }
+    for (ptrdiff_t j = 1; j < n; j++) t2 = t2 + kept_0[j];
     kept[0] = t1;
     kept[1] = t2;
 }
@@ -238,9 +194,7 @@ static inline void log_softmax_row_local_grads(ROWS, OUTPUT, double out, double 
 {
     (void)xs, (void)ys, (void)parameters, (void)out;
     const double *kept_0 = kept + 2;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = (j == i ? 1.0 : 0.0) - kept_0[j] / kept[1];
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = (j == i ? 1.0 : 0.0) - kept_0[j] / kept[1];
 }
 
 static inline void cross_entropy_keep(ROWS, const double *parameters, double *kept)
@@ -250,18 +204,12 @@ static inline void cross_entropy_keep(ROWS, const double *parameters, double *ke
     double t0 = xs[0];
     for (ptrdiff_t j = 1; j < n; j++) {
         const double x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-            t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
     }
     const double t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        kept_0[j] = exp(xs[j] - t1);
-    }
+    for (ptrdiff_t j = 0; j < n; j++) kept_0[j] = exp(xs[j] - t1);
     double t2 = kept_0[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        t2 = t2 + kept_0[j];
-    }
+    for (ptrdiff_t j = 1; j < n; j++) t2 = t2 + kept_0[j];
     kept[0] = t1;
     kept[1] = t2;
 }
@@ -276,18 +224,14 @@ static inline void cross_entropy_row_local_grads(ROWS, OUTPUT, double out, doubl
 {
     (void)xs, (void)ys, (void)parameters, (void)out;
     const double *kept_0 = kept + 2;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = kept_0[j] / kept[1] - (j == i ? 1.0 : 0.0);
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = kept_0[j] / kept[1] - (j == i ? 1.0 : 0.0);
 }
 
 static inline void rmsnorm_keep(ROWS, const double *parameters, double *kept)
 {
     (void)ys;
     double t0 = xs[0] * xs[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        t0 = t0 + xs[j] * xs[j];
-    }
+    for (ptrdiff_t j = 1; j < n; j++) t0 = t0 + xs[j] * xs[j];
     kept[0] = pow(t0 / (double)n + parameters[0], -0.5);
 }
 
@@ -301,9 +245,7 @@ static inline void rmsnorm_row_local_grads(ROWS, OUTPUT, double out, double *loc
 {
     (void)ys, (void)parameters;
     const double t0 = out * kept[0] * kept[0] / (double)n;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = (j == i ? kept[0] : 0.0) - t0 * xs[j];
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = (j == i ? kept[0] : 0.0) - t0 * xs[j];
 }
 
 static inline void layernorm_keep(ROWS, const double *parameters, double *kept)
@@ -311,17 +253,11 @@ static inline void layernorm_keep(ROWS, const double *parameters, double *kept)
     (void)ys;
     double *kept_0 = kept + 1;
     double t0 = xs[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        t0 = t0 + xs[j];
-    }
+    for (ptrdiff_t j = 1; j < n; j++) t0 = t0 + xs[j];
     const double t1 = t0 / (double)n;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        kept_0[j] = xs[j] - t1;
-    }
+    for (ptrdiff_t j = 0; j < n; j++) kept_0[j] = xs[j] - t1;
     double t2 = kept_0[0] * kept_0[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        t2 = t2 + kept_0[j] * kept_0[j];
-    }
+    for (ptrdiff_t j = 1; j < n; j++) t2 = t2 + kept_0[j] * kept_0[j];
     kept[0] = pow(t2 / (double)n + parameters[0], -0.5);
 }
 
@@ -338,9 +274,7 @@ static inline void layernorm_row_local_grads(ROWS, OUTPUT, double out, double *l
     const double *kept_0 = kept + 1;
     const double t0 = 1.0 / (double)n;
     const double t1 = 1.0 / (double)n;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = kept[0] * ((j == i ? 1.0 : 0.0) - t0 - out * (kept_0[j] * kept[0]) * t1);
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = kept[0] * ((j == i ? 1.0 : 0.0) - t0 - out * (kept_0[j] * kept[0]) * t1);
 }
 
 static inline void largest_keep(ROWS, const double *parameters, double *kept)
@@ -350,10 +284,7 @@ static inline void largest_keep(ROWS, const double *parameters, double *kept)
     double t1 = 0.0;
     for (ptrdiff_t j = 1; j < n; j++) {
         const double x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-            t0 = x;
-            t1 = j;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; t1 = j; }
     }
     kept[0] = t1;
 }
@@ -367,9 +298,7 @@ static inline double largest_row_forward(ROWS, OUTPUT)
 static inline void largest_row_local_grads(ROWS, OUTPUT, double out, double *local_grads)
 {
     (void)xs, (void)ys, (void)i, (void)parameters, (void)out;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = (j == kept[0] ? 1.0 : 0.0);
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = (j == kept[0] ? 1.0 : 0.0);
 }
 
 static inline void smallest_keep(ROWS, const double *parameters, double *kept)
@@ -379,10 +308,7 @@ static inline void smallest_keep(ROWS, const double *parameters, double *kept)
     double t1 = 0.0;
     for (ptrdiff_t j = 1; j < n; j++) {
         const double x = xs[j];
-        if (x < t0 || (x != x && t0 == t0)) {
-            t0 = x;
-            t1 = j;
-        }
+        if (x < t0 || (x != x && t0 == t0)) { t0 = x; t1 = j; }
     }
     kept[0] = t1;
 }
@@ -396,9 +322,7 @@ static inline double smallest_row_forward(ROWS, OUTPUT)
 static inline void smallest_row_local_grads(ROWS, OUTPUT, double out, double *local_grads)
 {
     (void)xs, (void)ys, (void)i, (void)parameters, (void)out;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = (j == kept[0] ? 1.0 : 0.0);
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = (j == kept[0] ? 1.0 : 0.0);
 }
 
 static inline double take_row_forward(ROWS, OUTPUT)
@@ -410,9 +334,7 @@ static inline double take_row_forward(ROWS, OUTPUT)
 static inline void take_row_local_grads(ROWS, OUTPUT, double out, double *local_grads)
 {
     (void)xs, (void)ys, (void)i, (void)parameters, (void)kept, (void)out;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        local_grads[j] = 1.0;
-    }
+    for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = 1.0;
 }
 
 static const Composite composites[COMPOSITE_COUNT] = {

@@ -4,64 +4,47 @@ import { pow } from "./special.js";
 
 export const COMPOSITES = {
   sum: {
-    called: "sum",
-    inputs: ["xs"],
-    perEntry: false,
-    target: "",
-    parameters: [],
+    called: "sum", inputs: ["xs"], parameters: [],
+    perEntry: false, target: "",
     doc: "The sum as one node.",
     latex: "\\sum_{j} x_{j}",
     localGradsLatex: ["1"],
     forward(xs) {
       const n = xs.length;
       let t0 = xs[0];
-      for (let j = 1; j < n; j++) {
-        t0 = t0 + xs[j];
-      }
+      for (let j = 1; j < n; j++) t0 = t0 + xs[j];
       return t0;
     },
     localGrads(xs, out) {
       const n = xs.length;
       const localGrads = [];
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = 1.0;
-      }
+      for (let j = 0; j < n; j++) localGrads[j] = 1.0;
       return localGrads;
     },
   },
   mean: {
-    called: "mean",
-    inputs: ["xs"],
-    perEntry: false,
-    target: "",
-    parameters: [],
+    called: "mean", inputs: ["xs"], parameters: [],
+    perEntry: false, target: "",
     doc: "The mean as one node.",
     latex: "\\frac{\\sum_{j} x_{j}}{n}",
     localGradsLatex: ["\\frac{1}{n}"],
     forward(xs) {
       const n = xs.length;
       let t0 = xs[0];
-      for (let j = 1; j < n; j++) {
-        t0 = t0 + xs[j];
-      }
+      for (let j = 1; j < n; j++) t0 = t0 + xs[j];
       return t0 / n;
     },
     localGrads(xs, out) {
       const n = xs.length;
       const localGrads = [];
       const t0 = 1.0 / n;
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = t0;
-      }
+      for (let j = 0; j < n; j++) localGrads[j] = t0;
       return localGrads;
     },
   },
   dot: {
-    called: "dot",
-    inputs: ["xs", "ys"],
-    perEntry: false,
-    target: "",
-    parameters: [],
+    called: "dot", inputs: ["xs", "ys"], parameters: [],
+    perEntry: false, target: "",
     doc: "The sum of products as one node.",
     latex: "\\sum_{j} x_{j}\\,y_{j}",
     localGradsLatex: ["y_{j}", "x_{j}"],
@@ -70,9 +53,7 @@ export const COMPOSITES = {
       const xs = all.slice(0 * n, 1 * n);
       const ys = all.slice(1 * n, 2 * n);
       let t0 = xs[0] * ys[0];
-      for (let j = 1; j < n; j++) {
-        t0 = t0 + xs[j] * ys[j];
-      }
+      for (let j = 1; j < n; j++) t0 = t0 + xs[j] * ys[j];
       return t0;
     },
     localGrads(all, out) {
@@ -80,21 +61,14 @@ export const COMPOSITES = {
       const xs = all.slice(0 * n, 1 * n);
       const ys = all.slice(1 * n, 2 * n);
       const localGrads = [];
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = ys[j];
-      }
-      for (let j = 0; j < n; j++) {
-        localGrads[n + j] = xs[j];
-      }
+      for (let j = 0; j < n; j++) localGrads[j] = ys[j];
+      for (let j = 0; j < n; j++) localGrads[n + j] = xs[j];
       return localGrads;
     },
   },
   norm: {
-    called: "norm",
-    inputs: ["xs"],
-    perEntry: false,
-    target: "",
-    parameters: [],
+    called: "norm", inputs: ["xs"], parameters: [],
+    perEntry: false, target: "",
     doc: "The Euclidean length as one node, without overflow on the way.",
     latex: "\\sqrt{\\sum_{j} {x_{j}}^{2}}",
     localGradsLatex: ["\\frac{x_{j}}{\\mathit{out}}"],
@@ -103,38 +77,27 @@ export const COMPOSITES = {
       let t0 = Math.abs(xs[0]);
       for (let j = 1; j < n; j++) {
         const x = Math.abs(xs[j]);
-        if (x > t0 || (x != x && t0 == t0)) {
-          t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
       const t2 = (t1 > 0.0 ? t1 : 1.0);
       let t3 = xs[0] / t2 * (xs[0] / t2);
-      for (let j = 1; j < n; j++) {
-        t3 = t3 + xs[j] / t2 * (xs[j] / t2);
-      }
+      for (let j = 1; j < n; j++) t3 = t3 + xs[j] / t2 * (xs[j] / t2);
       let t4 = Math.abs(xs[0]);
-      for (let j = 1; j < n; j++) {
-        t4 = t4 + Math.abs(xs[j]);
-      }
+      for (let j = 1; j < n; j++) t4 = t4 + Math.abs(xs[j]);
       return (t1 > 0.0 ? Math.sqrt(t3) * t1 : t4);
     },
     localGrads(xs, out) {
       const n = xs.length;
       const localGrads = [];
       const t0 = out === 0.0;
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = (t0 ? 0.0 : xs[j] / out);
-      }
+      for (let j = 0; j < n; j++) localGrads[j] = (t0 ? 0.0 : xs[j] / out);
       return localGrads;
     },
   },
   logsumexp: {
-    called: "logsumexp",
-    inputs: ["xs"],
-    perEntry: false,
-    target: "",
-    parameters: [],
+    called: "logsumexp", inputs: ["xs"], parameters: [],
+    perEntry: false, target: "",
     doc: "The logarithm of the sum of exponentials as one node, without overflow on the way.",
     latex: "\\ln\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
     localGradsLatex: ["\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
@@ -143,15 +106,11 @@ export const COMPOSITES = {
       let t0 = xs[0];
       for (let j = 1; j < n; j++) {
         const x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-          t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
       let t2 = Math.exp(xs[0] - t1);
-      for (let j = 1; j < n; j++) {
-        t2 = t2 + Math.exp(xs[j] - t1);
-      }
+      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(xs[j] - t1);
       return Math.log(t2) + t1;
     },
     localGrads(xs, out) {
@@ -160,27 +119,18 @@ export const COMPOSITES = {
       let t0 = xs[0];
       for (let j = 1; j < n; j++) {
         const x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-          t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
       let t2 = Math.exp(xs[0] - t1);
-      for (let j = 1; j < n; j++) {
-        t2 = t2 + Math.exp(xs[j] - t1);
-      }
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = Math.exp(xs[j] - t1) / t2;
-      }
+      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(xs[j] - t1);
+      for (let j = 0; j < n; j++) localGrads[j] = Math.exp(xs[j] - t1) / t2;
       return localGrads;
     },
   },
   softmax: {
-    called: "softmax",
-    inputs: ["xs"],
-    perEntry: true,
-    target: "",
-    parameters: [],
+    called: "softmax", inputs: ["xs"], parameters: [],
+    perEntry: true, target: "",
     doc: "Exponentials divided by their sum: one node per output.",
     latex: "\\frac{\\exp\\left(x_{i}\\right)}{\\sum_{j} \\exp\\left(x_{j}\\right)}",
     localGradsLatex: ["\\mathit{out}\\,\\left([i = j] - \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}\\right)"],
@@ -189,15 +139,11 @@ export const COMPOSITES = {
       let t0 = xs[0];
       for (let j = 1; j < n; j++) {
         const x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-          t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
       let t2 = Math.exp(xs[0] - t1);
-      for (let j = 1; j < n; j++) {
-        t2 = t2 + Math.exp(xs[j] - t1);
-      }
+      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(xs[j] - t1);
       return Math.exp(xs[i] - t1) / t2;
     },
     localGrads(xs, i, out) {
@@ -206,27 +152,18 @@ export const COMPOSITES = {
       let t0 = xs[0];
       for (let j = 1; j < n; j++) {
         const x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-          t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
       let t2 = Math.exp(xs[0] - t1);
-      for (let j = 1; j < n; j++) {
-        t2 = t2 + Math.exp(xs[j] - t1);
-      }
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = out * ((j === i ? 1.0 : 0.0) - Math.exp(xs[j] - t1) / t2);
-      }
+      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(xs[j] - t1);
+      for (let j = 0; j < n; j++) localGrads[j] = out * ((j === i ? 1.0 : 0.0) - Math.exp(xs[j] - t1) / t2);
       return localGrads;
     },
   },
   log_softmax: {
-    called: "log_softmax",
-    inputs: ["xs"],
-    perEntry: true,
-    target: "",
-    parameters: [],
+    called: "log_softmax", inputs: ["xs"], parameters: [],
+    perEntry: true, target: "",
     doc: "Logarithms of the softmax, exact where it underflows: one node per output.",
     latex: "x_{i} - \\ln\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
     localGradsLatex: ["[i = j] - \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
@@ -235,15 +172,11 @@ export const COMPOSITES = {
       let t0 = xs[0];
       for (let j = 1; j < n; j++) {
         const x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-          t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
       let t2 = Math.exp(xs[0] - t1);
-      for (let j = 1; j < n; j++) {
-        t2 = t2 + Math.exp(xs[j] - t1);
-      }
+      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(xs[j] - t1);
       return xs[i] - t1 - Math.log(t2);
     },
     localGrads(xs, i, out) {
@@ -252,27 +185,18 @@ export const COMPOSITES = {
       let t0 = xs[0];
       for (let j = 1; j < n; j++) {
         const x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-          t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
       let t2 = Math.exp(xs[0] - t1);
-      for (let j = 1; j < n; j++) {
-        t2 = t2 + Math.exp(xs[j] - t1);
-      }
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = (j === i ? 1.0 : 0.0) - Math.exp(xs[j] - t1) / t2;
-      }
+      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(xs[j] - t1);
+      for (let j = 0; j < n; j++) localGrads[j] = (j === i ? 1.0 : 0.0) - Math.exp(xs[j] - t1) / t2;
       return localGrads;
     },
   },
   cross_entropy: {
-    called: "cross_entropy",
-    inputs: ["logits"],
-    perEntry: false,
-    target: "target",
-    parameters: [],
+    called: "cross_entropy", inputs: ["logits"], parameters: [],
+    perEntry: false, target: "target",
     doc: "Minus the logarithm of the probability that softmax gives to entry `target`, as one node.",
     latex: "\\ln\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right) - x_{i}",
     localGradsLatex: ["\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)} - [i = j]"],
@@ -281,15 +205,11 @@ export const COMPOSITES = {
       let t0 = logits[0];
       for (let j = 1; j < n; j++) {
         const x = logits[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-          t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
       let t2 = Math.exp(logits[0] - t1);
-      for (let j = 1; j < n; j++) {
-        t2 = t2 + Math.exp(logits[j] - t1);
-      }
+      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(logits[j] - t1);
       return Math.log(t2) - (logits[i] - t1);
     },
     localGrads(logits, i, out) {
@@ -298,102 +218,71 @@ export const COMPOSITES = {
       let t0 = logits[0];
       for (let j = 1; j < n; j++) {
         const x = logits[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-          t0 = x;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
       let t2 = Math.exp(logits[0] - t1);
-      for (let j = 1; j < n; j++) {
-        t2 = t2 + Math.exp(logits[j] - t1);
-      }
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = Math.exp(logits[j] - t1) / t2 - (j === i ? 1.0 : 0.0);
-      }
+      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(logits[j] - t1);
+      for (let j = 0; j < n; j++) localGrads[j] = Math.exp(logits[j] - t1) / t2 - (j === i ? 1.0 : 0.0);
       return localGrads;
     },
   },
   rmsnorm: {
-    called: "rmsnorm",
-    inputs: ["xs"],
-    perEntry: true,
-    target: "",
-    parameters: ["eps"],
+    called: "rmsnorm", inputs: ["xs"], parameters: ["eps"],
+    perEntry: true, target: "",
     doc: "xs divided by the root of their mean square: one node per output.",
     latex: "\\frac{x_{i}}{\\sqrt{\\frac{\\sum_{j} {x_{j}}^{2}}{n} + \\epsilon}}",
     localGradsLatex: ["\\frac{[i = j]}{\\sqrt{\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon}} - \\frac{\\mathit{out}\\,x_{j}}{n\\,\\left(\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon\\right)}"],
     forward(xs, i, eps) {
       const n = xs.length;
       let t0 = xs[0] * xs[0];
-      for (let j = 1; j < n; j++) {
-        t0 = t0 + xs[j] * xs[j];
-      }
+      for (let j = 1; j < n; j++) t0 = t0 + xs[j] * xs[j];
       return xs[i] * pow(t0 / n + eps, -0.5);
     },
     localGrads(xs, i, eps, out) {
       const n = xs.length;
       const localGrads = [];
       let t0 = xs[0] * xs[0];
-      for (let j = 1; j < n; j++) {
-        t0 = t0 + xs[j] * xs[j];
-      }
+      for (let j = 1; j < n; j++) t0 = t0 + xs[j] * xs[j];
       const t1 = pow(t0 / n + eps, -0.5);
       const t2 = out * t1 * t1 / n;
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = (j === i ? t1 : 0.0) - t2 * xs[j];
-      }
+      for (let j = 0; j < n; j++) localGrads[j] = (j === i ? t1 : 0.0) - t2 * xs[j];
       return localGrads;
     },
   },
   layernorm: {
-    called: "layernorm",
-    inputs: ["xs"],
-    perEntry: true,
-    target: "",
-    parameters: ["eps"],
+    called: "layernorm", inputs: ["xs"], parameters: ["eps"],
+    perEntry: true, target: "",
     doc: "xs shifted to mean 0 and scaled to variance 1: one node per output.",
     latex: "\\frac{x_{i} - \\frac{\\sum_{j} x_{j}}{n}}{\\sqrt{\\frac{\\sum_{j} {\\left(x_{j} - \\frac{\\sum_{j} x_{j}}{n}\\right)}^{2}}{n} + \\epsilon}}",
     localGradsLatex: ["\\frac{[i = j] - \\frac{1}{n}}{\\sqrt{\\frac{\\sum_{k} {\\left(x_{k} - \\frac{\\sum_{k} x_{k}}{n}\\right)}^{2}}{n} + \\epsilon}} - \\frac{\\mathit{out}\\,\\left(x_{j} - \\frac{\\sum_{k} x_{k}}{n}\\right)}{n\\,\\left(\\frac{\\sum_{k} {\\left(x_{k} - \\frac{\\sum_{k} x_{k}}{n}\\right)}^{2}}{n} + \\epsilon\\right)}"],
     forward(xs, i, eps) {
       const n = xs.length;
       let t0 = xs[0];
-      for (let j = 1; j < n; j++) {
-        t0 = t0 + xs[j];
-      }
+      for (let j = 1; j < n; j++) t0 = t0 + xs[j];
       const t1 = t0 / n;
       let t2 = (xs[0] - t1) * (xs[0] - t1);
-      for (let j = 1; j < n; j++) {
-        t2 = t2 + (xs[j] - t1) * (xs[j] - t1);
-      }
+      for (let j = 1; j < n; j++) t2 = t2 + (xs[j] - t1) * (xs[j] - t1);
       return (xs[i] - t1) * pow(t2 / n + eps, -0.5);
     },
     localGrads(xs, i, eps, out) {
       const n = xs.length;
       const localGrads = [];
       let t0 = xs[0];
-      for (let j = 1; j < n; j++) {
-        t0 = t0 + xs[j];
-      }
+      for (let j = 1; j < n; j++) t0 = t0 + xs[j];
       const t1 = t0 / n;
       let t2 = (xs[0] - t1) * (xs[0] - t1);
-      for (let j = 1; j < n; j++) {
-        t2 = t2 + (xs[j] - t1) * (xs[j] - t1);
-      }
+      for (let j = 1; j < n; j++) t2 = t2 + (xs[j] - t1) * (xs[j] - t1);
       const t3 = pow(t2 / n + eps, -0.5);
       const t4 = 1.0 / n;
       const t5 = 1.0 / n;
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = t3 * ((j === i ? 1.0 : 0.0) - t4 - out * ((xs[j] - t1) * t3) * t5);
-      }
+      for (let j = 0; j < n; j++) localGrads[j] = t3 * ((j === i ? 1.0 : 0.0) - t4 - out * ((xs[j] - t1) * t3) * t5);
       return localGrads;
     },
   },
   largest: {
-    called: "maximum",
-    inputs: ["xs"],
-    perEntry: false,
-    target: "",
-    parameters: [],
+    called: "maximum", inputs: ["xs"], parameters: [],
+    perEntry: false, target: "",
     doc: "The largest; of equals, the first gets the gradient.",
     latex: "\\max_{j} x_{j}",
     localGradsLatex: ["[\\mathit{out}\\text{ is }x_{j}]"],
@@ -403,10 +292,7 @@ export const COMPOSITES = {
       let t1 = 0.0;
       for (let j = 1; j < n; j++) {
         const x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-          t0 = x;
-          t1 = j;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; t1 = j; }
       }
       return xs[t1];
     },
@@ -417,23 +303,15 @@ export const COMPOSITES = {
       let t1 = 0.0;
       for (let j = 1; j < n; j++) {
         const x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) {
-          t0 = x;
-          t1 = j;
-        }
+        if (x > t0 || (x != x && t0 == t0)) { t0 = x; t1 = j; }
       }
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = (j === t1 ? 1.0 : 0.0);
-      }
+      for (let j = 0; j < n; j++) localGrads[j] = (j === t1 ? 1.0 : 0.0);
       return localGrads;
     },
   },
   smallest: {
-    called: "minimum",
-    inputs: ["xs"],
-    perEntry: false,
-    target: "",
-    parameters: [],
+    called: "minimum", inputs: ["xs"], parameters: [],
+    perEntry: false, target: "",
     doc: "The smallest; of equals, the first gets the gradient.",
     latex: "\\min_{j} x_{j}",
     localGradsLatex: ["[\\mathit{out}\\text{ is }x_{j}]"],
@@ -443,10 +321,7 @@ export const COMPOSITES = {
       let t1 = 0.0;
       for (let j = 1; j < n; j++) {
         const x = xs[j];
-        if (x < t0 || (x != x && t0 == t0)) {
-          t0 = x;
-          t1 = j;
-        }
+        if (x < t0 || (x != x && t0 == t0)) { t0 = x; t1 = j; }
       }
       return xs[t1];
     },
@@ -457,23 +332,15 @@ export const COMPOSITES = {
       let t1 = 0.0;
       for (let j = 1; j < n; j++) {
         const x = xs[j];
-        if (x < t0 || (x != x && t0 == t0)) {
-          t0 = x;
-          t1 = j;
-        }
+        if (x < t0 || (x != x && t0 == t0)) { t0 = x; t1 = j; }
       }
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = (j === t1 ? 1.0 : 0.0);
-      }
+      for (let j = 0; j < n; j++) localGrads[j] = (j === t1 ? 1.0 : 0.0);
       return localGrads;
     },
   },
   take: {
-    called: "take",
-    inputs: ["rows"],
-    perEntry: false,
-    target: "index",
-    parameters: [],
+    called: "take", inputs: ["rows"], parameters: [],
+    perEntry: false, target: "index",
     doc: "`rows[index]` as recorded nodes: one node for a Value, a list of nodes for a row of them.",
     latex: "x_{i}",
     localGradsLatex: ["1"],
@@ -484,9 +351,7 @@ export const COMPOSITES = {
     localGrads(rows, i, out) {
       const n = rows.length;
       const localGrads = [];
-      for (let j = 0; j < n; j++) {
-        localGrads[j] = 1.0;
-      }
+      for (let j = 0; j < n; j++) localGrads[j] = 1.0;
       return localGrads;
     },
   },
