@@ -100,6 +100,15 @@ def test_spectral(name: str) -> None:
     assert report, str(report)
 
 
+def test_eigenvectors_have_the_signs_of_the_half_that_is_read() -> None:
+    """As NumPy has them: they may differ between the halves."""
+    for half in "LU":
+        for seed in range(10):
+            matrix = np.random.default_rng(seed).normal(size=(6, 6))
+            entries = [(lambda a, j=j, half=half: np.linalg.eigh(a, half)[1][0, j]) for j in range(6)]
+            assert [value_and_grad(f)(matrix)[0] for f in entries] == pytest.approx([float(f(matrix)) for f in entries])
+
+
 def test_spectral_in_a_compiled_function() -> None:
     """What NumPy finds would be that of the first call."""
     with pytest.raises(TypeError, match="eigh: in a compiled function it would be that of the first call"):

@@ -65,7 +65,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  (NumPy's name)
         return result(*_stacked(lambda one: eigh(one, UPLO), array))
     half = np.tril(array) if UPLO.upper() == "L" else np.triu(array)
     matrix = half + half.T - np.diag(np.diagonal(array))
-    return result(*_refined("eigh", matrix, np.linalg.eigh(_numbers("eigh", matrix))[1]))
+    return result(*_refined("eigh", matrix, np.linalg.eigh(_numbers("eigh", matrix), UPLO)[1]))
 
 
 @handles(np.linalg.eigvalsh)
