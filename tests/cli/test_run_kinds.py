@@ -113,6 +113,12 @@ print(x.grad, sorted(v.grad for v in y._prev))
     .replace("(self, other), '", "_children=(self, other), _op='")
     .replace("(self,), ", "_children=(self,), _op=")
     + "a = Value(2.0, 'a')\ny = a * Value(3.0, 'b') + a.tanh()\ny.backward()\nprint(a.label, a.grad, y._op)\n",
+    "attributes with defaults": LECTURE.replace("label=''):", "label='', colour=None):").replace(
+        "self.label = label", "self.label = label; self.colour = colour; self.momentum = 0.0"
+    )
+    + "a = Value(2.0, colour='red')\ny = a * a\na.momentum += 0.5\nprint(a.colour, y.colour, a.momentum, y.momentum)\n",
+    "attributes hung on nodes": MICROGPT.replace("    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", "")
+    + "w = Value(2.0)\nw.m, w.v = 0.0, [1]\ny = w * w\ny.name = 'y'\nprint(w.m, w.v, y.name, hasattr(y, 'm'))\n",
     "the name of an operation set afterwards": LECTURE
     + "y = Value(2.0) * 3.0\ny._op = 'mine'\nprint(y._op, (y + 1)._op)\n",
     "a class of another name": LECTURE.replace("Value", "Scalar") + "Value = Scalar\nx = Scalar(3.0)\nprint(x * 2)\n",
@@ -173,6 +179,16 @@ x, y = Value(2.0), Value(0.5)
 z = (x * y + x).cube() * y
 z.backward()
 print(x.grad, y.grad, z.op)
+""",
+    "copies": MICROGPT.replace("    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", "")
+    + """
+import copy, pickle
+w = Value(2.5); w.grad = 3; w.m = 0.5
+for other in (copy.copy(w), copy.deepcopy([w])[0], pickle.loads(pickle.dumps(w))):
+    print(other.data, other.grad, other.m, other is w, type(other) is Value)
+y = copy.deepcopy(w * w + 1.0)
+y.backward()
+print(y.data, w.grad, y._children[0]._children[0].grad)
 """,
 }
 

@@ -168,7 +168,7 @@ int value_setattro(PyObject *self, PyObject *name, PyObject *given)
             return attributes_set_grad((Value *)self, given);
     }
     int failed = PyObject_GenericSetAttr(self, name, given);
-    if (!failed || given == NULL || Py_TYPE(self) != value_type || !PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (!failed || given == NULL || !is_node_type(Py_TYPE(self)) || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return failed;
     PyObject *kind, *error, *traceback;
     PyErr_Fetch(&kind, &error, &traceback);

@@ -246,7 +246,13 @@ failed:
 
 /* ---------------------------------------------------------------- the walk */
 
-static inline void push(Value *node)
+/* What a node hands on to a child; in a pass as scripts write it, zero times infinity is what Python makes of it. */
+static ALWAYS_INLINE double handed_on(double local_grad, double grad, int plainly)
+{
+    return plainly ? local_grad * grad : contribution(local_grad, grad);
+}
+
+static ALWAYS_INLINE void push(Value *node, int plainly)
 {
     double grad = node->grad;
     switch (kind_of(node)) {
@@ -255,19 +261,19 @@ static inline void push(Value *node)
     case ONE:
     case ONE_NUMBER:
     case CHILD_CONSTANT:
-        first_of(node)->grad += contribution(node->local_grads[0], grad);
+        first_of(node)->grad += handed_on(node->local_grads[0], grad, plainly);
         break;
     case CONSTANT_CHILD:
-        first_of(node)->grad += contribution(node->local_grads[1], grad);
+        first_of(node)->grad += handed_on(node->local_grads[1], grad, plainly);
         break;
     case TWO:
-        first_of(node)->grad += contribution(node->local_grads[0], grad);
-        node->second->grad += contribution(node->local_grads[1], grad);
+        first_of(node)->grad += handed_on(node->local_grads[0], grad, plainly);
+        node->second->grad += handed_on(node->local_grads[1], grad, plainly);
         break;
     case MANY: {
         Details *details = details_of(node);
         for (Py_ssize_t i = 0; i < details->count; i++)
-            details->children[i]->grad += contribution(details->local_grads[i], grad);
+            details->children[i]->grad += handed_on(details->local_grads[i], grad, plainly);
         break;
     }
     }
@@ -303,14 +309,15 @@ static int push_carefully(Value *node)
         return -1;
     }
     enum kind kind = kind_of(node);
+    int plainly = Py_TYPE(node) != value_type && stand_in_is(Py_TYPE(node));
     double grad = node->grad, local_grad;
     if (kind == CHILD_CONSTANT || kind == CONSTANT_CHILD) {
         node->link |= PUSHED;
-        return add_to_grad(first_of(node), contribution(node->local_grads[kind == CONSTANT_CHILD], grad));
+        return add_to_grad(first_of(node), handed_on(node->local_grads[kind == CONSTANT_CHILD], grad, plainly));
     }
     for (Py_ssize_t i = 0; i < value_child_count(node); i++) {
         Value *child = value_child(node, i, &local_grad);
-        if (add_to_grad(child, contribution(local_grad, grad)) < 0)
+        if (add_to_grad(child, handed_on(local_grad, grad, plainly)) < 0)
             return -1;
     }
     return 0;
@@ -337,7 +344,7 @@ static int backward_plain(Value *root)
     for (size_t i = order.count; i-- > 0;) {
         Value *node = order.nodes[i];
         node->link = (node->link & ~MARKED) | PUSHED;
-        push(node);
+        push(node, 0);
     }
     order_give(order);
     return 0;
@@ -458,7 +465,7 @@ static int walk_keeping(Value *root)
     for (size_t i = order.count; i-- > 0;) {
         Value *node = order.nodes[i];
         node->link = (node->link & ~MARKED) | PUSHED;
-        push(node);
+        push(node, 1);
         stand_in_push_ints(node);
     }
     order_give(order);
@@ -560,9 +567,9 @@ PyObject *backward_gradients(PyObject *self, PyObject *inputs)
     }
     root->grad = 1.0;
     for (size_t i = order.count; i-- > 0 && interior;)
-        push(order.nodes[i]);
+        push(order.nodes[i], 0);
     for (size_t i = order.count; i-- > 0 && !interior;) {
-        push(order.nodes[i]);
+        push(order.nodes[i], 0);
         forget(order.nodes[i]); /* at once, while it is at hand: only leaves are going to be read */
     }
     for (Py_ssize_t i = 0; gradients != NULL && i < count; i++) {

@@ -44,6 +44,8 @@ static StandIn *stand_in_of(PyTypeObject *type)
     return NULL;
 }
 
+int stand_in_is(PyTypeObject *type) { return stand_in_of(type) != NULL; }
+
 static int has_way(PyTypeObject *type, enum way way)
 {
     StandIn *stand_in = stand_in_of(type);
