@@ -53,7 +53,7 @@ def _stacked(of_one: Any, array: Any) -> Any:
 
 
 @handles(np.linalg.eigh)
-def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  (NumPy's name)
+def eigh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803  (NumPy's name)
     """Eigenvalues and eigenvectors of a symmetric matrix, of which one half is read; the values have to differ.
 
     >>> eigh([[2.0, 0.0], [0.0, 1.0]]).eigenvalues.tolist()
