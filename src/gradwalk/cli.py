@@ -63,7 +63,7 @@ def stop(status: int, line: str | None = None) -> NoReturn:
     """Leave with one line; what could not be written before is not tried again by python, with a complaint."""
     with suppress(OSError, ValueError):
         if line is not None:
-            click.echo(printable(line), err=True)
+            click.echo("\n".join(map(printable, line.split("\n"))), err=True)  # an excerpt with its caret is three
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

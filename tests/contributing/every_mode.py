@@ -146,7 +146,7 @@ def check_jumps(op: Op, point: tuple[float, ...], parameters: tuple[float, ...])
     """A sum next to a jump, added in another order than the plain function does: never on the other side of it."""
     source = random.Random(7)
     for i, name in enumerate(op.inputs):
-        if name not in op.jumps_with:
+        if name not in op.edge_inputs:
             continue
 
         def at(x: Any, i: int = i) -> tuple[Any, ...]:

@@ -62,8 +62,8 @@ class Trace:
     result: Result
     caught: bool  # an operation was refused, and the function went on: no guard can tell when that happens again
 
-    def __init__(self, function: Callable[..., Any], call: Call) -> None:
-        self.function, self.arguments = function, call
+    def __init__(self, function: Callable[..., Any], call: Call, exact: bool = False) -> None:
+        self.function, self.arguments, self.exact = function, call, exact
         self.caught = False
         self.entries: list[Any] = []  # the Value that stands for each entry of the arguments
         self.given: list[Any] = []  # and what was given there
@@ -336,8 +336,8 @@ class _Largest:
 
         @functools.wraps(plain)
         def choose(*args: Any, **options: Any) -> Any:
-            if tracing.trace is None or options or not args:
-                return plain(*args, **options)
+            if tracing.trace is None or tracing.trace.exact or options or not args:
+                return plain(*args, **options)  # exact: a node more would change the order of sums on the way back
             given = list(args) if len(args) > 1 else list(args[0])
             if len(given) < 2 or not all(is_value(x) or type(x) in (float, int) for x in given):
                 return plain(given)

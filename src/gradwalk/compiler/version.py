@@ -45,7 +45,7 @@ class Version:
     """What one trace made. `used` hands out a `Run` of it."""
 
     def __init__(self, function: Callable[..., Any], call: Call, exact: bool) -> None:
-        trace = Trace(function, call).run()
+        trace = Trace(function, call, exact).run()
         exact = exact or not calls_are_exact(trace.flat)
         self.program = (step_by_step if exact else rolled_up)(trace.flat, len(trace.entries))
         self.program.scalar_nodes, self.program.functions = trace.scalar_nodes, tuple(trace.functions)
