@@ -143,7 +143,7 @@ def key_of(whole: Any, numbers: list[Any], reading: Reading) -> Key:
 
 
 class Source:
-    """A list of numbers, handed out in order. Parts that are one object stay one if `again` notes what was made."""
+    """A list of numbers, handed out in order. Parts whose id is in `again`, which notes what was made, stay one."""
 
     def __init__(self, numbers: Any, as_argument: bool = False, again: dict[int, Any] | None = None) -> None:
         self.numbers, self.as_argument, self.again = numbers, as_argument, again
@@ -164,7 +164,11 @@ class Source:
     def filled(self, key: Key, like: Any) -> Any:
         """What has that key, with these numbers in it; all else is as it is in `like`."""
         made = key[0].filled(key, like, self)
-        return made if self.again is None or made is like else self.again.setdefault(id(like), made)
+        if self.again is None or id(like) not in self.again:
+            return made  # numbers, too, may be one object by chance, and another in the next call
+        if self.again[id(like)] is None:
+            self.again[id(like)] = made
+        return self.again[id(like)]
 
 
 class _FromArray(Source):

@@ -88,3 +88,23 @@ def test_what_an_int_has_not_it_has_not() -> None:
         compile(lambda x, n: n.append(x))(1.0, 2)
     with pytest.raises(AttributeError, match="'int' object has no attribute '_hidden'"):
         compile(lambda x, n: n._hidden)(1.0, 2)
+
+
+@pytest.mark.parametrize(
+    "returned", [lambda x, n: [x, n], lambda x, n: (x, {"n": n}), lambda x, n: [x, [n, n]], lambda x, n: (n, x)]
+)
+def test_it_is_returned_as_the_integer_of_this_call(returned: Callable[[Any, int], Any]) -> None:
+    """And as an int, to the one who called."""
+    compiled = compile(returned)
+    for n in (2, -1, 2, 7):
+        assert repr(returned(Value(0.5), n)) == repr(compiled(0.5, n))
+
+
+def test_numbers_that_are_one_object_by_chance_are_two_in_the_next_call() -> None:
+    """Where one list is passed twice it stays one; a small integer or a number beside it does not become another."""
+    for one, other in ((-1, 3), (0.5, 2.5)):
+        compiled = compile(lambda x, number, listed, xs, ys: x * listed["number"] + xs[0] + ys[0] + number)
+        for number in (one, other):
+            shared = [1.0]
+            expected = 2.0 * one + 2.0 + number
+            assert expected == compiled(2.0, number, {"number": one}, shared, shared).data

@@ -45,6 +45,8 @@ def differences(program: Program, of: Outcomes) -> Iterator[Difference]:
     native, reference = of["native"], of["reference"]
     for call in range(len(program.calls)):
         eager = native["eager"][call]
+        if "NoGraphError" in eager.raised:
+            continue  # a derivative of a custom operation's derivative: floats need none
         if not _same_raise(native["plain"][call], eager) or not same(native["plain"][call].numbers, eager.numbers):
             yield Difference(call, "plain against eager", native["plain"][call], eager)
         if not _same_raise(reference["eager"][call], eager, exactly=True) or not _equal(

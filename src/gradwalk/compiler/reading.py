@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from gradwalk.compiler.index import is_index
 from gradwalk.structure import (
     ANYTHING,
     ARRAY,
@@ -203,7 +204,7 @@ class _Results(Reading):
 
     def number(self, whole: Any, numbers: list[Any]) -> Key:
         if not is_value(whole):
-            return KEPT
+            return (_COUNTED,) if is_index(whole) else KEPT
         numbers.append(whole)
         return VALUE
 
@@ -336,7 +337,8 @@ class Call(Arguments):
 
     def filled(self, stand_ins: Any, as_argument: bool = True) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with these in place of their numbers."""
-        source = source_of(stand_ins, as_argument, {} if self.repeated else None)
+        again = {id(self.holders[at]): None for _, at in self.repeated} if self.repeated else None
+        source = source_of(stand_ins, as_argument, again)
         args = tuple([source.filled(key, given) for key, given in zip(self.keys, self.args, strict=False)])
         return args, source.filled(self.keys[-1], self.kwargs) if self.kwargs else {}
 
