@@ -33,7 +33,7 @@ ORDER = (
         "expression",
         "graph",
         "walk",
-        "check",
+        "finite_differences",
         "structure",
         "math",
         "numpy",

@@ -1,7 +1,7 @@
 """Whether a gradient agrees with a finite difference: one rule, for Python, the terminal and the page.
 
 It is written in the language of the table (`formula.py`), and `tools/generate.py` prints it for the page. How a
-difference is measured is in `check.py` and the page's `engine.js`.
+difference is measured is in `finite_differences.py` and the page's `engine.js`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from py_mini_racer import MiniRacer
 
-from gradwalk import check, composites, engine, expression
+from gradwalk import composites, engine, expression
 from gradwalk.expression import ExpressionError, parsed
+from gradwalk.finite_differences import finite_differences
 from gradwalk.show.play import script
 from gradwalk.show.program import nodes_of, program_of
 from gradwalk.walk import MODES, Walk
@@ -317,7 +318,7 @@ def test_finite_differences_are_those_of_check(v8: MiniRacer) -> None:
     text, values = "relu(a*b + d) * c - a/c + d**3", {"a": 2.0, "b": -3.0, "d": 10.0, "c": 0.3}
     root = parsed(text).evaluate(values)
     answer = json.loads(v8.call("ofText", text, {name: encode(value) for name, value in values.items()}, "right"))
-    differences = check.finite_differences(root)
+    differences = finite_differences(root)
     assert differences is not None
     for difference in differences:
         place = answer["labels"].index(difference.leaf.label)
@@ -341,7 +342,7 @@ def test_finite_differences_are_those_of_check(v8: MiniRacer) -> None:
 )
 def test_kinks_are_those_of_check(v8: MiniRacer, text: str, at: float, kink: bool) -> None:
     """Where the two sides have slopes of their own, and nowhere else."""
-    (difference,) = check.finite_differences(parsed(text).evaluate({"a": at})) or ()
+    (difference,) = finite_differences(parsed(text).evaluate({"a": at})) or ()
     answer = json.loads(v8.call("ofText", text, {"a": encode(at)}, "right"))
     assert (kink, kink) == (difference.is_kink, answer["kinks"][answer["labels"].index("a")])
 

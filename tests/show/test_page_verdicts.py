@@ -13,7 +13,7 @@ from py_mini_racer import MiniRacer
 
 import gradwalk
 from gradwalk import Value, composites
-from gradwalk.check import finite_differences
+from gradwalk.finite_differences import finite_differences
 from gradwalk.nn import GPT, MLP
 from gradwalk.show.play import page, script
 from gradwalk.show.program import nodes_of, program_of

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from gradwalk import Value, cli
-from gradwalk.check import finite_differences
 from gradwalk.expression import parsed
+from gradwalk.finite_differences import finite_differences
 from gradwalk.graph import Graph
 from gradwalk.show import text, trace
 from gradwalk.walk import MODES, Walk

@@ -19,8 +19,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from gradwalk.check import Difference
 from gradwalk.expression import printable
+from gradwalk.finite_differences import Difference
 from gradwalk.formula import Symbol, variable
 from gradwalk.graph import Graph, short_number
 from gradwalk.operation import Op

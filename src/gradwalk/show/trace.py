@@ -22,8 +22,8 @@ from typing import Any
 import click
 
 from gradwalk import engine
-from gradwalk.check import Difference, finite_differences
 from gradwalk.expression import ExpressionError, parsed, printable
+from gradwalk.finite_differences import Difference, finite_differences
 from gradwalk.graph import Graph
 from gradwalk.walk import Walk
 

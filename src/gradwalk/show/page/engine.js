@@ -203,7 +203,7 @@ export function gradsAt(line, t) {
 
 // ---------------------------------------------------------------- finite differences
 
-/** About how far the root is off because every number on the way was rounded; as Python's check.py has it. */
+/** About how far the root is off because every number on the way was rounded; as Python's finite_differences.py has it. */
 function noiseOf({ data, right }) {
   let total = 0;
   data.forEach((x, i) => {
@@ -213,7 +213,7 @@ function noiseOf({ data, right }) {
   return 4 * Number.EPSILON * Math.sqrt(total);
 }
 
-/** The change of the root per change of one node, as check.py measures it: {slope, left, right, isKink, inaccuracy}. */
+/** The change of the root per change of one node, as finite_differences.py measures it: {slope, left, right, isKink, inaccuracy}. */
 export function finiteDifference(line, at) {
   const { graph, data } = line;
   if (at === graph.root) return { slope: 1, left: 1, right: 1, isKink: false, inaccuracy: 0 };

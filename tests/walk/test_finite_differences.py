@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gradwalk.check import finite_differences
+from gradwalk.finite_differences import finite_differences
 from gradwalk.ops import OPS
 
 SMOOTH = {name: op for name, op in OPS.items() if name not in ("floor", "ceil", "sign", "where", "minimum", "maximum")}
