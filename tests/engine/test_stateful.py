@@ -325,7 +325,7 @@ def _below(node: Any) -> set[Any]:
 def shaken(examples: int, steps: int) -> None:
     chosen = settings(
         max_examples=examples, stateful_step_count=steps, deadline=None, database=None,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=list(HealthCheck), derandomize="GRADWALK_SOAK" not in os.environ,
     )  # fmt: skip
     run_state_machine_as_test(Engines, settings=chosen)
 

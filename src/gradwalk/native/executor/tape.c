@@ -127,7 +127,7 @@ static void composite_reverse(const int32_t *record, const Memory *memory)
     double *local_grads = x + row.n;
     composite_slopes(row.composite, row.n, x, row.i, row.parameters, row.facts, out, local_grads);
     for (Count k = 0; k < row.n; k++)
-        memory->grads[record[RECORD_SLOTS + k]] += local_grads[k] * grad;
+        memory->grads[record[RECORD_SLOTS + k]] += contribution(local_grads[k], grad);
 }
 
 /* ---------------------------------------------------------------- rows of the table, and composites */
@@ -188,7 +188,7 @@ NOT_INLINED static void row_reverse(const int32_t *record, const Memory *memory)
                 name##_local_grads, &(Arguments){a, values, n, op_inputs[OP_##name]}, i, out[i], slopes); \
             for (int j = 0; j < op_inputs[OP_##name]; j++) { \
                 if (flags & TO_OPERAND << j) \
-                    grads[a[j * n + i]] += slopes[j] * g; \
+                    grads[a[j * n + i]] += contribution(slopes[j], g); \
             } \
         } \
         break;
@@ -199,7 +199,7 @@ NOT_INLINED static void row_reverse(const int32_t *record, const Memory *memory)
             slopes[0] = (1.0 - out[i]) * (1.0 + out[i]);
             if (!(fabs(out[i]) < FAR_FROM_1))
                 tanh_local_grads(values[a[i]], out[i], slopes);
-            grads[a[i]] += slopes[0] * out_grad[i];
+            grads[a[i]] += contribution(slopes[0], out_grad[i]);
         }
         break;
     case NEAR_SIGMOID:
@@ -207,7 +207,7 @@ NOT_INLINED static void row_reverse(const int32_t *record, const Memory *memory)
             slopes[0] = out[i] * (1.0 - out[i]);
             if (!(out[i] < FAR_FROM_1))
                 sigmoid_local_grads(values[a[i]], out[i], slopes);
-            grads[a[i]] += slopes[0] * out_grad[i];
+            grads[a[i]] += contribution(slopes[0], out_grad[i]);
         }
         break;
     default: composite_reverse(record, memory);
@@ -308,9 +308,9 @@ static inline void record_reverse(const int32_t *record, const Memory *memory)
         for (Count i = 0; i < n; i++, a += inner, b += inner) {
             double g = out_grad[i];
             for (Count k = 0; flags & TO_OPERAND && k < inner; k++)
-                grads[a[k]] += values[b[k]] * g;
+                grads[a[k]] += contribution(values[b[k]], g);
             for (Count k = 0; flags & TO_OPERAND << 1 && k < inner; k++)
-                grads[b[k]] += values[a[k]] * g;
+                grads[b[k]] += contribution(values[a[k]], g);
         }
         break;
     default: row_reverse(record, memory);
