@@ -43,7 +43,10 @@ def tab(browser: Browser) -> Iterator[Tab]:
 def show(
     tab: Tab, folder: Path, shown: Any = RELU[0], values: dict[str, float] | None = None, fragment: str = ""
 ) -> None:
+    """Open the page, at the end of the walk unless the address says where."""
     tab.show(page(shown, RELU[1] if shown == RELU[0] and values is None else values), folder, fragment)
+    if not fragment:
+        tab.run("gradwalk.player.go(gradwalk.player.steps, 'jump')")
     tab.settle()
 
 
@@ -79,7 +82,16 @@ def table(tab: Tab) -> dict[str, list[str]]:
 # ---------------------------------------------------------------- loading and typing
 
 
-def test_it_opens_with_everything_computed(tab: Tab, tmp_path: Path) -> None:
+def test_it_opens_at_the_beginning(tab: Tab, tmp_path: Path) -> None:
+    """Nothing is computed yet, in a page that was just opened and for an example that was just chosen."""
+    tab.show(page(), tmp_path)
+    assert cards(tab)["v3"] == ["", ""]
+    tab.press("End")
+    tab.run("gradwalk.header.on.example({ text: 'a*b', values: { a: 1, b: 2 } })")
+    assert cards(tab)["v1"] == ["", ""]
+
+
+def test_at_the_end_everything_is_computed(tab: Tab, tmp_path: Path) -> None:
     """The page shows the graph, its data and its gradients, and the finite differences agree."""
     show(tab, tmp_path)
     assert cards(tab)["v3"] == ["4", "1"]
@@ -128,6 +140,7 @@ def test_an_example_is_chosen(tab: Tab, tmp_path: Path) -> None:
             f" s.value = '{place}'; s.dispatchEvent(new Event('change')); }})()"
         )
         tab.settle()
+        tab.press("End")
         tab.wait("[...document.querySelectorAll('tbody .check')].every((cell) => cell.textContent === '✓')")
 
 

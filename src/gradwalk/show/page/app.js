@@ -54,7 +54,10 @@ class App {
     this.table = new Table({ edit: (i, value) => this.edit(i, value), scrub: (...given) => this.scrub(...given) });
     this.header = new Header({
       text: (text) => this.type(text),
-      example: (example) => this.example(example),
+      example: (example) => {
+        this.t = 0;
+        this.example(example);
+      },
       program: () => this.showProgram(),
       mode: (mode) => this.setMode(mode),
       theme: () => this.toggleTheme(),
@@ -94,12 +97,13 @@ class App {
   // ---------------------------------------------------------------- what to show
 
   open() {
-    const given = this.ownsAddress ? fromHash(location.hash, MODES.map((mode) => mode.id)) : { values: {}, text: null, t: null, mode: "right", theme: null };
+    const given = this.ownsAddress ? fromHash(location.hash, MODES.map((mode) => mode.id)) : fromHash("", []);
+    this.setEmbedded(given.isEmbedded);
     this.mode = given.mode !== "right" ? given.mode : this.start.mode ?? "right";
     this.overrides = { ...(given.text === null ? this.start.values : {}), ...given.values };
     this.setTheme(given.theme ?? this.start.theme ?? null);
     this.header.setMode(this.mode);
-    this.t = given.t ?? this.start.t ?? Infinity;
+    this.t = given.t ?? this.start.t ?? 0;
     const text = given.text ?? (this.start.program ? null : this.start.text ?? null);
     const example = EXAMPLES.find((known) => text === null || sameText(known.text, text));
     if (text === null && this.start.program) this.showProgram();
@@ -165,7 +169,7 @@ class App {
   }
 
   setGraph(graph) {
-    const atEnd = this.line === undefined ? this.t === Infinity : this.t >= this.line.steps;
+    const atEnd = this.line !== undefined && this.t >= this.line.steps;
     this.graph = graph;
     this.values = graph.nodes.map((node, i) => this.override(node, i) ?? node.value);
     fill(this.formula, ...typeset(graph));
@@ -333,6 +337,14 @@ class App {
     this.detail.style.setProperty("top", `${top}px`);
   }
 
+  /** In another page's frame there is the graph, the step and one row of controls; the rest is a click away. */
+  setEmbedded(isEmbedded) {
+    this.isEmbedded = isEmbedded;
+    this.root.classList.toggle("embed", isEmbedded);
+    this.drawing.viewport.takesWheel = !isEmbedded;
+    this.measure();
+  }
+
   setTheme(theme) {
     this.theme = theme;
     if (theme) this.root.dataset.theme = theme;
@@ -351,7 +363,9 @@ class App {
     if (!this.ownsAddress || this.remembering) return;
     this.remembering = setTimeout(() => {
       this.remembering = null;
-      this.written = toHash({ text: this.graph.text, values: this.valuesToKeep(), t: this.t, steps: this.line.steps, mode: this.mode, theme: this.theme });
+      const state = { text: this.graph.text, values: this.valuesToKeep(), t: this.t, mode: this.mode, theme: this.theme };
+      this.written = toHash({ ...state, isEmbedded: this.isEmbedded });
+      this.player.linkTo(`#${toHash({ ...state, isEmbedded: false })}`);
       try {
         history.replaceState(null, "", `#${this.written}`);
       } catch {

@@ -17,13 +17,14 @@ const SAID_MS = 2000;
 export class Header {
   constructor(on, { hasProgram, canSaveHtml }) {
     this.on = on;
+    const id = `gradwalk-problem-${(Header.count = (Header.count ?? 0) + 1)}`; // several walks may stand on one page
     this.field = element("textarea", {
       class: "expression", rows: 1, spellcheck: "false", autocomplete: "off", autocapitalize: "off", maxlength: 10000,
-      "aria-label": "Expression", "aria-describedby": "gradwalk-problem", placeholder: "relu(a*b + d)",
+      "aria-label": "Expression", "aria-describedby": id, placeholder: "relu(a*b + d)",
       input: () => this.typed(),
       keydown: (event) => this.key(event),
     });
-    this.problem = element("p", { class: "problem", id: "gradwalk-problem", "aria-live": "polite", hidden: true });
+    this.problem = element("p", { class: "problem", id, "aria-live": "polite", hidden: true });
     this.examples = element("select", {
       class: "examples", "aria-label": "Examples", change: () => this.chosen(),
       pointerdown: () => { this.examples.value = ""; }, // so that the one that is shown can be chosen again: it is reset

@@ -36,6 +36,7 @@ export class Player {
     this.toggle = button("play", "Play (space)", () => this.playOrPause());
     this.speedButton = element("button", { class: "quiet speed", type: "button", title: "Speed", click: () => this.faster() }, "1\u00d7");
     this.counter = element("span", { class: "counter" });
+    this.wholePage = element("a", { class: "quiet whole", target: "_blank", rel: "noopener", title: "The whole page, with values and examples", "aria-label": "Open the whole page" }, "\u2197");
     this.root = element("div", { class: "transport", role: "group", "aria-label": "Playback" },
       element("div", { class: "buttons" },
         button("first", "To the start (Home)", () => this.go(0, "jump")),
@@ -47,7 +48,8 @@ export class Player {
         element("div", { class: "ends", "aria-hidden": "true" }, element("span", { class: "to-forward" }, "forward"), element("span", { class: "to-backward" }, "backward")),
         this.slider, this.flag),
       this.counter,
-      this.speedButton);
+      this.speedButton,
+      this.wholePage);
   }
 
   /** A new walk; the position is kept where it still makes sense. */
@@ -61,6 +63,11 @@ export class Player {
     this.flag.hidden = firstWrong < 0;
     if (firstWrong >= 0) this.flag.style.setProperty("--at", String(firstWrong / Math.max(1, steps)));
     this.show("");
+  }
+
+  /** Where the whole page is, for a walk that stands in a frame. */
+  linkTo(address) {
+    this.wholePage.href = address;
   }
 
   show(text) {

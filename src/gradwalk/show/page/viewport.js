@@ -19,6 +19,7 @@ export class Viewport {
     this.y = 0;
     this.size = { width: 1, height: 1 };
     this.pointers = new Map();
+    this.takesWheel = true; // in another page's frame the wheel scrolls that page
     svg.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     svg.addEventListener("pointerdown", (event) => this.down(event));
     svg.addEventListener("pointermove", (event) => this.move(event));
@@ -113,7 +114,7 @@ export class Viewport {
       event.preventDefault();
       // a pinch comes as many small steps, a notch of a wheel as one large one
       this.zoom(Math.exp(-Math.max(-NOTCH, Math.min(NOTCH, event.deltaY)) * 0.01), this.point(event));
-    } else if (this.scale > this.whole * 1.02) {
+    } else if (this.takesWheel && this.scale > this.whole * 1.02) {
       event.preventDefault();
       this.pan(-event.deltaX, -event.deltaY);
     }

@@ -1,0 +1,94 @@
+"""Walks in the frames of another page: mode=embed in the address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chromium import Browser, Tab, started
+
+from gradwalk.show.play import page
+
+LESSON = """<!doctype html><meta charset="utf-8"><body>
+<iframe src="walk.html#mode=embed&e=relu(a*b%2Bd)&v=a:2,b:-3,d:10&t=6" width="900" height="340"></iframe>
+<iframe src="walk.html#mode=embed&e=(a*b%2Ba)**2&m=assign&t=9" width="900" height="380"></iframe>
+<iframe src="walk.html#mode=embed&e=a%2Ba&t=4" width="360" height="480"></iframe></body>"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with started() as running:
+        yield running
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Tab]:
+    opened = browser.open()
+    yield opened
+    assert opened.errors == []
+    opened.close()
+
+
+def visible(tab: Tab, selector: str) -> bool:
+    return bool(tab.run(f"document.querySelector('{selector}').getClientRects().length"))
+
+
+def test_there_is_no_header_and_one_row_of_controls(tab: Tab, tmp_path: Path) -> None:
+    """The graph, the step and the transport are there, in a height that a lesson has; the rest is a click away."""
+    for width in (900, 360):
+        narrow = tab.browser.open(width=width, height=380)
+        narrow.show(page(), tmp_path, "#mode=embed&e=relu(a*b%2Bd)&t=6")
+        narrow.settle()
+        shown = {name: visible(narrow, name) for name in ("header", ".values", ".graph", ".step", ".transport")}
+        assert shown == {"header": False, ".values": False, ".graph": True, ".step": True, ".transport": True}
+        heights = narrow.run("[...document.querySelectorAll('.transport > *')].map((e) => e.offsetHeight)")
+        assert narrow.run("document.querySelector('.transport').offsetHeight") < max(heights) + 24
+        assert narrow.run("document.documentElement.scrollHeight") <= 380
+        assert narrow.run("document.documentElement.scrollWidth") <= width
+        assert narrow.errors == []
+        narrow.close()
+
+
+def test_the_address_stays_embedded_and_leads_to_the_whole_page(tab: Tab, tmp_path: Path) -> None:
+    """Each step is in the address of the frame, and the link has the same state without the frame."""
+    tab.show(page(), tmp_path, "#mode=embed&e=a*b&v=a:2,b:5&m=assign")
+    tab.press("ArrowRight")
+    tab.wait("location.hash.includes('t=1') && location.hash.includes('mode=embed')")
+    link = tab.run("document.querySelector('.whole').href")
+    tab.go("about:blank")
+    tab.go(link)
+    assert visible(tab, "header")
+    assert tab.run("[gradwalk.t, gradwalk.mode, gradwalk.values.join()]") == [1, "assign", "2,5,0"]
+
+
+def test_the_wheel_is_left_to_the_page_around(tab: Tab, tmp_path: Path) -> None:
+    """A reader who scrolls a lesson is not caught by a graph that is larger than its frame."""
+    for fragment, taken in (("#mode=embed", False), ("", True)):
+        tab.show(page(), tmp_path, fragment)
+        tab.run("gradwalk.drawing.viewport.zoom(3)")
+        event = "new WheelEvent('wheel', { deltaY: 50, cancelable: true, bubbles: true })"
+        prevented = tab.run(f"!document.querySelector('svg.graph:not(.lower)').dispatchEvent({event})")
+        assert prevented is taken
+
+
+def test_several_walks_on_one_page(tab: Tab, tmp_path: Path) -> None:
+    """Each frame has its own expression, step and mode, and keys move only the one that has the focus."""
+    (tmp_path / "walk.html").write_text(page(), encoding="utf-8")
+    (tmp_path / "lesson.html").write_text(LESSON, encoding="utf-8")
+    tab.call("Page.setBypassCSP", enabled=True)
+    tab.go((tmp_path / "lesson.html").as_uri())
+    frames = tab.call("Page.getFrameTree")["frameTree"]["childFrames"]
+    worlds = [
+        tab.call("Page.createIsolatedWorld", frameId=frame["frame"]["id"], worldName="test")["executionContextId"]
+        for frame in frames
+    ]
+
+    def counters() -> list[str]:
+        text = "document.querySelector('.counter').textContent"
+        return [tab.call("Runtime.evaluate", expression=text, contextId=world)["result"]["value"] for world in worlds]
+
+    assert counters() == ["6 / 9", "9 / 9", "4 / 4"]
+    tab.call("Runtime.evaluate", expression="document.querySelector('.icon.back').focus()", contextId=worlds[1])
+    tab.press("ArrowLeft")
+    assert counters() == ["6 / 9", "8 / 9", "4 / 4"]
