@@ -106,3 +106,10 @@ def test_a_batch_of_chains_is_what_one_by_one_gives() -> None:
     compiled = gradwalk.compile(chain)
     starts = [0.1 * i for i in range(11)]
     assert close([compiled(x).data for x in starts], [out.data for out in compiled.map(starts)])
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_infinity_times_zero_hands_on_nothing_as_in_the_eager_engine(engine: str) -> None:
+    flat = flat_of([("abs", 0), ("mul", 1, 0), ("cbrt", 2), ("add", 3, 2)], inputs=1, outputs=[4])
+    numbers = {"native": executed_numbers, "reference": program_numbers}[engine]
+    assert numbers(step_by_step(flat), [0.0]) == [0.0, 0.0]

@@ -14,6 +14,7 @@ from gradwalk.compiler.flat import CHECKED, ROW_OPS, TARGETED
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 from gradwalk.custom import CustomOp
 from gradwalk.ops import OPS
+from gradwalk.reference import contribution
 from gradwalk.row_ops import COMPOSITES
 
 Array = npt.NDArray[np.float64]
@@ -302,10 +303,10 @@ def _exact_backward(instruction: Instruction, operands: list[Array], out: Array,
     if instruction.op in OPS:
         entries = [float(x[0, 0]) for x in operands]
         slopes = OPS[instruction.op].local_grads(*entries, *instruction.parameters, float(out[0, 0]))
-        return [np.full((1, 1), float(each) * grad[0, 0]) for each in slopes]
+        return [np.full((1, 1), contribution(float(each), float(grad[0, 0]))) for each in slopes]
     xs, parameters = _numbers(instruction, operands)
     local = COMPOSITES[instruction.op].local_grads_on(xs, *parameters, float(out[0, 0]))
-    contributions = np.array([float(each) * grad[0, 0] for each in local])
+    contributions = np.array([contribution(float(each), float(grad[0, 0])) for each in local])
     width = operands[0].size
     parts: list[Array | None] = [contributions[:width].reshape(operands[0].shape)]
     if instruction.op == "dot":

@@ -292,7 +292,7 @@ static inline void record_reverse(const int32_t *record, const Memory *memory)
 #define SHORTEST(OF, count, b) \
     case OF##_ADD: EACH(count, b, g, g) \
     case OF##_SUB: EACH(count, b, g, -g) \
-    case OF##_MUL: EACH(count, b, values[(b)[i]] * g, values[a[i]] * g) \
+    case OF##_MUL: EACH(count, b, contribution(values[(b)[i]], g), contribution(values[a[i]], g)) \
     case OF##_NEG: EACH(count, b, -g, 0.0)
     switch (record[RECORD_OP]) {
         SHORTEST(ONE, 1, a + 1)
