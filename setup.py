@@ -1,4 +1,4 @@
-"""The C extension; everything else is in pyproject.toml.
+"""The C extension; all else is in pyproject.toml.
 
 GRADWALK_SANITIZE=address or thread builds it with those sanitizers, GRADWALK_COVERAGE=1 so that gcov counts its lines.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import warnings
 from contextlib import suppress
 from types import ModuleType
@@ -72,7 +73,18 @@ def set_equality_is_identity(wanted: bool) -> None:
         module.set_equality_is_identity(wanted)
 
 
-NAME, REASON = _chosen()
+def _is_the_command() -> bool:
+    """Whether this process is `gradwalk …` or `python -m gradwalk …`: a mistake of its user's is one line."""
+    return os.path.splitext(os.path.basename(sys.argv[0]))[0] == "gradwalk" or sys.orig_argv[1:3] == ["-m", "gradwalk"]
+
+
+try:
+    NAME, REASON = _chosen()
+except ImportError as error:
+    if not _is_the_command():
+        raise
+    print(f"gradwalk: {error}", file=sys.stderr)
+    sys.exit(2)
 _module: Any = load(NAME)
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import gradwalk
 WITHOUT_NATIVE = "import sys; sys.modules['gradwalk._native'] = None; "
 
 
-def command(*arguments, before="", **variables):
+def command(*arguments, before="import sys; ", **variables):
     source = os.path.dirname(os.path.dirname(gradwalk.__file__))
-    program = before + "from gradwalk_command import main; main()"
+    program = before + "sys.argv[0] = 'bin/gradwalk'; from gradwalk.cli import main; main()"
     environment = {**os.environ, "PYTHONPATH": source, **variables}
     return subprocess.run(
         [sys.executable, "-c", program, *arguments],
@@ -46,6 +46,15 @@ def test_engine_that_does_not_exist(arguments):
     process = command(*arguments, GRADWALK_ENGINE="naitve")
     expected = "gradwalk: GRADWALK_ENGINE: expected one of native, reference, got 'naitve'\n"
     assert (process.stdout, process.stderr, process.returncode) == ("", expected, 2)
+
+
+def test_engine_that_does_not_exist_and_the_module():
+    """The same with `python -m gradwalk`; for anybody else's program it is an ImportError."""
+    environment = {**os.environ, "GRADWALK_ENGINE": "naitve"}
+    for arguments, status, lines in ((["-m", "gradwalk", "doctor"], 2, 1), (["-c", "import gradwalk"], 1, None)):
+        process = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment)
+        assert process.returncode == status
+        assert lines is None or process.stderr.count("\n") == lines
 
 
 def test_engine_that_was_not_built():
