@@ -180,6 +180,55 @@ z = (x * y + x).cube() * y
 z.backward()
 print(x.grad, y.grad, z.op)
 """,
+    "a gradient of another name, and one that is given": LECTURE.replace("label=''):", "label='', _grad=0.0):")
+    .replace("self.grad", "self._grad")
+    .replace("other.grad", "other._grad")
+    .replace("out.grad", "out._grad")
+    .replace("_grad = 0.0", "_grad = _grad")
+    + "a, b = Value(2.0), Value(3.0, _grad=0.5)\n(a * b + a).backward()\nprint(a._grad, b._grad)\n",
+    "leaves with None for the function": LECTURE.replace("label=''):", "label='', step=None):")
+    .replace("self._backward = lambda: None", "self._step = step")
+    .replace("node._backward()", "node._step and node._step()")
+    .replace("out._backward =", "out._step =")
+    + """
+a = Value(2.0)
+y = Value(a.data**3, (a,), step=lambda: setattr(a, 'grad', a.grad + 3 * a.data**2 * y.grad))
+z = y * 2.0 + a
+z.backward()
+print(a.grad, a._step, z._step is None)
+""",
+    "a gradient in second place": LECTURE.replace(
+        "data, _children=(), _op='', label=''", "data, grad=0.0, _children=[], _op='', label=''"
+    )
+    .replace("(self, other), '", "_children=[self, other], _op='")
+    .replace("(self,), ", "_children=[self], _op=")
+    .replace("self.grad = 0.0", "self.grad = grad")
+    + "a = Value(2.0, 0.25)\ny = a * 3.0\ny.backward()\nprint(a.grad, y._op)\n",
+    "operations that take nodes only": LECTURE.replace(
+        "other = other if isinstance(other, Value) else Value(other)",
+        "if not isinstance(other, Value): return NotImplemented",
+    )
+    + "a = Value(2.0)\ny = a * Value(3.0) + a\ny.backward()\nprint(a.grad, y)\n",
+    "a difference called a sum, and one made by hand": LECTURE.replace(
+        "def __sub__(self, other): return self + (-other)",
+        "def __sub__(self, other): return Value(self.data - other, (self,), '+')",
+    )
+    + "    def __rsub__(self, other): return Value(other - self.data, (self,), '-')\n"
+    "a = Value(2.0)\nprint((a - 1)._op, (1 - a)._op, (a + 1)._op)\n",
+    "a tanh of exponentials over sets": LECTURE.replace(
+        "    def backward(self):",
+        """\
+    def exp(self):
+        out = Value(math.exp(self.data), (self,), 'exp')
+        def _backward(): self.grad += out.data * out.grad
+        out._backward = _backward
+        return out
+    def tanh(self):
+        e = (self * 2.0).exp()
+        return (e - 1.0) / (e + 1.0)
+    def backward(self):""",
+    )
+    + "x = Value(0.7)\ny = x.tanh()\ny.backward()\nprint(y.data, round(x.grad, 12))\n",
     "copies": MICROGPT.replace("    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", "")
     + """
 import copy, pickle

@@ -25,7 +25,7 @@ class Kept(Exception):  # noqa: N818
 class Shape:
     """What the parameters of a constructor are for, and which attribute shows what."""
 
-    parameters: dict[str, str]  # name → "data", "children", "local_grads", "op", "label" or "extra"
+    parameters: dict[str, str]  # name → "data", "children", "local_grads", "op", "label", "grad", "backward" or "extra"
     signature: inspect.Signature
     data: str = "data"
     grad: str = "grad"
@@ -39,6 +39,10 @@ class Shape:
 
     def children_of(self, node: Any) -> list[Any]:
         return list(getattr(node, next(iter(self.children)))) if self.children else []
+
+    def has_sets(self) -> bool:
+        """Whether what a node was computed from has no order, so that the order of sums is another every time."""
+        return next(iter(self.children.values())) in (set, frozenset)
 
     def is_native(self) -> bool:
         """Whether the native constructor takes the same arguments, by position and by name."""
@@ -75,21 +79,45 @@ def shape_of(cls: type) -> Shape:
         raise Kept(f"its constructor takes {signature}, more than a number")
     shape = Shape({parameters[0].name: "data"}, signature)
     plain = built(cls, 0.75)
+    for name, value in attributes(plain).items():
+        if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, float):
+            raise Kept(f"its {name} is an array; gradwalk's nodes hold single numbers")
+    made, shape.grad = after_a_pass(cls)
+    # the functions that hand gradients on: each object has one, or each that was computed
+    of_objects = [name for name, value in attributes(plain).items() if callable(value)] or [
+        name for name, value in attributes(plain).items() if value is None and callable(getattr(made, name, None))
+    ]
+    if of_objects and not hasattr(cls, "_backward"):
+        shape.backward = of_objects[0]
     for parameter in parameters[1:]:
         shape.parameters[parameter.name] = role_of(cls, shape, parameter.name, plain)
     read_attributes(cls, shape, plain)
     for name in shape.children:  # some keep what they are given: then what counts is what operations give
-        shape.children[name] = type(getattr(summed(cls), name, ()))
+        shape.children[name] = type(getattr(made, name, ()))
         if shape.children[name] not in (set, frozenset, tuple, list):
-            raise Kept(f"its {name} is {short(getattr(summed(cls), name, None))}")
+            raise Kept(f"its {name} is {short(getattr(made, name, None))}")
     return shape
 
 
-def summed(cls: Any) -> Any:
+def after_a_pass(cls: Any) -> tuple[Any, str]:
+    """A sum, and the attribute of its operands that `backward()` set to 1."""
+    operands = built(cls, 0.5), built(cls, 1.5)
     try:
-        return cls(0.5) + cls(1.5) if hasattr(cls, "__add__") else cls(0.5) * cls(1.5)
+        made = operands[0] + operands[1] if hasattr(cls, "__add__") else operands[0] * operands[1]
     except Exception as error:
         raise Kept(f"its operations raise {type(error).__name__}: {error}") from None
+    before = attributes(operands[1])
+    try:
+        made.backward()
+    except Exception:  # said later, by the comparison, in better words
+        return made, "grad"
+    after = attributes(operands[1])
+    set_by_it = [name for name, value in after.items() if is_number(value) and value != before.get(name)]
+    return made, set_by_it[0] if len(set_by_it) == 1 else "grad"
+
+
+def is_number(value: Any) -> bool:
+    return type(value) in (int, float)
 
 
 def built(cls: Any, number: Any, **given: Any) -> Any:
@@ -116,7 +144,8 @@ def role_of(cls: Any, shape: Shape, name: str, plain: Any) -> str:
     children = next((parameter for parameter, role in shape.parameters.items() if role == "children"), None)
     default = shape.signature.parameters[name].default
     for role in likely_roles(name, default, shape, children):
-        value = {"children": operands, "local_grads": (2.5, 3.5), "op": "gradwalk", "label": "gradwalk"}.get(role, 2.5)
+        values = {"children": operands, "local_grads": (2.5, 3.5), "op": "gradwalk", "label": "gradwalk"}
+        value = {**values, "backward": is_number}.get(role, 2.5)
         given = {name: value, **({children: operands} if role == "local_grads" and children else {})}
         try:
             after = attributes(cls(0.75, **given))
@@ -127,6 +156,8 @@ def role_of(cls: Any, shape: Shape, name: str, plain: Any) -> str:
             continue
         if role == "children":
             shape.children.update({key: type(after[key]) for key in found})
+        elif found == [shape.grad]:
+            return "grad"
         elif role == "extra":
             shape.given.update(dict.fromkeys(found, name))
         else:
@@ -143,7 +174,9 @@ def likely_roles(name: str, default: Any, shape: Shape, children: str | None) ->
         roles.append("op")
     elif words and not shape.label and default == "":
         roles.append("label")
-    elif not words and children is None:
+    elif not words and shape.backward and shape.backward.strip("_") == name.strip("_"):
+        roles.append("backward")
+    elif not words and children is None and not is_number(default) and default is not False:
         roles.append("children")
     elif not words and not shape.local_grads and (isinstance(default, tuple | list) or "local" in name):
         roles.append("local_grads")
@@ -158,33 +191,32 @@ def holds(held: Any, value: Any) -> bool:
 
 def read_attributes(cls: Any, shape: Shape, plain: Any) -> None:
     """Tell what a new object's attributes are; refuse what a node could not show."""
-    known = {*shape.children, *shape.given, shape.local_grads, shape.op, shape.label}
-    again = attributes(built(cls, 0.75))
+    known = {*shape.children, *shape.given, shape.local_grads, shape.op, shape.label, shape.backward}
+    again, other = attributes(built(cls, 0.75)), attributes(built(cls, 1.25))
+    for name in (shape.op, shape.label, *shape.given):
+        if name and getattr(plain, name) != other[name]:
+            raise Kept(f"its __init__ makes {name} from the number: {short(getattr(plain, name))} of 0.75")
     for name, value in attributes(plain).items():
         if name in known:
             continue
-        if name in ("data", "grad") or value == 0.75:
+        if name in ("data", shape.grad) or (is_number(value) and value == 0.75):
             read_number(shape, name, value)
-        elif callable(value) and not shape.backward and not hasattr(cls, "_backward"):
-            shape.backward = name
-        elif (isinstance(value, PLAIN) and value == again[name]) or value == ():
+        elif (isinstance(value, PLAIN) and value == again[name] == other[name]) or value == ():
             shape.extra[name] = value
         else:
             raise Kept(f"its __init__ sets {name} to {short(value)}, another for each object")
     if not hasattr(plain, shape.data) or not hasattr(plain, shape.grad):
-        raise Kept("its objects have no data and grad")
+        raise Kept(f"its objects have no {shape.data} and {shape.grad}")
     if not shape.children:
         raise Kept("its objects do not say what they were computed from")
 
 
 def read_number(shape: Shape, name: str, value: Any) -> None:
-    if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, float):
-        raise Kept(f"its {name} is an array; gradwalk's nodes hold single numbers")
-    if type(value) not in (int, float):
+    if not is_number(value):
         raise Kept(f"its {name} is {short(value)}, not a plain number")
-    if name == "grad":
+    if name == shape.grad:
         if value != 0:
-            raise Kept(f"its grad starts at {value!r}")
+            raise Kept(f"its {name} starts at {value!r}")
     elif name == "data" or value == 0.75:
         if name != "data" and shape.data != "data":
             raise Kept(f"its number is in {shape.data} and in {name}")

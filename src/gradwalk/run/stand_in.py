@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -71,7 +73,8 @@ class Replacement:
 
     def __init__(self, offered: Any, variables: Any, assigned: dict[str, int]) -> None:
         self.offered, self.variables = offered, variables
-        self.shape = shape_of(offered)
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):  # a class that prints prints for itself
+            self.shape = shape_of(offered)
         for name in (*self.shape.children, self.shape.local_grads):
             if name in assigned:
                 raise Kept(f"line {assigned[name]} assigns {name}, which a node of gradwalk's has for good")
@@ -81,12 +84,6 @@ class Replacement:
         expected = self.expected_passes()
         self.cls = stand_in_type(offered, self.shape)
         self.ours = Side(self.cls, self.shape)
-        if not takes_attributes(self.cls):
-            own = {**dict.fromkeys(dir(self.cls), 0), self.shape.op: 0}
-            hung = [*self.shape.given, *(name for name in (*self.shape.extra, *assigned) if name in assigned)]
-            for name in hung:
-                if name not in own or name in self.shape.given or name in self.shape.extra:
-                    raise Kept(f"it has or gets an attribute {name}, for which gradwalk's nodes have no room")
         try:
             for name in ("__add__", "__mul__"):
                 self.require_native(name)
@@ -185,15 +182,6 @@ class Replacement:
                 raise Kept(f"its {name}{self.line(name)} does something else on gradwalk's nodes")
 
 
-def takes_attributes(cls: Any) -> bool:
-    """Whether anything may be hung on a node."""
-    try:
-        cls(0.5).anything = 1
-    except AttributeError:
-        return False
-    return True
-
-
 def unlike(expected: Any, found: Any) -> str:
     """In words, how two runs of `passes` differ."""
     for (result, printed), (our_result, our_printed) in zip(expected[:-1], found[:-1], strict=True):
@@ -234,6 +222,8 @@ def stand_in_type(offered: Any, shape: Shape) -> Any:
             member = vars(base)[native]
             readonly = native == "_local_grads"
             setattr(cls, name, property(member.__get__, None if readonly else member.__set__))
+    if shape.backward and default_of(offered, shape.backward) is None:
+        setattr(cls, shape.backward, function_or_none(vars(base)["_backward"]))
     if shape.op:
         setattr(cls, shape.op, property(op_text(offered, shape), cls._set_op))
     for name, value in {**shape.extra, **{name: default_of(offered, name) for name in shape.given}}.items():
@@ -250,6 +240,11 @@ def attribute(name: str, default: Any) -> property:
     """An attribute that every object has from the start: one that differs is hung on the node under another name."""
     hidden = f"_{name} of this node"
     return property(lambda node: getattr(node, hidden, default), lambda node, value: setattr(node, hidden, value))
+
+
+def function_or_none(member: Any) -> property:
+    """The function that hands gradients on, of a class whose leaves have None there."""
+    return property(lambda node: member.__get__(node) if node._children else None, member.__set__)
 
 
 def default_of(offered: Any, name: str) -> Any:
@@ -301,18 +296,19 @@ def op_text(offered: Any, shape: Shape) -> Any:
     from gradwalk import _native
 
     native = vars(_native.Value)["_op"].__get__
-    words: dict[str, Any] = {"": getattr(offered(0.75), shape.op)}
+    # by the name in the table, which a node made by hand has not, and the sign, which a script may have set
+    words: dict[tuple[str, str], Any] = {("", ""): getattr(offered(0.75), shape.op)}
 
-    def word(cls: Any, attribute: str, name: str) -> Any:
+    def made(cls: Any, name: str) -> Any:
         operands = [cls(0.5), cls(0.25)][: 2 if name in ARITHMETIC else 1]
-        return getattr(getattr(operands[0], name)(*operands[1:]), attribute)
+        return getattr(operands[0], name)(*operands[1:])
 
     for name in ("__add__", "__mul__", "__sub__", "__truediv__", "__neg__", "exp", "log", "tanh", "relu", "sigmoid"):
         if name in vars(offered):
-            theirs, _ = quietly(partial(word, offered, shape.op, name))
-            ours, _ = quietly(partial(word, _native.Value, "_op", name))
-            if isinstance(ours, str) and not isinstance(theirs, Raised):
-                words[ours] = theirs
+            theirs, _ = quietly(partial(made, offered, name))
+            ours, _ = quietly(partial(made, _native.Value, name))
+            if not isinstance(theirs, Raised) and not isinstance(ours, Raised):
+                words[ours._name, ours._op] = getattr(theirs, shape.op)
     powers = {n: quietly(partial(power_word, offered, shape.op, n))[0] for n in (3, 2.5)}
     spelled = all(text == f"**{n}" for n, text in powers.items())
 
@@ -320,7 +316,7 @@ def op_text(offered: Any, shape: Shape) -> Any:
         if node._name == "pow_number":
             return f"**{node._parameters[0]}" if spelled else powers[3]
         op = native(node)
-        return words.get(op, op)
+        return words.get((node._name, op), op)
 
     return text
 
@@ -333,6 +329,8 @@ def add_constructor(cls: Any, shape: Shape) -> None:
     roles = {role: name for name, role in shape.parameters.items() if role != "extra"}
     third = roles.get("local_grads") or roles.get("op")
     bind = shape.signature.bind
+    set_after = {attribute: roles[role] for role, attribute in (("grad", shape.grad), ("backward", shape.backward))
+                 if role in roles}  # fmt: skip
 
     def arguments(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         bound = bind(*given, **named)
@@ -342,7 +340,11 @@ def add_constructor(cls: Any, shape: Shape) -> None:
         native.append(taken[third] if third else "")
         native.append(taken[roles["label"]] if "label" in roles else "")
         native = [native[0], native[1] or (), native[2] or "", native[3] or ""]
-        return native, {name: taken[parameter] for name, parameter in shape.given.items()}
+        extra = {name: taken[parameter] for name, parameter in shape.given.items()}
+        for name, parameter in set_after.items():
+            if taken[parameter] is not shape.signature.parameters[parameter].default:
+                extra[name] = taken[parameter]
+        return native, extra
 
     def fill(node: Any, extra: dict[str, Any]) -> None:
         for name, value in extra.items():
