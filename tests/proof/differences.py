@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from calls import Call
-from outcomes import TWICE, Outcome, Ready, arguments_of, leaves, objects, weighted
+from outcomes import TWICE, Outcome, Ready, arguments_of, differentiated, leaves, objects, weighted
 from programs import Program
 
 from gradwalk import engine, higher_order
@@ -125,7 +125,8 @@ def _sizes(program: Program, call: int) -> list[float]:
         ready.before(earlier)
     given = arguments_of(program.calls[call], engine.Value, objects)
     inputs = [*dict.fromkeys(leaves(given)), *ready.weights]
-    result = ready.function(*given)
+    with differentiated():
+        result = ready.function(*given)
     values = list(leaves(result)) if not isinstance(result, engine.Value) else [result]
     root = weighted(result)
     try:

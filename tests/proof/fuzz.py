@@ -7,18 +7,37 @@ SEED=40000 FUZZ=10 make fuzz     these ten
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 
 from differences import Difference, differences, shown, smallest
-from outcomes import Engines
+from outcomes import Asked, Engines
 from programs import Program, program
+
+AHEAD = 8  # programs that are run while one is looked at
 
 
 def found(engines: Engines, tried: Program, way: str = "") -> list[Difference]:
     """All differences; those of one way only, where it is named."""
     return [d for d in differences(tried, engines.outcomes(tried, way)) if not way or d.way == way]
+
+
+def found_in(engines: Engines, seeds: Iterable[int]) -> Iterator[tuple[Program, list[Difference]]]:
+    """The differences of one program after the other, while both engines are busy with the next ones."""
+    waiting = deque[tuple[Program, Asked]]()
+    for tried in map(program, seeds):
+        waiting.append((tried, engines.asked(tried)))
+        if len(waiting) > AHEAD:
+            yield _received(*waiting.popleft())
+    while waiting:
+        yield _received(*waiting.popleft())
+
+
+def _received(tried: Program, asked: Asked) -> tuple[Program, list[Difference]]:
+    return tried, list(differences(tried, {name: outcomes.result() for name, outcomes in asked.items()}))
 
 
 def made_small(engines: Engines, tried: Program, difference: Difference) -> str:
@@ -36,17 +55,17 @@ def main() -> None:
     parser.add_argument("count", type=int, nargs="?", default=1000, help="programs to try")
     parser.add_argument("--seed", type=int, default=0, help="of the first")
     parser.add_argument("--show", type=int, default=20, help="failures to make small and show, one of a kind")
+    parser.add_argument("--nice", type=int, default=10, help="how far to step back behind others")
     options = parser.parse_args()
-    engines, failed, kinds, begun = Engines(), 0, Counter[tuple[str, ...]](), time.monotonic()
-    for seed in range(options.seed, options.seed + options.count):
-        tried = program(seed)
-        different = found(engines, tried)
+    engines, failed, kinds, begun = Engines(options.nice), 0, Counter[tuple[str, ...]](), time.monotonic()
+    os.nice(options.nice)
+    seeds = range(options.seed, options.seed + options.count)
+    for done, (tried, different) in enumerate(found_in(engines, seeds), start=1):
         failed += bool(different)
         for difference in different[:1]:
             kinds[difference.kind] += 1
             if kinds[difference.kind] == 1 and sum(kinds.values()) <= options.show:
                 print(made_small(engines, tried, difference), "\n", flush=True)
-        done = seed - options.seed + 1
         if done % 100 == 0 or done == options.count:
             rate = done / (time.monotonic() - begun)
             print(f"{done} programs of {options.count}, {failed} with a difference, {rate:.1f} a second", flush=True)

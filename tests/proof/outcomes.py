@@ -8,11 +8,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import gc
 import math
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
@@ -21,7 +22,7 @@ from calls import Call, Point
 from programs import Program
 
 import gradwalk
-from gradwalk import engine
+from gradwalk import control, engine
 
 NAMES = ("a", "b", "n", "k", "xs", "ys", "d", "p", "arr")
 TWICE = 3  # second derivatives at every third call
@@ -66,6 +67,11 @@ def custom_operations() -> dict[str, Any]:
     }  # fmt: skip
 
 
+@functools.lru_cache(maxsize=4)
+def _code_of(source: str) -> Any:
+    return compile(source, "<program>", "exec")
+
+
 class Ready:
     """A program's function, with weights of its own."""
 
@@ -77,7 +83,7 @@ class Ready:
             "sum": _sum, "w": self.weights, "h": self.weights[0] * 2.0, **custom_operations(),
             **{name: getattr(gradwalk, name) for name in ("grad", "value_and_grad", "jvp")},
         }  # fmt: skip
-        exec(compile(source, "<program>", "exec"), scope)
+        exec(_code_of(source), scope)
         self.function: Any = scope["program"]
         self.is_plain = is_plain
 
@@ -148,6 +154,11 @@ def weighted(result: Any) -> Any:
 # ---------------------------------------------------------------- the ways
 
 
+def differentiated() -> Any:
+    """Inside it, as inside `grad`: a copy keeps its history, and a derivative is a Value where others depend on it."""
+    return control.changed(derivatives=1)
+
+
 def outcome(make: Callable[[], Outcome]) -> Outcome:
     try:
         return make()
@@ -164,7 +175,8 @@ def by_nodes(function: Any, ready: Ready, call: Call) -> Outcome:
     """Given Values, and walked back from the result."""
     given = arguments_of(call, engine.Value, objects)
     inputs = list(dict.fromkeys(leaves(given)))
-    result = function(*given)
+    with differentiated():
+        result = function(*given)
     numbers, root = numbers_of(result), weighted(result)
     if root is not None:
         root.backward()
@@ -221,8 +233,8 @@ def _ways(program: Program, way: str) -> Iterator[tuple[str, list[Outcome]]]:
     """Exact programs, and those of the reference engine, are made by every other program: they take long."""
     calls, some = program.calls, program.calls[::TWICE]
     even = program.seed % 2 == 0
-    ready = Ready(program.source, is_plain=True)
-    yield "plain", each(ready, calls, plain)
+    if engine.NAME == "native":
+        yield "plain", each(Ready(program.source, is_plain=True), calls, plain)
     ready = Ready(program.source)
     eager = each(ready, calls, by_nodes, ready.function)
     yield "eager", eager
@@ -299,27 +311,38 @@ def _raise(error: Exception) -> Any:
 # ---------------------------------------------------------------- both engines
 
 
-class Engines:
-    """A process for each engine."""
+Asked = dict[str, "Future[dict[str, list[Outcome]]]"]  # of each engine
 
-    def __init__(self) -> None:
+
+class Engines:
+    """A process for each engine; `nice` is how far it steps back behind others."""
+
+    def __init__(self, nice: int = 0) -> None:
         before = os.environ.get("GRADWALK_ENGINE")
         self.pools = {}
         for name in engine.ENGINES:
             os.environ["GRADWALK_ENGINE"] = name
-            self.pools[name] = ProcessPoolExecutor(1, get_context("spawn"))
+            self.pools[name] = ProcessPoolExecutor(1, get_context("spawn"), _begin, (nice,))
             self.pools[name].submit(engine_name).result()
         os.environ.pop("GRADWALK_ENGINE")
         if before is not None:
             os.environ["GRADWALK_ENGINE"] = before
 
+    def asked(self, program: Program, way: str = "") -> Asked:
+        """The outcomes to come, by each engine."""
+        return {name: pool.submit(outcomes, program, way) for name, pool in self.pools.items()}
+
     def outcomes(self, program: Program, way: str = "") -> dict[str, dict[str, list[Outcome]]]:
-        asked = {name: pool.submit(outcomes, program, way) for name, pool in self.pools.items()}
-        return {name: future.result() for name, future in asked.items()}
+        return {name: future.result() for name, future in self.asked(program, way).items()}
 
     def close(self) -> None:
         for pool in self.pools.values():
             pool.shutdown(cancel_futures=True)
+
+
+def _begin(nice: int) -> None:
+    os.nice(nice)
+    gc.freeze()  # gradwalk and NumPy are no garbage
 
 
 def engine_name() -> str:

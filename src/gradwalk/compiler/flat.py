@@ -5,6 +5,7 @@ A node is a number; its children have smaller numbers. Inputs and constants are 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -32,6 +33,8 @@ ROW_OPS = frozenset(row.name for row in COMPOSITES.values() if row.per_entry)
 TARGETED = frozenset(row.name for row in COMPOSITES.values() if row.target and row.name != "take")
 # An operation of the table that can be refused an input, or overflow: what comes out has to be finite.
 CHECKED = frozenset(op.name for op in OPS.values() if op.checked)
+# Rounded as the eager engines round, whoever computes it and however many at a time.
+EXACT = frozenset(op.name for op in OPS.values() if op.exact)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +80,7 @@ class Flat:
         return np.asarray(self.numbers[self.row[nodes]])
 
     def is_op(self, *names: str) -> Truths:
-        return np.isin(self.op, [CODES[name] for name in names])
+        return is_among(self.op, names)
 
     def with_uses_of(self, instead: Ints) -> Flat:
         """The same nodes, but wherever node i was used, `instead[i]` is."""
@@ -102,9 +105,11 @@ class Flat:
         )
 
 
-def is_among(op: Ints, names: frozenset[str]) -> Truths:
+def is_among(op: Ints, names: Collection[str]) -> Truths:
     """Which of these codes stand for an operation of one of these names."""
-    return np.isin(op, [CODES[name] for name in names])
+    named = np.zeros(len(NAMES) + 1, np.bool_)  # and none of them for a node made by hand, whose code is -1
+    named[[CODES[name] for name in names]] = True
+    return np.asarray(named[op])
 
 
 def starts_of(counts: Ints) -> Ints:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gradwalk.compiler import formulas
-from gradwalk.compiler.flat import CHECKED, ROW_OPS, TARGETED
+from gradwalk.compiler.flat import CHECKED, EXACT, ROW_OPS, TARGETED
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 from gradwalk.custom import CustomOp
 from gradwalk.ops import OPS
@@ -21,7 +21,6 @@ Array = npt.NDArray[np.float64]
 _UNIT = 2.0**-53
 _SAFETY = 4.0
 _EDGES = {op.name: [op.inputs.index(each) for each in op.edge_inputs] for op in OPS.values() if op.edge_inputs}
-_EXACT = frozenset(op.name for op in OPS.values() if op.exact)
 _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne
 }  # fmt: skip
@@ -211,7 +210,7 @@ def _doubt(instruction: Instruction, operands: list[Array], before: list[Array],
     if name in OPS:
         slopes = formulas.local_grads(name, operands, instruction.parameters, out)
         carried = sum(map(_carried, slopes, before))
-        return carried + (np.asarray(carried != 0.0) if name in _EXACT else 1.0) * (4 * _UNIT * np.abs(out))
+        return carried + (np.asarray(carried != 0.0) if name in EXACT else 1.0) * (4 * _UNIT * np.abs(out))
     if name in ("matmul", "dot"):
         sizes = [np.abs(operand) for operand in operands]
         own = 0.0 if xs.shape[1] == 1 else (xs.shape[1] + 1) * _UNIT
