@@ -38,6 +38,11 @@ def is_inside() -> bool:
     return modes.derivatives > 0 or modes.on_read is not None
 
 
+def inside() -> changed:
+    """Inside, it is as in a function that is differentiated: copies keep their history, derivatives theirs."""
+    return changed(derivatives=current().derivatives or 1)
+
+
 def is_watched() -> bool:
     """Whether each operation has to be seen by itself, which a program does not show."""
     return current().watched

@@ -154,11 +154,6 @@ def weighted(result: Any) -> Any:
 # ---------------------------------------------------------------- the ways
 
 
-def differentiated() -> Any:
-    """Inside it, as inside `grad`: a copy keeps its history, and a derivative is a Value where others depend on it."""
-    return control.changed(derivatives=1)
-
-
 def outcome(make: Callable[[], Outcome]) -> Outcome:
     try:
         return make()
@@ -175,7 +170,7 @@ def by_nodes(function: Any, ready: Ready, call: Call) -> Outcome:
     """Given Values, and walked back from the result."""
     given = arguments_of(call, engine.Value, objects)
     inputs = list(dict.fromkeys(leaves(given)))
-    with differentiated():
+    with control.inside():  # copies and derivatives keep their history
         result = function(*given)
     numbers, root = numbers_of(result), weighted(result)
     if root is not None:

@@ -24,7 +24,7 @@ from gradwalk.compiler.reading import Call, Result, user_line, with_line
 from gradwalk.compiler.runs import Derivatives, RunOfGradient, RunOfResult, run_at
 from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
-from gradwalk.control import changed, current_modes, is_watched
+from gradwalk.control import current_modes, inside, is_watched
 from gradwalk.errors import add_note
 from gradwalk.functional import is_nested
 from gradwalk.structure import is_value, only_type, values_among, write
@@ -301,7 +301,7 @@ class Compiled(functional.Replayed):
         """The same, not yet put together."""
         given = [x if is_value(x) or type(x) is int else engine.Value(x) for x in call.taken_apart()]
         args, kwargs = call.filled(given)
-        with changed(derivatives=current_modes().derivatives or 1):  # inside, as in a trace
+        with inside():
             return Result(self.function(*args, **kwargs), self.function)
 
     def _one(self, out: Any, called: str = "value_and_grad") -> Any:
@@ -329,7 +329,8 @@ class Compiled(functional.Replayed):
         given = call.taken_apart()
         leaves = [engine.Value(float(x.data if is_value(x) else x)) for x in given]
         filled, named = call.filled([x if type(x) is int else leaf for x, leaf in zip(given, leaves, strict=True)])
-        out = self._one(self.function(*filled, **named))
+        with inside():
+            out = self._one(self.function(*filled, **named))
         return out.data, np.array(engine.gradients_of(out, leaves)), call
 
     # ---------------------------------------------------------------- the door

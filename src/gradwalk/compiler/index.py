@@ -123,7 +123,7 @@ class Index:
     def __divmod__(self, other: Any) -> Any: return divmod(self.__index__(), other)
     def __rdivmod__(self, other: Any) -> Any: return divmod(other, self.__index__())
     def __pow__(self, other: Any, modulo: Any = None) -> Any: return pow(self.__index__(), other, modulo)
-    def __rpow__(self, other: Any) -> Any: return other ** self.__index__()
+    def __rpow__(self, other: Any, modulo: Any = None) -> Any: return pow(other, self.__index__(), modulo)
     def __and__(self, other: Any) -> Any: return self.__index__() & other
     def __or__(self, other: Any) -> Any: return self.__index__() | other
     def __xor__(self, other: Any) -> Any: return self.__index__() ^ other

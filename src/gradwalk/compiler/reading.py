@@ -10,6 +10,7 @@ import functools
 import inspect
 import math
 import sys
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from numbers import Integral
@@ -359,10 +360,21 @@ _PIECES, _PLAIN = {np.ndarray, float}, {float, int}
 
 def user_line() -> str:
     """Where in the user's own files we are: `model.py:12`."""
+    frame = _user_frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def user_instruction() -> tuple[int, int]:
+    """Which of the instructions of which call of the user's functions is being run."""
+    frame = _user_frame()
+    return id(frame), frame.f_lasti
+
+
+def _user_frame() -> types.FrameType:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "gradwalk":
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return frame
 
 
 def with_line(function: Callable[..., Any]) -> str:

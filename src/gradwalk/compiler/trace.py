@@ -34,7 +34,7 @@ from gradwalk.compiler.flat import (
     table_of,
 )
 from gradwalk.compiler.index import Index, is_index
-from gradwalk.compiler.reading import Call, Result, float_of, user_line, with_line
+from gradwalk.compiler.reading import Call, Result, float_of, user_instruction, user_line, with_line
 from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.errors import add_note, refusals
 from gradwalk.operation import everywhere
@@ -70,6 +70,7 @@ class Trace:
         self.recorded: list[Any] = []
         self.compared: list[tuple[Any, Any, str, bool]] = []
         self.asked: set[tuple[int, float, str]] = set()
+        self.unlike: tuple[Any, Any, tuple[int, int]] | None = None  # the last comparison, if it found two unequal
         self.lines: list[str] = []  # where each comparison was made
         self.whole: dict[int, int] = {}  # entries that were used as plain integers, and which integer
         self.tables: dict[tuple[int, ...], int] = {}
@@ -98,6 +99,7 @@ class Trace:
 
     def compare(self, left: Any, right: Any, sign: str, outcome: bool) -> None:
         """A comparison the function made: one guard, however often it made it."""
+        self.unlike = (left, right, user_instruction()) if sign == "==" and not outcome else None
         key = id(left), id(right) if is_value(right) else float(right), sign
         if key not in self.asked:
             self.asked.add(key)
@@ -190,7 +192,7 @@ class Trace:
         )
         before, tracing.trace, refused = tracing.trace, self, refusals()
         try:
-            with hooks, custom.traced_by(self.call), largest_recorded():
+            with hooks, custom.traced_by(self.call), built_ins():
                 args, kwargs = self.arguments.filled([self._stand_in(given) for given in self.arguments.taken_apart()])
                 self.eager = self.function(*args, **kwargs)
         finally:
@@ -214,12 +216,20 @@ class Trace:
 
     def _read(self, value: Any, of_data: bool = False) -> Any:
         """In place of `.data`, a Value that hands no gradient on and is computed again in every call."""
-        return value._apply("stop_gradient", value) if of_data else self._refuse_read()
+        if of_data:
+            return value._apply("stop_gradient", value)
+        return None if self._is_looked_for(value) else self._refuse_read()
+
+    def _is_looked_for(self, value: Any) -> bool:
+        """Whether a list has just not found it, in one instruction, and puts it into the text of its error."""
+        *sides, instruction = self.unlike or (None,)
+        return any(side is value for side in sides) and instruction == user_instruction()
 
     def _refuse_read(self) -> NoReturn:
         raise TypeError(
-            f"compile: {with_line(self.function)} reads or sets .grad, or sets .data, at {user_line()}; the number "
-            "would be fixed in every later call: do it outside the compiled function, or use gradwalk.grad inside"
+            f"compile: {with_line(self.function)} reads or sets .grad, sets .data, or makes a text of a number, at "
+            f"{user_line()}; it would be fixed in every later call: do it outside the compiled function, or use "
+            "gradwalk.grad inside"
         )
 
     def _refuse_read_of_own(self, value: Any, of_data: bool = False) -> None:
@@ -320,16 +330,31 @@ class Trace:
         return parameters
 
 
-# ---------------------------------------------------------------- max and min
+# ---------------------------------------------------------------- built-in functions
 
 
-class _Largest:
-    """`max` and `min` while some thread traces: over Values they record the largest, not a guard on which it was."""
+class _BuiltIns:
+    """Those that mean something else while some thread traces.
+
+    `max` and `min` over Values record the largest, not a guard on which it was. `pow` with three arguments asks none
+    of them but the first, which would not know what an Index is.
+    """
 
     def __init__(self) -> None:
         self.lock, self.traces = threading.Lock(), 0
-        self.plain = {"max": builtins.max, "min": builtins.min}
-        self.traced = {"max": self._choosing("max"), "min": self._choosing("min")}
+        self.plain = {name: getattr(builtins, name) for name in ("max", "min", "pow")}
+        self.traced = {"max": self._choosing("max"), "min": self._choosing("min"), "pow": self._power()}
+
+    def _power(self) -> Callable[..., Any]:
+        plain = self.plain["pow"]
+
+        @functools.wraps(plain)
+        def power(base: Any, exp: Any, mod: Any = None) -> Any:
+            if mod is None:
+                return plain(base, exp)
+            return plain(*(x.__index__() if is_index(x) else x for x in (base, exp, mod)))
+
+        return power
 
     def _choosing(self, name: str) -> Callable[..., Any]:
         plain, recorded = self.plain[name], composites.PUBLIC[f"{name}imum"]
@@ -360,7 +385,7 @@ class _Largest:
                 vars(builtins).update(self.traced if self.traces else self.plain)
 
 
-largest_recorded = _Largest()
+built_ins = _BuiltIns()
 
 
 def _with_targets(flat: Flat, nodes: Ints) -> Flat:
