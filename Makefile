@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test chromium check sanitize tsan soak coverage fuzz mutate bench generate clean
+.PHONY: help train test chromium check docs docs-test sanitize tsan soak coverage fuzz mutate bench generate clean
 
 THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
 
@@ -25,6 +25,12 @@ check: .venv/tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv-docs/installed  ## the site with the lessons, into build/site: any static host can serve that folder
+	GRADWALK_ENGINE=reference .venv-docs/bin/python tools/site/build.py build/site
+
+docs-test: .venv/tested chromium docs  ## every cell of every lesson (or LESSONS="01 05") in the built site, in Chromium
+	GRADWALK_ENGINE=native $(BIN)/python -m pytest docs/tests
 
 sanitize: .venv-sanitize/installed  ## the suite (or TESTS=…) under the address and undefined-behaviour sanitizers
 	tools/sanitized .venv-sanitize/bin/python -m pytest -n auto -m "not unsanitized" $(TESTS)
@@ -62,7 +68,7 @@ generate: .venv/installed  ## write what follows from the table: C header, ops.j
 	$(BIN)/python tools/generate.py
 
 clean:  ## remove environments and everything built
-	rm -rf .venv .venv-bench .venv-sanitize .venv-thread .venv-coverage build dist src/gradwalk/*.so src/*.egg-info
+	rm -rf .venv .venv-docs .venv-bench .venv-sanitize .venv-thread .venv-coverage build dist src/gradwalk/*.so src/*.egg-info
 
 .venv/installed: pyproject.toml setup.py $(NATIVE)
 	$(PYTHON) -m venv .venv
@@ -71,6 +77,11 @@ clean:  ## remove environments and everything built
 
 .venv/tested: .venv/installed
 	$(BIN)/pip install --quiet --editable '.[test]'
+	@touch $@
+
+.venv-docs/installed: tools/site/requirements.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install --quiet -r $<
 	@touch $@
 
 .venv-sanitize/installed: pyproject.toml setup.py $(NATIVE)

@@ -57,7 +57,7 @@ ORDER = (
         "compiler",
     ),
     ("nn", "optim", "training", "show"),
-    ("run", "doctor"),
+    ("run", "doctor", "lessons"),
     ("cli", "__main__"),
 )
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

@@ -200,9 +200,11 @@ except ImportError as error:
 
 
 def test_without_pygraphviz():
-    """A notebook falls back to text; draw() says what to install."""
+    """A notebook shows the picture of svg.py; draw() says what to install."""
     run = subprocess.run([sys.executable, "-c", WITHOUT_PYGRAPHVIZ], capture_output=True, text=True, check=True)
-    assert run.stdout == ("['text/plain']\ndraw: expected pygraphviz to be installed; pip install 'gradwalk[draw]'\n")
+    assert run.stdout == (
+        "['image/svg+xml', 'text/plain']\ndraw: expected pygraphviz to be installed; pip install 'gradwalk[draw]'\n"
+    )
 
 
 def test_showing_is_not_imported_before_it_is_used():

@@ -1,4 +1,4 @@
-"""How a Value shows itself in a notebook: as a picture, and as text wherever there is no pygraphviz.
+"""How a Value shows itself in a notebook: as a picture, by Graphviz where pygraphviz is installed, else by svg.py.
 
 A saved notebook keeps the picture, since it is plain SVG. The live front end is `gradwalk.play(value)`.
 """
@@ -6,12 +6,15 @@ A saved notebook keeps the picture, since it is plain SVG. The live front end is
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from typing import Any
 
 from gradwalk.graph import Graph
 from gradwalk.show.dot import rendered, source
+from gradwalk.show.svg import picture
 
 WIDEST = 960  # pixels: a notebook shows an SVG at its own size and cuts off what is beside the cell
+MOST_BY_HAND = 24  # boxes without Graphviz, whose layout is better with many
 MOST_SHOWN = (120, 48, 24, 12)  # boxes: what is too wide unfolded is folded up further
 _SIZE = re.compile(r'width="([\d.]+)pt" height="([\d.]+)pt"')
 
@@ -27,14 +30,16 @@ def mimebundle(value: Any) -> dict[str, str]:
 
 def fitting_picture(graph: Graph) -> str:
     """The graph as SVG that fits a cell: from left to right or from top to bottom, folded up until it does."""
+    if find_spec("pygraphviz") is None:
+        return picture(graph.overview(MOST_BY_HAND))
     narrowest = ""
     for most in MOST_SHOWN:
         view = graph.overview(most)
         for direction in ("LR", "TB"):
-            picture = rendered(source(view, direction=direction), "svg").decode()
-            if width_of(picture) <= WIDEST:
-                return picture
-            narrowest = picture if not narrowest or width_of(picture) < width_of(narrowest) else narrowest
+            drawn = rendered(source(view, direction=direction), "svg").decode()
+            if width_of(drawn) <= WIDEST:
+                return drawn
+            narrowest = drawn if not narrowest or width_of(drawn) < width_of(narrowest) else narrowest
     return _scaled(narrowest, WIDEST / width_of(narrowest))
 
 

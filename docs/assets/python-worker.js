@@ -1,0 +1,79 @@
+// The worker: loads Python and gradwalk from this site, then runs one cell after the other in one namespace.
+
+const OFTEN = 80; // milliseconds between two messages about what is printed
+let ready = null;
+
+self.onmessage = async ({ data }) => {
+  if (data.start) {
+    ready = load(data.start);
+    ready.catch((error) => postMessage({ kind: "failed", text: String(error.message ?? error) }));
+    return;
+  }
+  const python = await ready;
+  postMessage({ kind: "running" });
+  const telling = teller();
+  const outcome = data.checks
+    ? python.check(data.code, data.checks)
+    : python.run(data.code, data.name, telling.tell);
+  telling.flush();
+  postMessage({ kind: "done", outcome: JSON.parse(outcome) });
+};
+
+async function load(folder) {
+  const sizes = await (await fetch(`${folder}sizes.json`)).json();
+  const total = Object.values(sizes).reduce((sum, size) => sum + size, 0);
+  countBytes((bytes) => postMessage({ kind: "loading", bytes, total }));
+  const archive = fetch(`${folder}gradwalk.zip`).then((response) => response.arrayBuffer());
+  const { loadPyodide } = await import(`${folder}pyodide.mjs`);
+  const pyodide = await loadPyodide({ indexURL: folder, env: { GRADWALK_ENGINE: "reference", HOME: "/home/pyodide" } });
+  pyodide.unpackArchive(await archive, "zip", { extractDir: "/lib/python3.14/site-packages" });
+  return pyodide.runPython(`
+import json
+from types import SimpleNamespace
+from gradwalk.lessons import cells
+
+namespace = {"__name__": "__main__"}
+
+def told(outcome):
+    return json.dumps({"shown": outcome.shown, "error": outcome.error, "line": outcome.line, "text": outcome.text})
+
+SimpleNamespace(
+    run=lambda code, name, tell: told(cells.run(code, namespace, name, tell)),
+    check=lambda code, checks: told(cells.check(code, checks, namespace)),
+)
+`);
+}
+
+/** Let every fetch of this worker be counted while it comes in. */
+function countBytes(tell) {
+  const original = self.fetch;
+  let bytes = 0;
+  self.fetch = async (...given) => {
+    const response = await original(...given);
+    if (!response.body) return response;
+    const counted = new TransformStream({
+      transform(chunk, controller) {
+        bytes += chunk.byteLength;
+        tell(bytes);
+        controller.enqueue(chunk);
+      },
+    });
+    return new Response(response.body.pipeThrough(counted), { status: response.status, headers: response.headers });
+  };
+}
+
+/** Collects what is printed, so that a loop that prints does not drown the page in messages. */
+function teller() {
+  let text = "";
+  let last = 0;
+  const flush = () => {
+    if (text) postMessage({ kind: "printed", text });
+    text = "";
+    last = performance.now();
+  };
+  const tell = (piece) => {
+    text += piece;
+    if (performance.now() - last > OFTEN) flush();
+  };
+  return { tell, flush };
+}

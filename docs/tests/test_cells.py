@@ -1,0 +1,146 @@
+"""What a cell can do: run, be edited, be stopped, be reset, be shared; with the keyboard, and without a network."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from test_lessons_in_the_page import MINUTES, run
+
+PAGE = "lessons/01-what-a-derivative-tells/"
+
+
+@pytest.fixture
+def tab(host: Any, browser: Any) -> Any:
+    opened = browser.open(host.address + PAGE, offline=False)
+    opened.wait("Boolean(globalThis.gradwalkCells)")
+    yield opened
+    opened.close()
+
+
+def shown(tab: Any, number: int) -> str:
+    return str(tab.run(f"gradwalkCells[{number}].output.textContent"))
+
+
+def test_cells_above_run_first(tab: Any) -> None:
+    """The second cell needs the first: running it runs both, and again when the first was changed."""
+    run(tab, 1)
+    assert "4.0" in shown(tab, 0)
+    tab.run("void (gradwalkCells[0].editor.code = 'def f(a):\\n    return 7.0 * a')")
+    run(tab, 1)
+    assert shown(tab, 1).startswith(("7.0", "6.99"))
+
+
+def test_a_loop_that_does_not_end_is_stopped(tab: Any) -> None:
+    """After its seconds, with what it printed; the next run starts afresh and works."""
+    tab.run("void (gradwalkCells[0].seconds = 2)")
+    outcome = run(tab, 0, "print('begun', flush=True)\nwhile True:\n    pass")
+    assert "Stopped after 2 seconds" in outcome["error"]
+    assert "begun" in shown(tab, 0)
+    tab.run("gradwalkCells[0].reset()")
+    assert run(tab, 0)["text"] == "4.0\n"
+
+
+def test_stop(tab: Any) -> None:
+    """The button that runs a cell stops it while it runs."""
+    tab.run("void (gradwalkCells[0].editor.code = 'while True: pass')")
+    tab.run("void gradwalkCells[0].run()")
+    tab.wait("gradwalkCells[0].status.textContent === 'Running'", MINUTES)
+    tab.click("#cell-1 .run")
+    tab.wait("!gradwalkCells[0].isRunning")
+    assert "Stopped." in shown(tab, 0)
+
+
+def test_a_traceback_marks_the_line(tab: Any) -> None:
+    """The learner's line is named in the text and marked in the editor."""
+    outcome = run(tab, 0, "a = 1\nb = a / 0\n")
+    assert outcome["line"] == 2
+    assert "ZeroDivisionError" in shown(tab, 0)
+    assert (
+        tab.run("gradwalkCells[0].editor.colours.querySelector('.wrong-line').style.getPropertyValue('--line')") == "1"
+    )
+
+
+def test_pictures_and_tables(tab: Any) -> None:
+    """A Value is a picture with its text beside it; a table is one; markup in it is only words."""
+    run(tab, 0, "from gradwalk import Value\nValue(2.0, label='a') * Value(3.0, label='b')")
+    assert tab.run("document.querySelector('#cell-1 .output img').alt") == "Value(data=6.0, grad=0.0)"
+    tab.wait("document.querySelector('#cell-1 .output img').naturalWidth > 100")
+    evil = "<img src=x onerror=alert(1)>"
+    run(
+        tab,
+        0,
+        f"class T:\n    def _repr_html_(self):\n        return '<table><tr><td>{evil}<b>x</b></td></tr></table>'\nT()",
+    )
+    assert tab.run("document.querySelectorAll('#cell-1 .output td').length") == 1
+    assert tab.run("document.querySelectorAll('#cell-1 .output img').length") == 0
+
+
+def test_reset_and_share(tab: Any, host: Any, browser: Any) -> None:
+    """An address carries changed code to another tab, which does not run it; reset brings the lesson's back."""
+    code = "print('sähar\u0065d')  # ∂\n"
+    tab.run(f"void (gradwalkCells[1].editor.code = {json.dumps(code)})")
+    tab.run("gradwalkCells[1].share()")
+    address = tab.run("location.href")
+    other = browser.open(address, offline=False)
+    other.wait("globalThis.gradwalkCells?.[1].status.textContent.includes('Read it')")
+    assert other.run("gradwalkCells[1].editor.code") == code.rstrip("\n")
+    assert [request for request in other.requests if "/python/" in request] == []
+    other.run("gradwalkCells[1].reset()")
+    assert "nudge = 0.01" in other.run("gradwalkCells[1].editor.code")
+    other.close()
+
+
+@pytest.mark.parametrize(
+    "hash", ["#cell=1&code=%%%", "#cell=99&code=AAAA", "#cell=x&code=", "#cell=1&code=" + "A" * 70000]
+)
+def test_addresses_that_are_no_good(hash: str, host: Any, browser: Any) -> None:
+    """Whatever an address says, the page works."""
+    tab = browser.open(host.address + PAGE + hash, offline=False)
+    tab.wait("Boolean(globalThis.gradwalkCells)")
+    assert tab.run("gradwalkCells[0].editor.code.startsWith('def f')")
+    assert tab.errors == []
+    tab.close()
+
+
+def test_the_keyboard_is_enough(tab: Any) -> None:
+    """Tab reaches the editor and leaves it again; typing makes Tab indent until Escape; Shift and Enter runs."""
+    field = "gradwalkCells[0].editor.field"
+    tab.run(f"{field}.focus()")
+    tab.press("Tab")
+    assert tab.run("document.activeElement.textContent") == "Run"
+    tab.run(f"{field}.focus(); {field}.setSelectionRange(0, {field}.value.length)")
+    tab.type("if True:")
+    tab.press("Enter")
+    tab.type("print(1)")
+    assert tab.run("gradwalkCells[0].editor.code") == "if True:\n    print(1)"
+    tab.press("Enter")
+    tab.press("Tab")
+    assert tab.run("gradwalkCells[0].editor.code").endswith("\n        ")
+    tab.press("Escape")
+    tab.press("Tab")
+    assert tab.run("document.activeElement.textContent") == "Run"
+    tab.run(f"{field}.focus()")
+    tab.press("Enter", shift=True)
+    tab.wait("gradwalkCells[0].outcome && !gradwalkCells[0].isRunning", MINUTES)
+    assert shown(tab, 0) == "1\n"
+
+
+def test_the_second_visit_needs_no_network(tab: Any, host: Any, browser: Any) -> None:
+    """With the host gone, pages, the walk, the search and Python still work."""
+    tab.wait("navigator.serviceWorker.controller !== null", 60.0)
+    run(tab, 0)
+    kept = "caches.keys().then((names) => caches.open(names.find((name) => name.includes('-python-'))))"
+    tab.wait(f"{kept}.then((cache) => cache.keys()).then((files) => files.length >= 5)", 60.0)
+    host.is_down = True
+    second = browser.open(host.address + PAGE, offline=False)
+    second.wait("Boolean(globalThis.gradwalkCells)")
+    assert run(second, 0)["text"] == "4.0\n"
+    second.go(host.address + "walk/")
+    second.wait("Boolean(document.querySelector('.gradwalk'))")
+    second.go(host.address)
+    second.run("document.querySelector('.search input').focus()")
+    second.type("derivative")
+    second.wait("document.querySelectorAll('.results a').length > 0")
+    second.close()

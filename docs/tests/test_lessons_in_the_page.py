@@ -1,0 +1,47 @@
+"""Every cell of every lesson in the built site, by the Python in the page: `LESSONS="01 05"` takes some of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from gradwalk.lessons import source
+
+WANTED = tuple(os.environ.get("LESSONS", "").split()) or ("",)
+LESSONS = [lesson for lesson in source.lessons() if lesson.name.startswith(WANTED)]
+MINUTES = 5 * 60.0
+
+
+def run(tab: Any, number: int, code: str | None = None) -> dict[str, Any]:
+    """Run a cell of the page, with other code if there is some, and wait for its outcome."""
+    cell = f"gradwalkCells[{number}]"
+    if code is not None:
+        tab.run(f"void ({cell}.editor.code = {json.dumps(code)})")
+    tab.run(f"void ({cell}.outcome = null, {cell}.run())")
+    tab.wait(f"{cell}.outcome && !{cell}.isRunning", MINUTES)
+    return dict(tab.run(f"{cell}.outcome"))
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_every_cell_and_every_exercise(lesson: source.Lesson, host: Any, browser: Any) -> None:
+    """Cells print what is recorded; model answers pass, wrong ones and the start do not; nobody else is asked."""
+    tab = browser.open(f"{host.address}lessons/{lesson.name}/", offline=False)
+    tab.wait("Boolean(globalThis.gradwalkCells)")
+    live = [part for part in lesson.parts if isinstance(part, source.Cell | source.Exercise)]
+    assert tab.run("gradwalkCells.length") == len(live)
+    assert [address for address in tab.requests if "/python/" in address] == []  # nothing before it is asked for
+    for number, part in enumerate(live):
+        if isinstance(part, source.Cell):
+            outcome = run(tab, number)
+            assert (outcome["error"], outcome["text"]) == ("", part.output), part.code
+            continue
+        for wrong in (part.start, *part.wrong):
+            assert run(tab, number, wrong)["error"] != "", wrong
+        assert run(tab, number, part.answer)["error"] == ""
+    assert tab.errors == []
+    elsewhere = [address for address in tab.requests if not address.startswith((host.address, "blob:", "data:"))]
+    assert elsewhere == []
+    tab.close()

@@ -1,0 +1,55 @@
+"""Every page of the built site: it asks no other host, fits its window, and axe-core finds nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from conftest import SITE
+from packages import package
+
+PAGES = sorted(str(path.parent.relative_to(SITE)) for path in SITE.rglob("index.html"))
+LOOKS = {"desktop": (1360, 900), "phone": (390, 844)}
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("look", LOOKS)
+def test_every_page(look: str, dark: bool, host: Any, browser: Any) -> None:
+    """Its requests stay here, nothing is wider than the window, and axe-core finds nothing on it."""
+    axe = (package("axe-core") / "axe.min.js").read_text(encoding="utf-8")
+    wrong = []
+    width, height = LOOKS[look]
+    tab = browser.open(host.address, width, height, offline=False, dark=dark)
+    for page in PAGES:
+        if page == "walk":  # tests/show looks at it
+            continue
+        tab.requests.clear()
+        tab.go(f"{host.address}{'' if page == '.' else page + '/'}")
+        tab.settle()
+        tab.run(axe)
+        frames = "{ exclude: [['iframe']] }"
+        found = tab.run(
+            f"axe.run({frames}).then((r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html.slice(0, 200))]))"
+        )
+        wide = tab.run("document.documentElement.scrollWidth") - width
+        elsewhere = [request for request in tab.requests if not request.startswith((host.address, "blob:", "data:"))]
+        if found or wide > 0 or elsewhere or tab.errors:
+            wrong.append([page, found, wide, elsewhere, list(tab.errors)])
+            tab.errors.clear()
+    tab.close()
+    assert wrong == [], json.dumps(wrong, indent=1)
+
+
+def test_the_site_is_small() -> None:
+    """Under 30 MB with Python in it."""
+    assert sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file()) < 30_000_000
+
+
+def test_no_page_names_another_host() -> None:
+    """Neither pages nor styles nor scripts of ours load anything from elsewhere."""
+    ours = [path for path in SITE.rglob("*") if path.suffix in (".html", ".css", ".js") and "python" not in path.parts]
+    loading = [
+        path.name for path in ours if any(word in path.read_text() for word in ('src="http', "url(http", 'src="//'))
+    ]
+    assert loading == []

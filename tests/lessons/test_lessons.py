@@ -1,0 +1,102 @@
+"""The lessons as CPython runs them: every cell prints what is recorded, every exercise tells right from wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradwalk import walk
+from gradwalk.expression import parsed
+from gradwalk.lessons import cells, source
+
+LESSONS = source.lessons()
+each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+
+
+@each_lesson
+def test_cells_print_what_is_recorded_and_exercises_know_their_answers(lesson: source.Lesson) -> None:
+    """In order and in one namespace, as in the page; answers start from what the cells above them left."""
+    namespace: dict[str, object] = {}
+    for number, part in enumerate(lesson.parts):
+        if isinstance(part, source.Cell):
+            outcome = cells.run(part.code, namespace, f"cell {number}")
+            assert (outcome.error, outcome.text) == ("", part.output), part.code
+        if isinstance(part, source.Exercise):
+            assert cells.check(part.answer, part.checks, namespace).error == ""
+            for wrong in (part.start, *part.wrong):
+                assert cells.check(wrong, part.checks, namespace).error != "", wrong
+
+
+@each_lesson
+def test_what_a_lesson_has(lesson: source.Lesson) -> None:
+    """A walk, cells and an exercise; code that fits a phone held sideways; a text that is short."""
+    kinds = [type(part) for part in lesson.parts]
+    assert {source.Walk, source.Cell, source.Exercise} <= set(kinds)
+    code = [part.code for part in lesson.parts if isinstance(part, source.Cell)]
+    assert [line for text in code for line in text.splitlines() if len(line) > 80] == []
+    assert sum(len(part.markdown.split()) for part in lesson.parts if isinstance(part, source.Text)) < 900
+
+
+@each_lesson
+def test_walks_can_be_shown(lesson: source.Lesson) -> None:
+    """Each embedded expression is one, its values are of its inputs, its mode is one of the page's."""
+    for part in lesson.parts:
+        if isinstance(part, source.Walk):
+            expression = parsed(part.expression)
+            assert set(part.values) <= set(expression.inputs)
+            assert part.settings.keys() <= {"mode", "t"}
+            assert part.settings.get("mode", "right") in walk.__globals__["MODES"]
+
+
+def test_lessons_are_numbered() -> None:
+    """01, 02, … without a gap."""
+    assert [lesson.name[:2] for lesson in LESSONS] == [f"{number:02}" for number in range(1, len(LESSONS) + 1)]
+
+
+def test_a_traceback_shows_the_learners_lines() -> None:
+    """Through a function of theirs and into gradwalk, whose own lines are left out and whose advice is not."""
+    code = "from gradwalk import Value\n\ndef f(x):\n    return x.log()\n\nf(Value(-1.0))\n"
+    outcome = cells.run(code, {}, "cell 1")
+    assert outcome.line == 4
+    assert outcome.error.splitlines() == [
+        "line 6: f(Value(-1.0))",
+        "line 4, in f: return x.log()",
+        "gradwalk.errors.DomainError: log: expected x > 0, got -1.0; clamp the input or use gradwalk.ieee()",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "said"),
+    [
+        ("x = (1\n", 1, "SyntaxError"),
+        ("import sys\nsys.exit(3)", 2, "SystemExit: 3"),
+        ("def f():\n    return f()\nf()", 2, "RecursionError"),
+        ("raise KeyboardInterrupt", 1, "KeyboardInterrupt"),
+    ],
+)
+def test_no_cell_ends_more_than_itself(code: str, line: int, said: str) -> None:
+    """Whatever a cell raises is told, with its line."""
+    outcome = cells.run(code, {}, "cell 1")
+    assert outcome.line == line
+    assert said in outcome.error
+
+
+def test_what_is_shown_is_text_tables_and_pictures() -> None:
+    """In the order in which it came; a Value as its picture."""
+    made = "from gradwalk import Value\nfrom gradwalk.lessons.cells import table\n"
+    outcome = cells.run(made + "print('one')\ndisplay(table([(1,)], 'n'))\nValue(2.0)", {})
+    assert [sorted(part) for part in outcome.shown] == [
+        ["text/plain"], ["text/html", "text/plain"], ["image/svg+xml", "text/plain"],
+    ]  # fmt: skip
+    assert outcome.text == "one\nn\n1\nValue(data=2.0, grad=0.0)\n"
+
+
+def test_exercises_without_an_answer_are_refused() -> None:
+    """A lesson that lacks a part of an exercise cannot be read."""
+    with pytest.raises(source.LessonError, match="expected one check"):
+        source.parts_of("```python exercise\npass\n```\n```python check\npass\n```\n")
+
+
+def test_unknown_figures_are_refused() -> None:
+    """A figure that no benchmark wrote cannot be on a page."""
+    with pytest.raises(source.LessonError, match="not in figures"):
+        source.parts_of("It is {no_such_figure}.")

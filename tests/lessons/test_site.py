@@ -1,0 +1,72 @@
+"""The site's pages as `make docs` builds them, without Python in them: links, formulas, anchors, the search's list."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradwalk.lessons import source
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "site"))
+
+import mathml  # noqa: E402
+import packages  # noqa: E402
+
+import build  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made = build.Site(tmp_path_factory.mktemp("site"))
+    made.write_pages()
+    return made
+
+
+def test_every_document_is_a_page(site: Any) -> None:
+    """No Markdown file of docs/ is left out of the navigation."""
+    assert {page.path for page in site.pages} >= set((ROOT / "docs").glob("*.md"))
+
+
+def test_every_page_is_written_and_found(site: Any) -> None:
+    """Each has a file with a title, and each of its headings is in the search's list."""
+    for page in site.pages:
+        text = (site.folder / page.address / "index.html").read_text(encoding="utf-8")
+        assert "<h1" in text, page.path
+        assert "{{" not in re.sub(r"<pre.*?</pre>|<script.*?</script>|<code.*?</code>", "", text, flags=re.DOTALL)
+        assert any(entry[0].partition("#")[0] == page.address for entry in site.index)
+
+
+@pytest.mark.parametrize("target", ["nowhere.md", "ops.md#no-such-operation", "#nothing", "../setup.py"])
+def test_a_link_that_leads_nowhere_ends_the_build(target: str, tmp_path: Path) -> None:
+    """To a page, to a heading of another or of the same page, and to a file that is not part of the site."""
+    made = build.Site(tmp_path)
+    page = made.pages[0]
+    page.parts = [source.Text(f"# Title\n\n[here]({target})\n")]
+    with pytest.raises(build.BrokenLinkError):
+        made.write_pages()
+
+
+def test_formulas() -> None:
+    """What the table prints becomes MathML; what is not known is an error."""
+    assert (
+        mathml.mathml(r"\frac{1}{x}")
+        == "<math><mrow><mfrac><mrow><mn>1</mn></mrow><mrow><mi>x</mi></mrow></mfrac></mrow></math>"
+    )
+    with pytest.raises(mathml.FormulaError):
+        mathml.mathml(r"\unheard")
+
+
+def test_a_package_with_another_hash_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What npm gives is compared before it is opened."""
+    archive = tmp_path / "pyodide.tgz"
+    archive.write_bytes(b"something else")
+    monkeypatch.setattr(packages, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(packages, "fetched", lambda wanted: archive)
+    with pytest.raises(SystemExit, match="the hash is"):
+        packages.package("pyodide")
+    assert list((tmp_path / "kept").iterdir()) == []

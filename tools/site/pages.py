@@ -1,0 +1,54 @@
+"""Which pages the site has, in the order of its navigation, and which file each comes from."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "src"))
+
+from gradwalk.lessons import source  # noqa: E402
+
+# the pages of docs/ in each section; a lesson is a page of its own section
+SECTIONS = {
+    "Start": ("index",),
+    "Lessons": (),
+    "How-to": ("how-backward-works", "derivatives", "compiled-functions"),
+    "Coming from": ("from-micrograd",),
+    "Reference": ("ops",),
+    "More": ("contributing",),
+}
+
+
+@dataclass
+class Page:
+    """A page: its address below the site's root, its title, its file, and the parts it is made of."""
+
+    address: str
+    title: str
+    path: Path
+    parts: list[source.Part]
+
+    @property
+    def up(self) -> str:
+        """The way from this page to the site's root."""
+        return "../" * self.address.count("/")
+
+
+def sections() -> dict[str, list[Page]]:
+    """Every section of the navigation with its pages."""
+    found = {title: [document(name) for name in names] for title, names in SECTIONS.items()}
+    found["Lessons"] += [
+        Page(f"lessons/{lesson.name}/", lesson.title, lesson.path, list(lesson.parts)) for lesson in source.lessons()
+    ]
+    return found
+
+
+def document(name: str) -> Page:
+    """A page of docs/. Its Python is shown with what it prints, and the tests run it; it is not live."""
+    path = ROOT / "docs" / f"{name}.md"
+    text = path.read_text(encoding="utf-8")
+    title = next(line[2:] for line in text.splitlines() if line.startswith("# "))
+    return Page("" if name == "index" else f"{name}/", title, path, [source.Text(text)])

@@ -1,0 +1,152 @@
+"""A page's parts as HTML: Markdown, formulas, highlighted code, live cells and embedded walks."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from urllib.parse import urlencode
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from mathml import mathml
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+from gradwalk.lessons import source
+
+_FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\w$])\$(?! )([^$\n]+?)(?<! )\$(?![\w$])", re.DOTALL)
+_LONGEST_IN_TEXT = 60  # letters of LaTeX
+_SIDEWAYS = 'tabindex="0" role="group" aria-label'  # what can be wider than the page has to be reached with keys
+
+
+def slug(text: str) -> str:
+    """A heading as an anchor."""
+    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"<[^>]+>", "", text).lower()).strip("-")
+
+
+def walk_address(walk: source.Walk) -> str:
+    """Where the walk of an expression is shown, below the site's root: the one place that knows the scheme."""
+    parts = {"e": walk.expression}
+    if walk.values:
+        parts["v"] = ",".join(f"{name}:{value:g}" for name, value in walk.values.items())
+    parts |= {{"mode": "m"}.get(name, name): value for name, value in walk.settings.items()}
+    return f"walk/#{urlencode(parts)}"
+
+
+class Renderer:
+    """Renders the parts of one page; `link(target)` says where a link leads, `headings` collects what it saw."""
+
+    def __init__(self, up: str, link) -> None:
+        self.up, self.link = up, link
+        self.headings: list[tuple[int, str, str]] = []
+        self.words: list[tuple[str, str]] = []  # anchor and text below it, for the search
+        self.cells: list[dict[str, object]] = []
+        self.markdown = MarkdownIt("commonmark", {"html": True, "highlight": highlighted}).enable("table")
+
+    def rendered(self, parts: list[source.Part]) -> str:
+        return "\n".join(self.part(part) for part in parts)
+
+    def part(self, part: source.Part) -> str:
+        if isinstance(part, source.Cell):
+            return self.cell(part)
+        if isinstance(part, source.Exercise):
+            return self.exercise(part)
+        if isinstance(part, source.Walk):
+            return self.walk(part)
+        return self.text(part.markdown)
+
+    # ---------------------------------------------------------------- text
+
+    def text(self, markdown: str) -> str:
+        formulas: list[str] = []
+
+        def kept(found: re.Match[str]) -> str:
+            # a long one needs a line of its own, which can be moved sideways on a phone
+            display = bool(found[1]) or len(found[2]) > _LONGEST_IN_TEXT
+            formula = mathml(found[1] or found[2], display)
+            formulas.append(f'<span class="wide" {_SIDEWAYS}="Formula">{formula}</span>' if display else formula)
+            return f"\x02{len(formulas) - 1}\x03"
+
+        pieces = re.split(r"(^```.*?^```$|`[^`\n]+`)", markdown, flags=re.DOTALL | re.MULTILINE)
+        pieces[::2] = [_FORMULA.sub(kept, piece) for piece in pieces[::2]]
+        tokens = self.markdown.parse("".join(pieces))
+        self.prepared(tokens)
+        text = self.markdown.renderer.render(tokens, self.markdown.options, {})
+        text = text.replace("<table>", f'<div class="wide" {_SIDEWAYS}="Table"><table>')
+        text = text.replace("</table>", "</table></div>").replace("<th></th>", "<td></td>")
+        text = text.replace("<pre><code>", '<pre tabindex="0"><code>')
+        return re.sub("\x02(\\d+)\x03", lambda found: formulas[int(found[1])], text)
+
+    def prepared(self, tokens: list[Token]) -> None:
+        """Anchors for headings, links to where the pages are, words for the search."""
+        for place, token in enumerate(tokens):
+            if token.type == "heading_open":
+                said = "".join(child.content for child in tokens[place + 1].children or [])
+                anchor = slug(said)
+                while any(anchor == known for _, _, known in self.headings):
+                    anchor += "-2"
+                token.attrSet("id", anchor)
+                self.headings.append((int(token.tag[1]), said, anchor))
+                self.words.append((anchor, ""))
+            elif token.type == "inline":
+                for child in token.children or []:
+                    if child.type == "link_open":
+                        child.attrSet("href", self.link(str(child.attrGet("href"))))
+                    if child.type == "image":
+                        child.attrSet("src", self.link(str(child.attrGet("src"))))
+                self.heard("".join(child.content or " " for child in token.children or []))
+            elif token.type == "fence":
+                self.heard(token.content)
+
+    def heard(self, text: str) -> None:
+        anchor, so_far = self.words[-1] if self.words else ("", "")
+        self.words[-1:] = [(anchor, f"{so_far} {text}")]
+
+    # ---------------------------------------------------------------- what is live
+
+    def cell(self, cell: source.Cell) -> str:
+        self.cells.append({"code": cell.code, "seconds": cell.seconds})
+        self.heard(cell.code)
+        output = f'<pre class="output">{html.escape(cell.output)}</pre>' if cell.output else ""
+        return self.section("cell", "Python", highlighted(cell.code, "python", ""), output)
+
+    def exercise(self, exercise: source.Exercise) -> str:
+        self.cells.append({"code": exercise.start, "seconds": 10, "checks": exercise.checks})
+        answer = highlighted(exercise.answer, "python", "")
+        solution = f'<details class="answer"><summary>One answer</summary>{answer}</details>'
+        return self.section("cell exercise", "Exercise", highlighted(exercise.start, "python", ""), solution)
+
+    def section(self, kind: str, title: str, code: str, below: str) -> str:
+        number = len(self.cells)
+        return f'<section class="{kind}" id="cell-{number}" aria-label="{title} cell {number}">{code}{below}</section>'
+
+    def walk(self, walk: source.Walk) -> str:
+        address = html.escape(self.up + walk_address(walk))
+        said = html.escape(walk.expression)
+        return (
+            f'<figure class="walk" data-said="The walk of {said}"><figcaption><a href="{address}">'
+            f"Open the walk of <code>{said}</code> on a page of its own</a></figcaption></figure>"
+        )
+
+    def data(self) -> str:
+        """The page's cells for its script, as JSON that nothing in it can end."""
+        text = json.dumps(self.cells, separators=(",", ":"))
+        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def highlighted(code: str, language: str, _: object) -> str:
+    """Code with Pygments' classes."""
+    try:
+        lexer = get_lexer_by_name({"py": "python", "pycon": "pycon"}.get(language, language or "text"))
+    except ClassNotFound:
+        lexer = get_lexer_by_name("text")
+    body = highlight(code, lexer, HtmlFormatter(nowrap=True))
+    return f'<pre class="code language-{html.escape(language or "text")}" tabindex="0"><code>{body}</code></pre>'
+
+
+def template(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
