@@ -38,7 +38,7 @@ def layered(sizes: Sequence[tuple[float, float]], links: Sequence[tuple[int, int
 
     >>> plan = layered([(10, 10), (10, 10), (10, 10)], [(0, 2), (1, 2)], gap_x=20, gap_y=5)
     >>> [(box.x, box.y) for box in plan.boxes], plan.width, plan.height
-    ([(0.0, 0.0), (0.0, 15.0), (30.0, 7.5)], 40.0, 25.0)
+    ([(0.0, 0.0), (0.0, 15.0), (30.0, 7.5)], 40, 25.0)
     """
     count = len(sizes)
     # an edge that runs backwards, as between folded scopes, takes no part in the order
