@@ -35,6 +35,7 @@ ORDER = (
         "walk",
         "finite_differences",
         "structure",
+        "passed_twice",
         "math",
         "numpy",
         "scipy",

@@ -19,9 +19,14 @@ from gradwalk import engine, higher_order
 from gradwalk.control import changed, is_traced
 from gradwalk.errors import number_from
 from gradwalk.modes import current
+from gradwalk.passed_twice import Watching, repeated
 from gradwalk.searches import Comparisons
 from gradwalk.structure import (
+    ARRAY,
+    ONE,
+    ROW,
     Shape,
+    Source,
     Structure,
     array_of,
     array_structure,
@@ -29,7 +34,6 @@ from gradwalk.structure import (
     flatten_like,
     is_number,
     is_value,
-    source_of,
     together,
     values_among,
 )
@@ -40,6 +44,7 @@ Argnums = int | str | Sequence[int | str]
 # A sweep forward runs in Python and a pass backward in C, over what one output depends on only: measured on native
 # Values, one sweep costs about as much as this many passes (benchmarks/functional.py).
 PASSES_PER_SWEEP = 200
+_FLAT = (ONE, ROW, ARRAY)  # with nothing in it that could be there twice
 
 
 def is_nested() -> bool:
@@ -102,7 +107,10 @@ class Recording:
         self.cls: Any = type(given_values[0]) if given_values else engine.Value
         self.inputs = [_input(number, self.cls, what) for number in numbers] if given_values else self._leaves(numbers)
         positional, named = list(args), dict(kwargs)
-        source = source_of(self.inputs, as_argument=True)
+        alone = len(args) == 1 and not kwargs and structures[places[0]].key[0] in _FLAT
+        shared = frozenset[int]() if alone else repeated((*args, *kwargs.values()))
+        watching = Watching(self.inputs, shared) if shared else None
+        source = watching or Source(self.inputs, as_argument=True)
         for place, structure in structures.items():
             argument = source.filled(structure.key, structure.like)
             if isinstance(place, int):
@@ -116,7 +124,10 @@ class Recording:
         self.compared = Comparisons(self.cls, modes.on_compare)
         # inside no_grad() too, a derivative that was asked for is computed
         with changed(no_grad=False, derivatives=modes.derivatives + levels, on_compare=self.compared.remember):
-            self.result = function(*positional, **named)
+            if watching is None:
+                self.result = function(*positional, **named)
+            else:
+                self.result = watching.applied(what, function, positional, named)
         self.outputs: list[Any] = []
         self.foreign: list[Any] | None = None  # leaves that are not inputs: Values the function closes over
         # in a trace, a derivative as a number would be fixed in every later call

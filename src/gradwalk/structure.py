@@ -441,7 +441,7 @@ def array_structure(given: Any) -> Structure | None:
     numpy = sys.modules.get("numpy")
     if numpy is None or type(given) is not numpy.ndarray or given.dtype != numpy.float64:
         return None
-    return Structure((ARRAY, given.shape), None) if given.flags.c_contiguous else None
+    return Structure((ARRAY, given.shape), given) if given.flags.c_contiguous else None
 
 
 def flatten_like(structure: Structure, whole: Any) -> list[Any]:

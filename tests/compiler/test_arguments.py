@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 
 import gradwalk
 from gradwalk import Value
@@ -25,6 +27,55 @@ def test_a_list_that_is_passed_twice_is_one_list() -> None:
     assert compiled([1.0, 2.0], [1.0, 2.0]).data == 3.0
     array = np.array([1.0, 2.0])
     assert [compiled(array, array).data, compiled(array, array.copy()).data] == [12.0, 3.0]
+
+
+def of_the_second(xs: Any, ys: Any) -> Any:
+    return xs[0] * ys[1] * ys[1]
+
+
+@pytest.mark.parametrize("kind", [list, np.array])
+@pytest.mark.parametrize("made", [lambda f: f, compile, lambda f: compile(f, exact=True)])
+def test_derivatives_take_what_is_passed_twice_as_two(kind: Any, made: Any) -> None:
+    xs = kind([3.0, 4.0])
+    function = made(of_the_second)
+    value, (by_first, by_second) = gradwalk.value_and_grad(function, (0, 1))(xs, xs)
+    assert (value, list(by_first), list(by_second)) == (48.0, [16.0, 0.0], [0.0, 24.0])
+    if function is not of_the_second:
+        value, (by_first, by_second) = function.value_and_grad(xs, xs)
+        assert (value, list(by_first), list(by_second)) == (48.0, [16.0, 0.0], [0.0, 24.0])
+        product = function.hessian_vector(xs, xs, vector=([1.0, 0.0], [0.0, 0.0]))
+        assert list(map(list, product)) == [[0.0, 0.0], [0.0, 8.0]]
+
+
+def changes_a_field(first: Any, second: Any) -> Any:
+    first.radius = first.radius * 10.0
+    return second.radius * 2.0
+
+
+def changes_inside(both: Any, _: Any) -> Any:
+    both["a"][0] = both["a"][1]
+    return both["b"][0] * 2.0
+
+
+def _given(kind: str, made: Any) -> tuple[Any, Any]:
+    """The arguments, where the second part is what `made` makes of the first."""
+    row = [3.0, 4.0]
+    first: Any = {"array": np.array(row), "dict": {0: 3.0, 1: 4.0}, "field": Disc(2.0)}.get(kind, row)
+    return ({"a": row, "b": made(row)}, 1.0) if kind == "inside" else (first, made(first))
+
+
+@pytest.mark.parametrize("kind", ["list", "array", "dict", "field", "inside"])
+@pytest.mark.parametrize("made", [lambda f: f, compile, lambda f: compile(f, exact=True)])
+def test_changes_to_what_derivatives_take_as_two_are_refused(kind: str, made: Any) -> None:
+    """Also if the function was compiled for two before."""
+    plain = {"field": changes_a_field, "inside": changes_inside}.get(kind, changes_the_first)
+    function = made(plain)
+    calls = [gradwalk.value_and_grad(function), gradwalk.value_and_grad(function, (0, 1)), gradwalk.hessian(function)]
+    calls += [] if function is plain else [function.value_and_grad]
+    for call in calls:
+        call(*_given(kind, copy.copy))
+        with pytest.raises(TypeError, match=r"in several places of the arguments.*give it a copy"):
+            call(*_given(kind, lambda first: first))
 
 
 def test_a_value_that_is_passed_twice_is_one_value() -> None:

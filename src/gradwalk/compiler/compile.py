@@ -300,9 +300,8 @@ class Compiled(functional.Replayed):
     def plain_result(self, call: Call) -> Result:
         """The same, not yet put together."""
         given = [x if is_value(x) or type(x) is int else engine.Value(x) for x in call.taken_apart()]
-        args, kwargs = call.filled(given)
         with inside():
-            return Result(self.function(*args, **kwargs), self.function)
+            return Result(call.applied(self.function, given), self.function)
 
     def _one(self, out: Any, called: str = "value_and_grad") -> Any:
         """The result, if it is one Value, on its own or in an array of no dimension."""
@@ -328,9 +327,9 @@ class Compiled(functional.Replayed):
         call = Call(args, kwargs, apart=True)
         given = call.taken_apart()
         leaves = [engine.Value(float(x.data if is_value(x) else x)) for x in given]
-        filled, named = call.filled([x if type(x) is int else leaf for x, leaf in zip(given, leaves, strict=True)])
+        stand_ins = [x if type(x) is int else leaf for x, leaf in zip(given, leaves, strict=True)]
         with inside():
-            out = self._one(self.function(*filled, **named))
+            out = self._one(call.applied(self.function, stand_ins))
         return out.data, np.array(engine.gradients_of(out, leaves)), call
 
     # ---------------------------------------------------------------- the door

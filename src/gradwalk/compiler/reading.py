@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradwalk.compiler.index import is_index
+from gradwalk.passed_twice import Watching
 from gradwalk.structure import (
     ANYTHING,
     ARRAY,
@@ -282,7 +283,7 @@ def refuse_result(function: Callable[..., Any], returned: Any) -> NoReturn:
 
 
 class Call(Arguments):
-    """The arguments of one call, read; `apart`: each by itself, whatever is there twice."""
+    """The arguments of one call, read; `apart`: each by itself, as derivatives take what is there twice."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], apart: bool = False) -> None:
         self.args, self.kwargs = args, kwargs
@@ -295,8 +296,13 @@ class Call(Arguments):
                 keys.append(key_of(kwargs, entries, self))
         except TypeError as error:
             raise TypeError(f"compile: {error}") from None
-        self.repeated = () if apart or len(holders) < 2 else self._repeated()
-        self.key = (len(args), *keys, *self.repeated)
+        self.repeated = () if len(holders) < 2 else self._repeated()
+        repeated: tuple[Any, ...] = self.repeated
+        self.apart: frozenset[int] = frozenset()  # the ids of what is there twice, and taken as two
+        if apart and repeated:
+            self.apart = frozenset(id(holders[at]) for _, at in repeated if not is_value(holders[at]))
+            self.repeated, repeated = (), (*repeated, self.apart != frozenset())
+        self.key = (len(args), *keys, *repeated)
 
     def numbers(self) -> tuple[Any, Any]:
         """The data of the entries as they are, and as an array."""
@@ -339,7 +345,17 @@ class Call(Arguments):
     def filled(self, stand_ins: Any, as_argument: bool = True) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with these in place of their numbers."""
         again = {id(self.holders[at]): None for _, at in self.repeated} if self.repeated else None
-        source = source_of(stand_ins, as_argument, again)
+        return self._filled_by(source_of(stand_ins, as_argument, again))
+
+    def applied(self, function: Callable[..., Any], stand_ins: list[Any]) -> Any:
+        """The function of the arguments with these in place of their numbers."""
+        if not self.apart:
+            args, kwargs = self.filled(stand_ins)
+            return function(*args, **kwargs)
+        watching = Watching(stand_ins, self.apart)
+        return watching.applied(f"compile: derivatives of {with_line(function)}", function, *self._filled_by(watching))
+
+    def _filled_by(self, source: Source) -> tuple[tuple[Any, ...], dict[str, Any]]:
         args = tuple([source.filled(key, given) for key, given in zip(self.keys, self.args, strict=False)])
         return args, source.filled(self.keys[-1], self.kwargs) if self.kwargs else {}
 

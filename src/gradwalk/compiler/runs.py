@@ -20,6 +20,7 @@ from gradwalk.compiler.reading import Call, NoValueError, Result
 from gradwalk.compiler.version import Refused, Run, Version
 from gradwalk.control import changed
 from gradwalk.higher_order import NoGraphError
+from gradwalk.passed_twice import repeated
 from gradwalk.structure import Structure, flatten, flatten_like, source_of, together, values_among
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Derivatives:
             found_all = by_many is not None and by_many(numbers[:-columns], run.leaves, directions, found)
             return np.ascontiguousarray(found[:, :rows].T) if found_all else Refused.PLAIN
 
-        made = program._run(side_by_side, given, {})
+        made = program._run(side_by_side, given, {}, apart=True)
         if not isinstance(made, Refused):
             return made  # type: ignore[no-any-return]
         return np.column_stack([self.tangents(point, of_gradient, direction) for direction in directions])
@@ -108,7 +109,7 @@ class Derivatives:
         if product is not None:
             return (product,)
         point = Point(args, {}, tuple(range(len(args))))
-        call = Call(args, {})
+        call = Call(args, {}, apart=True)
         moving = [type(entry) is not int for entry in call.taken_apart()]
         try:
             numbers = flatten_like(flatten(args, []), vector)
@@ -168,11 +169,11 @@ def _numbers_of(compiled: Compiled, args: tuple[Any, ...]) -> tuple[Array, Resul
     def outputs(run: Run, numbers: Array, _: Any) -> Any:
         return run.forward(numbers) or (run.outputs(), run.version.result)
 
-    made = compiled._run(outputs, args, {})
+    made = compiled._run(outputs, args, {}, apart=True)
     if not isinstance(made, Refused):
         return made  # type: ignore[no-any-return]
     with changed(no_grad=False):
-        result = compiled.plain_result(Call(args, {}))
+        result = compiled.plain_result(Call(args, {}, apart=True))
     return np.array([value.data for value in result.values]), result
 
 
@@ -304,7 +305,7 @@ def run_at(
             structures = {at: flatten(args[at] if isinstance(at, int) else kwargs[at], numbers) for at in once}
         except TypeError:
             return None
-        if not numbers or values_among(numbers):
+        if not numbers or values_among(numbers) or repeated((*args, *kwargs.values())):
             return None
         floats = source_of(list(map(float, numbers)), as_argument=True)  # where a derivative is asked, 3 is 3.0
         filled = {at: floats.filled(each.key, each.like) for at, each in structures.items()}

@@ -193,8 +193,8 @@ class Trace:
         before, tracing.trace, refused = tracing.trace, self, refusals()
         try:
             with hooks, custom.traced_by(self.call), built_ins():
-                args, kwargs = self.arguments.filled([self._stand_in(given) for given in self.arguments.taken_apart()])
-                self.eager = self.function(*args, **kwargs)
+                stand_ins = [self._stand_in(given) for given in self.arguments.taken_apart()]
+                self.eager = self.arguments.applied(self.function, stand_ins)
         finally:
             tracing.trace = before
         self.caught = self.caught or refusals() != refused
