@@ -23,7 +23,7 @@ ORDER = (
     ("row_ops",),
     ("operation",),
     ("ops", "agreement"),
-    ("modes", "passes"),
+    ("modes", "passes", "own_files"),
     ("errors",),
     ("interface",),
     ("reference", "_native"),

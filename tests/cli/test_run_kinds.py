@@ -229,6 +229,19 @@ print(a.grad, a._step, z._step is None)
     def backward(self):""",
     )
     + "x = Value(0.7)\ny = x.tanh()\ny.backward()\nprint(y.data, round(x.grad, 12))\n",
+    "what gradwalk's nodes can do besides": MICROGPT.replace(
+        "    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", ""
+    )
+    + """
+x = Value(0.5)
+print(hasattr(x, 'sin'), hasattr(x, 'label'), hasattr(Value, 'cosh'), getattr(x, 'tanh', 'none'))
+try: x.relu6
+except AttributeError as error: print(error)
+try: (x * 2).sigmoid()
+except AttributeError as error: print(error)
+x.label, x.sign = 7, -1
+print(x.label, x.sign, (x * x).exp().data)
+""",
     "copies": MICROGPT.replace("    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", "")
     + """
 import copy, pickle

@@ -362,7 +362,8 @@ class Compiled(functional.Replayed):
                     return made
                 if (raised := version.raised()) is not None:
                     error, failed = raised, version
-        version = self._traced(call, another_structure=bool(self._versions) and not versions)
+        changing = any(version.opened or not version.fits(data) for version in versions)  # the integers
+        version = self._traced(call, changing, another_structure=bool(self._versions) and not versions)
         if error is not None and failed is not None and failed.digest == version.digest and not version.caught:
             raise error  # of a custom operation, and only in the program: the plain function would have come to it too
         if version.caught:
@@ -374,10 +375,10 @@ class Compiled(functional.Replayed):
         made = version.used(use, numbers, call)
         return PLAIN if made is INAPPLICABLE else made
 
-    def _traced(self, call: Call, another_structure: bool) -> Version:
+    def _traced(self, call: Call, changing: bool, another_structure: bool) -> Version:
         tracing.active = True
         try:
-            return Version(self.function, call, self.exact)
+            return Version(self.function, call, self.exact, changing)
         except Exception as error:
             if another_structure:
                 add_note(
@@ -411,6 +412,8 @@ class Compiled(functional.Replayed):
             like = next((other for other in versions if other.digest == version.digest), None)
             if like is not None:
                 return like
+            if version.opened:  # it serves what those with more integers fixed served
+                versions = tuple(other for other in versions if not version.whole.keys() < other.whole.keys())
             self._versions[key] = (version, *versions)
             self._used[key] = None
             count, structures = sum(map(len, self._versions.values())), len(self._versions)

@@ -1,7 +1,8 @@
 """An integer argument inside a trace.
 
 `gradwalk.take(rows, i)` and `gradwalk.cross_entropy(logits, i)` leave it open, a comparison makes a guard, arithmetic
-with a Value takes it as a number; whatever else needs the integer itself (`range(i)`, `rows[i]`, `i + 1`) fixes it.
+with a Value takes it as a number, `rows[i]` is for subscripts.py to decide; whatever else needs the integer itself
+(`range(i)`, `names[i]`, `i + 1`) fixes it.
 """
 
 from __future__ import annotations
@@ -53,6 +54,14 @@ class Index:
     def _composite(self, name: str, xs: Any) -> Any:
         """For `gradwalk.take` and the like: the nodes, or None if they have to be made the ordinary way."""
         return self._trace.take(self, list(xs)) if name == "take" else self._trace.composite(name, self, list(xs))
+
+    def opens(self) -> bool:
+        """Whether a subscript in the function's own code may leave it open."""
+        return self._trace.opening  # type: ignore[no-any-return]
+
+    def taken_from(self, rows: Any, entries: int) -> Any:
+        """`rows[self]`, left open; None if it has to be fixed."""
+        return self._trace.subscript(self, rows, entries)
 
     def within(self, count: int) -> bool:
         """Whether it is the place of one of `count` entries; a guard from now on."""

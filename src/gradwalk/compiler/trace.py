@@ -36,6 +36,7 @@ from gradwalk.compiler.flat import (
 from gradwalk.compiler.index import Index, is_index
 from gradwalk.compiler.reading import Call, Result, float_of, user_instruction, user_line, with_line
 from gradwalk.compiler.recorded import BY_HAND, recorded
+from gradwalk.compiler.subscripts import MOST, ClosedError, Taken, last_trace, opened
 from gradwalk.errors import add_note, refusals
 from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
@@ -62,8 +63,10 @@ class Trace:
     result: Result
     caught: bool  # an operation was refused, and the function went on: no guard can tell when that happens again
 
-    def __init__(self, function: Callable[..., Any], call: Call, exact: bool = False) -> None:
+    def __init__(self, function: Callable[..., Any], call: Call, exact: bool = False, opening: bool = False) -> None:
         self.function, self.arguments, self.exact = function, call, exact
+        self.opening = opening  # whether subscripts are left open
+        self.subscripted = 0  # among how many entries they chose
         self.caught = False
         self.entries: list[Any] = []  # the Value that stands for each entry of the arguments
         self.given: list[Any] = []  # and what was given there
@@ -106,7 +109,7 @@ class Trace:
             self.compared.append((left, right, sign, outcome))
             self.lines.append(user_line())
 
-    def take(self, index: Index, rows: list[Any]) -> Any:
+    def take(self, index: Index, rows: list[Any], kind: Any = engine.Value) -> Any:
         """`rows[index]`, with the index left open: one node per column, over the whole column."""
         listed = [row if isinstance(row, list | tuple) else [row] for row in rows]
         if len({len(row) for row in listed}) > 1 or not index.within(len(rows)):
@@ -119,9 +122,16 @@ class Trace:
             local_grads = [0.0] * (len(entries) + 1)
             local_grads[index.number + 1] = 1.0
             data = entries[index.number]
-            made.append(self._by_hand(_data(data), (index.value, *entries), local_grads, _TAKEN, index))
+            made.append(self._by_hand(_data(data), (index.value, *entries), local_grads, _TAKEN, index, kind))
             self.taken[id(made[-1])] = table, column
         return made if isinstance(rows[0], list | tuple) else made[0]
+
+    def subscript(self, index: Index, rows: Any, entries: int) -> Any:
+        """`rows[index]` in the function's own code."""
+        self.subscripted += entries
+        if self.subscripted > MOST:
+            raise ClosedError
+        return self.take(index, list(rows), Taken)
 
     def composite(self, name: str, index: Index, xs: list[Any]) -> Any:
         """The composite, as a cross entropy, with the target left open."""
@@ -164,8 +174,10 @@ class Trace:
         finally:
             tracing.active = before
 
-    def _by_hand(self, data: float, children: Any, local_grads: Any, op: str, index: Index) -> Any:
-        node = engine.Value(data, children, op, local_grads=local_grads)
+    def _by_hand(
+        self, data: float, children: Any, local_grads: Any, op: str, index: Index, kind: Any = engine.Value
+    ) -> Any:
+        node = kind(data, children, op, local_grads=local_grads)
         self.recorded.append(node)
         self.open[id(node)] = index
         return node
@@ -386,6 +398,22 @@ class _BuiltIns:
 
 
 built_ins = _BuiltIns()
+
+
+def traced(function: Callable[..., Any], call: Call, exact: bool, opening: bool) -> Trace:
+    """The function's trace; where integers keep changing, with its subscripts open, if they can be."""
+    if opening and not exact:  # exact: a node more would change the order of sums on the way back
+        with opened(function) as is_open:
+            trace, last_trace.closed = Trace(function, call, opening=is_open), False
+            try:
+                trace.run()
+            except Exception:
+                if not trace.subscripted:
+                    raise
+            else:
+                if not last_trace.closed:
+                    return trace
+    return Trace(function, call, exact).run()
 
 
 def _with_targets(flat: Flat, nodes: Ints) -> Flat:

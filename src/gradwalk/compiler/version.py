@@ -21,7 +21,7 @@ from gradwalk.compiler import executors, interpret
 from gradwalk.compiler.names import named
 from gradwalk.compiler.reading import Call
 from gradwalk.compiler.rolling import calls_are_exact, rolled_up, step_by_step
-from gradwalk.compiler.trace import Trace
+from gradwalk.compiler.trace import Trace, traced
 from gradwalk.control import current_modes
 from gradwalk.hub import nodes_over_one
 from gradwalk.structure import is_value
@@ -44,8 +44,9 @@ INAPPLICABLE, PLAIN, SEVERAL = Refused
 class Version:
     """What one trace made. `used` hands out a `Run` of it."""
 
-    def __init__(self, function: Callable[..., Any], call: Call, exact: bool) -> None:
-        trace = Trace(function, call, exact).run()
+    def __init__(self, function: Callable[..., Any], call: Call, exact: bool, opening: bool = False) -> None:
+        trace = traced(function, call, exact, opening)
+        self.opened = trace.subscripted > 0
         exact = exact or not calls_are_exact(trace.flat)
         self.program = (step_by_step if exact else rolled_up)(trace.flat, len(trace.entries))
         self.program.scalar_nodes, self.program.functions = trace.scalar_nodes, tuple(trace.functions)

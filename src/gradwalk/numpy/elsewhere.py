@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import functools
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator
 from importlib import import_module
-from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from gradwalk.numpy.makers import ACCEPTING
+from gradwalk.own_files import is_own
 
 
 class _Inside(threading.local):
@@ -31,7 +30,6 @@ _inside = _Inside()
 _lock = threading.Lock()
 _users = 0
 _replaced: list[tuple[dict[str, Any], str, Any]] = []
-_LIBRARY = sysconfig.get_paths()["stdlib"]
 
 
 class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
@@ -92,10 +90,7 @@ def _is_own(name: str) -> bool:
     file = getattr(sys.modules.get(name), "__file__", None)
     if name.split(".")[0] in ("gradwalk", "numpy", "scipy") or name in sys.builtin_module_names:
         return False
-    if file is None:
-        return True
-    is_installed = file.startswith(_LIBRARY) or {"site-packages", "dist-packages"} & set(Path(file).parts)
-    return file.endswith((".py", ".pyc")) and not is_installed
+    return file is None or (file.endswith((".py", ".pyc")) and is_own(file))
 
 
 # ---------------------------------------------------------------- what stands there

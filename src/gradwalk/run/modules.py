@@ -13,6 +13,8 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any
 
+from gradwalk.own_files import is_own
+
 # a builtin, so that it is found from every module; underscores at both ends, so that it is never mangled
 OFFER = "__gradwalk_offer__"
 # the name under which workers of multiprocessing import the script
@@ -115,14 +117,6 @@ def offer_statement(node: ast.ClassDef, lines: dict[str, int]) -> ast.stmt:
 
 
 # ---------------------------------------------------------------- modules
-
-
-def is_own(path: str | None) -> bool:
-    """Whether a file is the user's: not installed, not of the standard library, not of gradwalk itself."""
-    path = os.path.realpath(path or os.__file__)
-    gradwalks = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    folders = tuple(folder + os.sep for folder in (os.path.dirname(os.path.realpath(os.__file__)), gradwalks))
-    return not path.startswith(folders) and not {"site-packages", "dist-packages"} & set(path.split(os.sep))
 
 
 class Finder(MetaPathFinder):

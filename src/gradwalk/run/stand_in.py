@@ -148,6 +148,9 @@ class Replacement:
                     setattr(self.cls, name, inherited)
                 else:
                     setattr(self.cls, name, lacking(name))
+        for name in native - set(members) - instance:
+            if not name.startswith("_"):
+                setattr(self.cls, name, Lacking(name))
 
     def require_native(self, name: str) -> None:
         """Refuse a class whose sums or products are something else: there would be nothing to gain."""
@@ -203,6 +206,32 @@ def lacking(name: str) -> Any:
     return refuse
 
 
+class Lacking:
+    """An attribute of gradwalk's nodes that the script's have not, unless somebody hangs one of that name on a node."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.hidden = name, hidden_name(name)
+
+    def __get__(self, node: Any, cls: Any = None) -> Any:
+        if node is None:
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {self.name!r}")
+        found = getattr(node, self.hidden, self)
+        if found is self:
+            raise AttributeError(f"{type(node).__name__!r} object has no attribute {self.name!r}")
+        return found
+
+    def __set__(self, node: Any, value: Any) -> None:
+        setattr(node, self.hidden, value)
+
+    def __delete__(self, node: Any) -> None:
+        delattr(node, self.hidden)
+
+
+def hidden_name(name: str) -> str:
+    """What stands under another name, because the type has something under this one."""
+    return f"_{name} of this node"
+
+
 # ---------------------------------------------------------------- the type
 
 
@@ -238,7 +267,7 @@ def stand_in_type(offered: Any, shape: Shape) -> Any:
 
 def attribute(name: str, default: Any) -> property:
     """An attribute that every object has from the start: one that differs is hung on the node under another name."""
-    hidden = f"_{name} of this node"
+    hidden = hidden_name(name)
     return property(lambda node: getattr(node, hidden, default), lambda node, value: setattr(node, hidden, value))
 
 
@@ -376,7 +405,7 @@ def made_again(
 ) -> Any:
     node = node_base().__new__(cls, data, children, op, label, local_grads=local_grads)
     node_base().__init__(node, data, children, op, label, local_grads=local_grads)  # of a subclass, whose is not called
-    node.grad = grad
+    vars(node_base())["grad"].__set__(node, grad)
     for name, value in attributes.items():
         setattr(node, name, value)
     return node

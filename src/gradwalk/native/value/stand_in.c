@@ -212,8 +212,12 @@ PyObject *stand_in_new(PyObject *module, PyObject *args)
         {Py_tp_methods, stand_in_methods},
         {0, NULL},
     };
+    char *kept = PyMem_RawMalloc(strlen(name) + 1); /* for ever, as the type: before Python 3.11 it is not copied */
+    if (kept == NULL)
+        return PyErr_NoMemory();
+    strcpy(kept, name);
     PyType_Spec spec = {
-        .name = name,
+        .name = kept,
         .basicsize = sizeof(Value),
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
         .slots = slots,
@@ -223,6 +227,8 @@ PyObject *stand_in_new(PyObject *module, PyObject *args)
     Py_XDECREF(bases);
     if (type == NULL)
         return NULL;
+    const char *dot = strrchr(kept, '.');
+    type->tp_name = dot ? dot + 1 : kept; /* as a class written in Python is called in messages */
     type->tp_vectorcall = value_vectorcall;
     stand_ins[stand_in_count++] = (StandIn){(PyTypeObject *)Py_NewRef(type), ways};
     return (PyObject *)type;

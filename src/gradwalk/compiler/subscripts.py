@@ -1,0 +1,209 @@
+"""`rows[i]` with an integer that is left open, in a function as it stands.
+
+Python gives a list the integer itself, which fixes it. Where it keeps changing from call to call, the function is
+traced with the code of its own functions compiled anew from their source, `rows[i]` as `item(rows, i)`: for everybody
+else, in whichever thread, that is the same, and afterwards they have their old code again.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import linecache
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from gradwalk import engine
+from gradwalk.compiler.index import is_index
+from gradwalk.own_files import is_own
+from gradwalk.structure import is_value
+
+ITEM = "__gradwalk_item__"  # a builtin, as it is looked up from every module
+MOST = 100_000  # entries that subscripts left open may choose from in one trace: each of them is a child
+
+
+class ClosedError(Exception):
+    """The function does something that only the integer itself can answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        last_trace.closed = True  # also for a function that catches whatever comes
+
+
+class _LastTrace(threading.local):
+    closed = False
+
+
+last_trace = _LastTrace()
+
+
+def item(rows: Any, i: Any) -> Any:
+    """`rows[i]`."""
+    if is_index(i) and type(rows) in (list, tuple) and i.opens():
+        width = _width(rows)
+        taken = i.taken_from(rows, len(rows) * width) if width else None
+        if taken is not None:
+            return taken if is_value(taken) else type(rows[0])(taken) if type(rows[0]) is tuple else Row(taken)
+    return rows[i]
+
+
+setattr(builtins, ITEM, item)
+
+
+def _width(rows: Any) -> int:
+    """How many Values each entry is: 1, or the length of each row; 0 where there is something else."""
+    if not rows:
+        return 0
+    if is_value(rows[0]):
+        return 1 if all(map(is_value, rows)) else 0
+    kind = type(rows[0])
+    if kind not in (list, tuple) or any(type(row) is not kind or len(row) != len(rows[0]) for row in rows):
+        return 0
+    return len(rows[0]) if all(is_value(x) for row in rows for x in row) else 0
+
+
+def _refuse(*_: Any, **__: Any) -> Any:
+    raise ClosedError
+
+
+class Row(list[Any]):
+    """A row of which it is open which one it is: changing it would have to change one of the table."""
+
+    append = extend = insert = remove = pop = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+
+class Taken(engine.Value):
+    """A Value of which it is open which one it is: in a set or a dict it would be somebody."""
+
+    __hash__ = _refuse
+
+
+# ---------------------------------------------------------------- the code
+
+
+@contextmanager
+def opened(function: Callable[..., Any]) -> Iterator[bool]:
+    """Inside, the functions that this one consists of leave their subscripts open; False if there are none."""
+    with _lock:
+        changed = list(filter(_open, _reachable(function)))
+    try:
+        yield bool(changed)
+    finally:
+        with _lock:
+            for each in changed:
+                _close(each)
+
+
+_lock = threading.Lock()
+_in_force: dict[FunctionType, tuple[int, CodeType]] = {}  # how often, and the code it had before
+
+
+def _open(function: FunctionType) -> bool:
+    count, code = _in_force.get(function, (0, function.__code__))
+    anew = _compiled_anew(code.co_filename, "".join(linecache.getlines(code.co_filename))).get(code)
+    if anew is None or anew.co_freevars != code.co_freevars:
+        return False
+    _in_force[function] = count + 1, code
+    function.__code__ = anew
+    return True
+
+
+def _close(function: FunctionType) -> None:
+    count, code = _in_force.pop(function)
+    if count > 1:
+        _in_force[function] = count - 1, code
+    else:
+        function.__code__ = code
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled_anew(path: str, source: str) -> dict[CodeType, CodeType]:
+    """The code of each function in a file that has such a subscript, and with what `item` gives."""
+    if "[" not in source:
+        return {}
+    try:
+        as_it_is = compile(source, path, "exec", dont_inherit=True)
+        anew = compile(ast.fix_missing_locations(_Open().visit(ast.parse(source))), path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):  # no Python, or cells of a notebook with more than that
+        return {}
+    return {old: new for old, new in _pairs(as_it_is, anew) if old != new}
+
+
+def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    yield old, new
+    inside = ([each for each in code.co_consts if isinstance(each, CodeType)] for code in (old, new))
+    for pair in zip(*inside, strict=True):
+        yield from _pairs(*pair)
+
+
+class _Open(ast.NodeTransformer):
+    """`rows[i]` as `item(rows, i)`; a function that asks which object it has is left as it is."""
+
+    def visit_function(self, node: ast.AST) -> Any:
+        return node if any(map(_asks_for_identity, ast.walk(node))) else self.generic_visit(node)
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = visit_function  # noqa: N815
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, ast.Constant | ast.Slice | ast.Tuple):
+            return node
+        return ast.copy_location(ast.Call(ast.Name(ITEM, ast.Load()), [node.value, node.slice], []), node)
+
+
+def _asks_for_identity(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare) and any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+        return not any(isinstance(side, ast.Constant) for side in (node.left, *node.comparators))
+    return isinstance(node, ast.Name) and node.id in ("id", "hash")
+
+
+# ---------------------------------------------------------------- the functions
+
+
+def _reachable(function: Callable[..., Any]) -> list[FunctionType]:
+    """The user's own functions that this one may call, as far as names lead to them."""
+    found: list[FunctionType] = []
+    waiting: list[Any] = [function]
+    seen: set[int] = set()
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, FunctionType):
+            waiting.append(getattr(thing, "__wrapped__", None))
+            if is_own(thing.__code__.co_filename):
+                found.append(thing)
+                waiting += _named_in(thing)
+        elif isinstance(thing, functools.partial):
+            waiting.append(thing.func)
+        elif isinstance(thing, MethodType):
+            waiting += [thing.__func__, thing.__self__]
+        elif isinstance(thing, staticmethod | classmethod):
+            waiting.append(thing.__func__)
+        elif isinstance(thing, property):
+            waiting.append(thing.fget)
+        elif isinstance(thing, type):
+            if "__dict__" in vars(thing) or "__slots__" in vars(thing):  # written in Python
+                waiting += vars(thing).values()
+        elif thing is not None:
+            waiting.append(type(thing))
+    return found
+
+
+def _named_in(function: FunctionType) -> list[Any]:
+    names = {name for code, _ in _pairs(function.__code__, function.__code__) for name in code.co_names}
+    things = [function.__globals__[name] for name in names if name in function.__globals__]
+    for cell in function.__closure__ or ():
+        try:
+            things.append(cell.cell_contents)
+        except ValueError:  # not yet filled
+            continue
+    modules = [thing for thing in things if isinstance(thing, ModuleType) and is_own(getattr(thing, "__file__", None))]
+    things += [vars(module)[name] for module in modules for name in names if name in vars(module)]
+    return [thing for thing in things if not isinstance(thing, ModuleType)]

@@ -1,0 +1,185 @@
+"""`rows[i]` in a function as it stands: one program serves every i, where it can."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from comparing import close, with_gradients
+
+from gradwalk import compile
+
+# in a file of their own: pytest compiles this one in its own way
+FUNCTIONS = """
+from gradwalk import Value, maximum
+import math
+
+ROWS = [[Value(0.3 * i - 0.1 * j, label=f"{i}{j}") for j in range(3)] for i in range(5)]
+SINGLE = [Value(0.5 + 0.25 * i) for i in range(5)]
+PAIRS = [(Value(1.0 + i), Value(2.0 - i)) for i in range(5)]
+RAGGED = [[Value(float(i)) for _ in range(i + 1)] for i in range(5)]
+NUMBERS = [0.5, 1.5, 2.5, 3.5, 4.5]
+LEAVES = [*(v for row in ROWS for v in row), *SINGLE, *(v for r in [*PAIRS, *RAGGED] for v in r)]
+ORDER = [3, 1, 4, 0, 2]
+
+def table(x, i, j): return sum(v * x for v in ROWS[i]) * ROWS[j][1]
+def single(x, i, j): return SINGLE[i] * x + SINGLE[j] ** 2
+def pairs(x, i, j):
+    a, b = PAIRS[i]
+    return a * x - b * PAIRS[j][0]
+def computed(x, i, j):
+    made = [v * x for v in SINGLE]
+    return made[i] / (1.0 + made[j] ** 2)
+def argument(x, i, j): return [x, x * x, 2.0 * x, SINGLE[0], x][i] * j
+
+def negative(x, i, j): return SINGLE[i - 5] * SINGLE[-j - 1] * x
+def permuted(x, i, j): return SINGLE[ORDER[i]] * x + SINGLE[j]
+def ragged(x, i, j): return sum(RAGGED[i]) * x + SINGLE[j]
+def numbers(x, i, j): return math.sqrt(NUMBERS[i]) * x * SINGLE[j]
+def lengths(x, i, j): return sum(SINGLE[:i + 1]) * x + SINGLE[j]
+def counted_once(x, i, j):
+    seen, total = set(), x * 0.0
+    for v in (*ROWS[i], *ROWS[j], *ROWS[1]):
+        if v not in seen:
+            seen.add(v)
+            total = total + v * x
+    return total
+def known_by_name(x, i, j): return {v: k for k, v in enumerate(SINGLE)}[SINGLE[i]] * x * SINGLE[j]
+def the_same(x, i, j): return x * 2.0 if SINGLE[i] is SINGLE[j] else x * SINGLE[i]
+def the_same_row(x, i, j): return x * 2.0 if id(ROWS[i]) == id(ROWS[j]) else x * SINGLE[i]
+def labelled(x, i, j): return x * float(ROWS[i][0].label) * SINGLE[j]
+def changed(x, i, j):
+    made = [[x, x * 2.0] for _ in range(5)]
+    row = made[i]
+    row[0] = SINGLE[j]
+    row.append(x)
+    return sum(v for row in made for v in row)
+def caught(x, i, j):
+    rows = [[x, x * 2.0] for _ in range(5)]
+    try:
+        rows[i].append(SINGLE[j])
+    except Exception:
+        return x
+    return sum(v for row in rows for v in row)
+def stored(x, i, j):
+    made = [x * 1.0] * 5
+    made[i] = SINGLE[j]
+    made[j] += x
+    return sum(v * (k + 1) for k, v in enumerate(made))
+def out_of_range(x, i, j):
+    try:
+        return SINGLE[i + 2] * x + SINGLE[j]
+    except IndexError:
+        return x
+def nested(x, i, j): return (lambda k: [ROWS[k][m] * x for m in range(3)])(i)[j % 3]
+
+class Model:
+    def __init__(self): self.rows = ROWS
+    def row(self, i): return self.rows[i]
+    def __call__(self, x, i, j): return sum(a * b for a, b in zip(self.row(i), self.row(j))) * x
+model = Model()
+"""
+OPEN = ("table", "single", "pairs", "computed", "argument", "nested", "model")
+FIXED = ("negative", "permuted", "ragged", "numbers", "lengths", "counted_once", "known_by_name", "the_same",
+         "the_same_row", "labelled", "changed", "caught", "stored", "out_of_range")  # fmt: skip
+
+
+def loaded(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("subscripts") / "functions_with_tables.py"
+    path.write_text(FUNCTIONS, encoding="utf-8")
+    return loaded(path)
+
+
+@pytest.mark.parametrize("name", [*OPEN, *FIXED])
+@pytest.mark.filterwarnings("ignore:compile:RuntimeWarning")
+def test_the_answers_are_those_of_the_plain_function(functions: Any, name: str) -> None:
+    """Every pair of integers, in an order in which programs are made, dropped and used again."""
+    function = getattr(functions, name)
+    compiled = compile(function)
+    for i, j in [(3, 1), (3, 2), (2, 2), *itertools.product(range(5), range(5)), (3, 1)]:
+        expected = with_gradients(function, (0.7, i, j), functions.LEAVES)
+        assert close(expected, with_gradients(compiled, (0.7, i, j), functions.LEAVES)), (i, j)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_one_program_serves_every_integer(functions: Any, name: str) -> None:
+    compiled = compile(getattr(functions, name))
+    for i, j in itertools.product(range(5), range(3)):
+        compiled(0.7, i, j)
+    assert len(compiled.programs) <= (3 if name == "nested" else 1)  # j % 3 needs j
+
+
+def test_a_gpt_of_scalars_has_one_program_for_each_length() -> None:
+    """examples/scalar_gpt.py as it stands: the token is the index of a list."""
+    gpt = loaded(Path(__file__).resolve().parents[2] / "examples" / "scalar_gpt.py")
+    parameters = gpt.initial_parameters(random.Random(0))
+    leaves = gpt.flattened(parameters)
+
+    def loss(tokens: Any) -> Any:
+        return gpt.loss_of(parameters, tokens)
+
+    code = gpt.next_token_logits.__code__
+    compiled = compile(loss)
+    for name in ("ada", "ida", "eva", "ben", "mo"):
+        tokens = gpt.tokens_of(name)
+        assert close(with_gradients(loss, (tokens,), leaves), with_gradients(compiled, (tokens,), leaves))
+    assert len(compiled.programs) == 2
+    assert gpt.next_token_logits.__code__ is code
+
+
+def test_integers_that_stay_the_same_are_fixed(functions: Any) -> None:
+    """Where the same place is read every time, the program reads that place alone."""
+    compiled = compile(functions.single)
+    for x in (0.5, 0.7, 0.9):
+        compiled(x, 2, 3)
+    assert "take" not in str(compiled.program)
+    assert len(compiled.programs) == 1
+
+
+def test_too_many_entries_are_not_left_open(functions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of subscripts of a long list would be a program with their product in it."""
+    monkeypatch.setattr("gradwalk.compiler.trace.MOST", 8)
+    compiled = compile(functions.single)
+    assert [compiled(1.0, i, 0).data for i in range(3)] == [functions.single(1.0, i, 0).data for i in range(3)]
+    assert len(compiled.programs) == 3
+
+
+def test_functions_have_their_own_code_again(functions: Any) -> None:
+    """Also where the function raises; meanwhile, other threads get what they always got."""
+    code, wrong, stop = functions.single.__code__, [], threading.Event()
+
+    def watch() -> None:
+        while not stop.is_set():
+            out = functions.single(2.0, 1, 3)
+            if out.data != 0.75 * 2.0 + 1.25**2:
+                wrong.append(out)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        for _ in range(20):
+            compiled = compile(functions.single)
+            for i in range(3):
+                compiled(2.0, i, 3)
+            with pytest.raises(IndexError):
+                compiled(2.0, 7, 3)
+    finally:
+        stop.set()
+        thread.join()
+    assert not wrong
+    assert functions.single.__code__ is code
