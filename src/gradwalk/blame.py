@@ -21,6 +21,7 @@ from typing import Any
 
 from gradwalk import engine
 from gradwalk.control import changed, on_construct
+from gradwalk.reference import contribution
 from gradwalk.scopes import path_of
 from gradwalk.structure import VALUE_TYPES, is_value
 
@@ -137,9 +138,10 @@ class _Detector:
                 text = f"the gradient of {_shown(node)} overflowed as its contributions were added up{_at(site)}"
                 return None if node._constant else self.error(node, "backward", text, site)
             for i, (child, local_grad) in enumerate(zip(node._children, node._local_grads, strict=False)):
-                if not child._constant and not math.isfinite(local_grad * grad):
+                handed_on = contribution(local_grad, grad)
+                if not child._constant and not math.isfinite(handed_on):
                     text = (
-                        f"{node._op!r} made {local_grad * grad!r} in the backward pass{_at(site)}\n  it handed operand "
+                        f"{node._op!r} made {handed_on!r} in the backward pass{_at(site)}\n  it handed operand "
                         f"{i} its local gradient {local_grad!r} times its own gradient {grad!r}"
                     )
                     return self.error(node, "backward", text, site)

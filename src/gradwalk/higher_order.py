@@ -6,16 +6,19 @@ fast every node moves if the inputs do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gradwalk import engine
 from gradwalk.composites import ON_VALUES
-from gradwalk.control import changed
+from gradwalk.control import changed, is_traced
 from gradwalk.modes import current
 from gradwalk.ops import OPS
 from gradwalk.passes import THE_PASS
+from gradwalk.reference import contribution
 from gradwalk.row_ops import COMPOSITES
+from gradwalk.structure import is_value
 
 Rule = Callable[[Any], Sequence[Any]]  # a node's local gradients: floats, or Values where they depend on something
 
@@ -99,7 +102,21 @@ def chained(derivative: Any, local_grad: Any) -> Any:
     """One step of the chain rule: the product, without a node for a factor that is 1."""
     if _is(local_grad, 1.0):
         return derivative
-    return local_grad if _is(derivative, 1.0) else local_grad * derivative
+    if _is(derivative, 1.0):
+        return local_grad
+    product = local_grad * derivative
+    # in a trace this would be so in every later call; there, what is nan here is for the plain function
+    if _is_nan(product) and not is_traced() and contribution(_number(local_grad), _number(derivative)) == 0.0:
+        return 0.0
+    return product
+
+
+def _is_nan(product: Any) -> bool:
+    return (is_value(product) or isinstance(product, float)) and math.isnan(_number(product))
+
+
+def _number(given: Any) -> float:
+    return float(given.data) if is_value(given) else given
 
 
 def local_grads_of(node: Any) -> Any:

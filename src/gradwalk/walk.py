@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from gradwalk import engine
 from gradwalk.errors import refuse_backward
+from gradwalk.reference import contribution
 
 # What each mode does differently. "right" is what backward() does.
 MODES: dict[str, str] = {
@@ -81,8 +82,8 @@ class Walk:
         if self.position == len(self):
             return None
         step = self[self.position]
-        for contribution in step.contributions:
-            self._here[self._place[contribution.child]] = contribution.after
+        for given in step.contributions:
+            self._here[self._place[given.child]] = given.after
         self.position += 1
         return step
 
@@ -92,8 +93,8 @@ class Walk:
             return None
         self.position -= 1
         step = self._steps[self.position]
-        for contribution in reversed(step.contributions):
-            self._here[self._place[contribution.child]] = contribution.before
+        for given in reversed(step.contributions):
+            self._here[self._place[given.child]] = given.before
         return step
 
     def seek(self, position: int) -> None:
@@ -169,7 +170,7 @@ class Walk:
         grads, place, found = self._furthest, self._place, []
         upstream = grads[place[node]]
         for child, local_grad in zip(node._children, node._local_grads, strict=True):
-            before, product = grads[place[child]], local_grad * upstream
+            before, product = grads[place[child]], contribution(local_grad, upstream)
             after = product if self.mode == "assign" else before + product
             grads[place[child]] = after
             found.append(Contribution(child, local_grad, upstream, product, before, after))

@@ -47,7 +47,7 @@ FORWARD = {
 
 BACKWARD = {
     "sqrt at 0": "y = x - x\nz = y.sqrt()  # here\nw = z * 2.0",
-    "sqrt behind a branch": "y = x * 0.0\nz = y.sqrt() * 0.0  # here\nw = gradwalk.where(0.0, z, x)",
+    "sqrt behind a branch": "y = x * 0.0\nz = y.sqrt() * 3.0  # here\nw = gradwalk.where(1.0, z, x)",
     "cbrt at 0": "y = x * 0.0\nz = y.cbrt()  # here\nw = z + x",
     "pow at 0": "y = x - x\nz = y ** 0.5  # here\nw = z + 1.0",
     "asin at 1": "y = x / x\nz = y.asin()  # here\nw = z + z",

@@ -79,10 +79,18 @@ def test_the_backward_message_says_what_was_multiplied(engine: Any) -> None:
     """The local gradient, the node's own gradient, and what became of them; the leaves keep their grad."""
     x = engine.Value(0.0, label="x")
     x.grad = 7.0
-    text = r"(?s)'sqrt' made nan.*local gradient inf times its own gradient 0\.0"
+    text = r"(?s)'sqrt' made inf.*local gradient inf times its own gradient 3\.0"
     with pytest.raises(NonFiniteError, match=text), detect_nonfinite():
-        (x.sqrt() * 0.0).backward()
+        (x.sqrt() * 3.0).backward()
     assert x.grad == 7.0
+
+
+def test_nothing_is_made_of_zero_times_infinity(engine: Any) -> None:
+    """As backward() hands on nothing there, there is nothing to find."""
+    x = engine.Value(0.0, label="x")
+    with detect_nonfinite():
+        (x.sqrt() * 0.0).backward()
+    assert x.grad == 0.0
 
 
 def test_a_grad_that_was_bad_before(engine: Any) -> None:

@@ -282,6 +282,14 @@ def test_random_expressions(v8: MiniRacer, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_zero_times_infinity_hands_on_nothing(v8: MiniRacer, mode: str) -> None:
+    """A gradient of 0 at an infinite slope, and an infinite gradient at a slope of 0, as in the package."""
+    for text in ("a * sqrt(b) + b", "cbrt(a * b) + a", "cbrt(a * a) * b + a", "sqrt(a**2) + a * log(1.0 + b)"):
+        answer = json.loads(v8.call("ofText", text, {"a": encode(0.0), "b": encode(0.0)}, mode))
+        compare(parsed(text).evaluate({"a": 0.0, "b": 0.0}), answer, mode, 0.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_arithmetic_is_exact(v8: MiniRacer, mode: str) -> None:
     """With + - * / alone every number is the package's, to the bit."""
     source = random.Random(mode)

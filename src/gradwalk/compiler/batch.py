@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gradwalk import engine
+from gradwalk.compiler import interpret
 from gradwalk.compiler.version import Run
 from gradwalk.control import current_modes
 from gradwalk.hub import nodes_over_one
@@ -64,14 +65,29 @@ def _without(failed: list[int], outputs: Array) -> list[Any]:
 
 def _run_both_ways(run: Run, inputs: Array, outputs: Array, by_leaf: Array) -> list[int]:
     """Both passes; the rows to which the program does not apply, which are not among the sums of gradients."""
-    run_batch, leaves = run.executor.run_batch, run.leaves
-    failed: list[int] = run_batch(inputs, leaves, outputs, _ONE, None, by_leaf, threads=_THREADS)
+    failed = _reverse(run, inputs, run.leaves, outputs, _ONE, by_leaf)
     if failed:
         kept = np.delete(np.arange(len(inputs)), failed)
-        again = by_leaf if by_leaf.ndim == 1 else np.empty((len(kept), len(leaves)))
-        run_batch(inputs[kept], leaves, np.empty((len(kept), 1)), _ONE, None, again, threads=_THREADS)
+        again = by_leaf if by_leaf.ndim == 1 else np.empty((len(kept), len(run.leaves)))
+        _reverse(run, inputs[kept], run.leaves, np.empty((len(kept), 1)), _ONE, again)
         if by_leaf.ndim == 2:
             by_leaf[kept] = again
+    return failed
+
+
+def _reverse(
+    run: Run, inputs: Array, leaves: tuple[Any, ...], outputs: Array, seed: Array, by_leaf: Array
+) -> list[int]:
+    """Both passes over all rows; where a gradient is nan, row by row, as 0 may have met infinity."""
+    failed: list[int] = run.executor.run_batch(inputs, leaves, outputs, seed, None, by_leaf, threads=_THREADS)
+    if not failed and np.isnan(by_leaf).any():
+        rows = np.empty((len(inputs), inputs.shape[1] + len(leaves)))
+        for row, output, gradient in zip(inputs, outputs, rows, strict=True):
+            run.executor.run_values(row, leaves)
+            run.executor.outputs(output)
+            run.executor.gradients(seed, gradient)
+        of_leaves = rows[:, inputs.shape[1] :]
+        by_leaf[:] = of_leaves if by_leaf.ndim == 2 else of_leaves.sum(axis=0)
     return failed
 
 
@@ -93,6 +109,6 @@ class _Batch:
         gradients = np.empty(len(leaves) if alike else (len(seeds), len(leaves)))
         outputs = np.empty((len(seeds), 1))
         of_one = seeds[:1] if alike else _ONE
-        run.executor.run_batch(self.inputs, leaves, outputs, of_one, None, gradients, threads=_THREADS)
-        own = seeds != 0.0  # the others have no part in it, whatever their gradients are: 0 times inf is nan
-        run.executor.add_gradients(run.leaves, gradients if alike else seeds[own] @ gradients[own])
+        _reverse(run, self.inputs, leaves, outputs, of_one, gradients)
+        handed_on = gradients if alike else interpret.handed_on(gradients, seeds[None])[0]
+        run.executor.add_gradients(run.leaves, handed_on)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -91,4 +92,5 @@ def executor_for(program: Program) -> Any:
         return Interpreted(program)
     native: Any = engine.load("native").Executor
     parts = (program.size, program.initial, program.inputs, program.outputs, program.instructions, program.guards)
-    return native(*parts, exact=program.exact, functions=program.functions)
+    again = functools.partial(interpret.gradients_again, program)
+    return native(*parts, exact=program.exact, functions=program.functions, gradients_again=again)

@@ -74,31 +74,33 @@ def run_guarded(program: Program, inputs: npt.ArrayLike) -> tuple[Array, bool | 
 
 
 def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
-    """The gradient of every input: of the results, each times its seed, after `run` gave these slots."""
+    """The gradient of every input: of the results, each times its seed, after a run left these slots."""
     grads = np.zeros(program.size)
     np.add.at(grads, program.outputs, seeds)
     backward = _exact_backward if program.exact else _backward
-    partial = len(program.outputs) > 1 or any(each.op == "take" for each in program.instructions)
     with np.errstate(all="ignore"):
         for instruction in reversed(program.instructions):
             end = instruction.out + instruction.rows * instruction.columns
             shape = instruction.rows, instruction.columns
             grad = grads[instruction.out : end].reshape(shape)
             if not grad.any():
-                continue  # only a guard reads it: it hands nothing on, not even 0 · inf
+                continue  # only a guard reads it
             operands = [slots[places(view)] for view in instruction.operands]
             out = slots[instruction.out : end].reshape(shape)
             if instruction.op == "call":
                 function = program.functions[int(instruction.parameters[0])]
-                contributions: list[Array | None] = [_slopes(function, operands[0], out) * grad]
+                contributions: list[Array | None] = [_contribution(_slopes(function, operands[0], out), grad)]
             else:
                 contributions = backward(instruction, operands, out, grad)
-            if partial and instruction.op in OPS:  # entries that no gradient has come to
-                contributions = [None if each is None else np.where(grad == 0.0, 0.0, each) for each in contributions]
-            for view, contribution in zip(instruction.operands, contributions, strict=True):
-                if contribution is not None:
-                    np.add.at(grads, places(view), contribution)
+            for view, handed_on in zip(instruction.operands, contributions, strict=True):
+                if handed_on is not None:
+                    np.add.at(grads, places(view), handed_on)
     return np.asarray(grads[program.inputs])
+
+
+def gradients_again(program: Program, slots: bytes, seeds: bytes) -> Array:
+    """For the native executor, whose kernels multiply 0 by infinity where the rule says that nothing is handed on."""
+    return gradients(program, np.frombuffer(slots), np.frombuffer(seeds))
 
 
 def places(view: View) -> npt.NDArray[np.intp]:
@@ -169,7 +171,7 @@ def _is_near_edge(instruction: Instruction, slots: Array, end: int) -> bool:
     """Whether it is worth asking for the doubt."""
     if instruction.op not in _EDGES or instruction.out >= end:
         return False
-    most = np.abs(slots).max(initial=1.0)
+    most = float(np.abs(slots).max(initial=1.0))
     return not bool((_edge_distance(instruction, slots) > 1e-9 * most * most).all())
 
 
@@ -256,18 +258,36 @@ def _backward(instruction: Instruction, operands: list[Array], out: Array, grad:
     name, xs = instruction.op, operands[0]
     if name in OPS:
         local = formulas.local_grads(name, operands, instruction.parameters, out)
-        return [each * grad for each in local]
+        return [_contribution(each, grad) for each in local]
     if name == "matmul":
-        return [grad @ operands[1], grad.T @ xs]
+        return [handed_on(operands[1], grad), handed_on(xs, grad.T)]
     if name == "dot":
-        return [grad * operands[1], grad * xs]
+        return [_contribution(operands[1], grad), _contribution(xs, grad)]
     if name == "take":
         table = np.zeros_like(xs)
         np.add.at(table, np.clip(operands[1][:, 0].astype(np.intp), 0, len(xs) - 1), grad)
         return [table, None]
     slopes = _over_rows(instruction, operands).local_grads()
-    reached = np.where(grad[:, :, None] == 0.0, 0.0, slopes * grad[:, :, None])  # and not 0 times infinity
-    return [reached.sum(axis=1), *([None] * (len(operands) - 1))]
+    return [_contribution(slopes, grad[:, :, None]).sum(axis=1), *([None] * (len(operands) - 1))]
+
+
+def _contribution(local: Any, grad: Array) -> Array:
+    """`reference.contribution`, entry by entry."""
+    product = np.asarray(local * grad)
+    nothing = np.isnan(product)
+    if nothing.any():
+        nothing &= (grad == 0.0) | ((local == 0.0) & np.isinf(grad))
+        product[nothing] = 0.0
+    return product
+
+
+def handed_on(local: Array, grad: Array) -> Array:
+    """What each row of gradients hands on through a matrix of local gradients: their product, by the same rule."""
+    with np.errstate(all="ignore"):
+        product: Array = grad @ local
+        for row in np.flatnonzero(np.isnan(product).any(axis=1)):
+            product[row] = _contribution(local, grad[row][:, None]).sum(axis=0)
+    return product
 
 
 # ---------------------------------------------------------------- exact programs: the rows of the tables, on floats

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gradwalk import engine
+from gradwalk.compiler import interpret
 from gradwalk.compiler.derivatives import Function, LargeProgramError, Places, along, everywhere
 from gradwalk.compiler.reading import Call, NoValueError, Result
 from gradwalk.compiler.version import Refused, Run, Version
@@ -244,7 +245,7 @@ class RunOfResult:
                 return self._among_outputs(moved.reshape(-1, 1))[:, 0].tolist()
             except NoGraphError:
                 self._derivatives.backward_only = True
-        return (self.rows("reverse") @ direction).tolist()
+        return interpret.handed_on(self.rows("reverse").T, direction[None])[0].tolist()
 
     def _among_outputs(self, rows: Array) -> Array:
         if len(rows) == len(self.outputs):

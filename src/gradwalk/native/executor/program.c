@@ -214,15 +214,57 @@ INTERNAL unsigned program_run_forward(Executor *self, const Memory *memory)
     return failed;
 }
 
-INTERNAL void program_run_reverse(Executor *self, const Memory *memory, const double *seeds)
+static int program_has_nan(const Executor *self, const double *grads)
+{
+    for (Count i = 0; i < self->input_count; i += self->stretches[i]) {
+        const double *here = grads + self->inputs[i];
+        int all_finite = self->kernels->finite(self->stretches[i], here);
+        for (Count k = 0; !all_finite && k < self->stretches[i]; k++) {
+            if (isnan(here[k]))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* The inputs' gradients from Python, over the last run; -1 with an exception set. */
+static int program_reverse_again(Executor *self, const double *seeds)
+{
+    Count size = (Count)sizeof(double);
+    PyObject *slots = PyBytes_FromStringAndSize((const char *)self->single.values, self->size * size);
+    PyObject *of_outputs = PyBytes_FromStringAndSize((const char *)seeds, self->output_count * size), *found = NULL;
+    if (slots != NULL && of_outputs != NULL) {
+        unsigned long before = self->inside;
+        self->inside = PyThread_get_thread_ident();
+        found = PyObject_CallFunctionObjArgs(self->gradients_again, slots, of_outputs, NULL);
+        self->inside = before;
+    }
+    Py_buffer gradients;
+    int failed = found == NULL || read_doubles(found, "gradients", self->input_count, 0, &gradients) < 0;
+    if (!failed) {
+        program_write_inputs(self, self->single.grads, 0, self->input_count, gradients.buf);
+        PyBuffer_Release(&gradients);
+    }
+    Py_XDECREF(slots);
+    Py_XDECREF(of_outputs);
+    Py_XDECREF(found);
+    return failed ? -1 : 0;
+}
+
+/* Over the last run of one example; -1 with an exception set. Kernels multiply a gradient by whatever local gradient
+ * there is. Where one was 0 and the other infinite, the inputs know it: what comes of that stays nan. */
+INTERNAL int program_run_reverse(Executor *self, const double *seeds)
 {
     if (!self->long_enough) {
-        program_reverse(self, memory, seeds, 0, 0);
-        return;
+        program_reverse(self, &self->single, seeds, 0, 0);
     }
-    Py_BEGIN_ALLOW_THREADS
-    program_reverse(self, memory, seeds, 0, 0);
-    Py_END_ALLOW_THREADS
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        program_reverse(self, &self->single, seeds, 0, 0);
+        Py_END_ALLOW_THREADS
+    }
+    int again = self->gradients_again != NULL && !self->exact && program_has_nan(self, self->single.grads);
+    return again ? program_reverse_again(self, seeds) : 0;
 }
 
 /* How often this process is a fork's child. Whoever held a lock in the parent is not there to give it back. */
@@ -251,7 +293,7 @@ INTERNAL void program_lock(Executor *self)
 /* program_lock for whoever begins a run; -1 with an exception set where it would wait for itself. */
 INTERNAL int program_begin(Executor *self)
 {
-    if (self->calls && self->inside != 0 && self->inside == PyThread_get_thread_ident()) {
+    if (self->inside != 0 && self->inside == PyThread_get_thread_ident()) {
         PyErr_SetString(PyExc_RecursionError, "compile: expected a custom_op that leaves the compiled function alone "
                                               "which calls it, got one that calls it again; call the plain function");
         return -1;

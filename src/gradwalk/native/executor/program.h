@@ -37,7 +37,7 @@ typedef struct {
     int doubtful; /* a guard or an edge looks at numbers that the eager engine rounds otherwise */
     int partial; /* there are several results, of which some may have no seed, or rows that are not taken */
     int calls, undecided; /* whether it calls Python; whether the last run could not tell if the program applies */
-    unsigned long inside; /* the thread that runs a Python function called from here, or 0 */
+    unsigned long inside; /* the thread that runs Python code called from here, or 0 */
     Count size, input_count, output_count, step_count, guard_count, scratch_count, fact_count, work;
     int32_t *inputs, *stretches, *outputs; /* stretches: see program_stretches of the inputs */
     double *initial;
@@ -49,6 +49,7 @@ typedef struct {
     Range *sizes;   /* the slots whose largest number says what is near */
     Count edge_count, size_count;
     Count moving_from; /* the first input of a direction, as the steps are marked for; 0: they are not */
+    PyObject *gradients_again; /* what knows that 0 times infinity hands on nothing, or NULL: see program_run_reverse */
     PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */
     uint64_t read_at; /* data_writes when their numbers were last seen to be in their slots; 0: never */
     Trained trained;
@@ -75,7 +76,7 @@ INTERNAL void program_memory_release(Memory *memory);
 INTERNAL unsigned program_forward(const Executor *self, const Memory *memory);
 INTERNAL void program_reverse(const Executor *self, const Memory *memory, const double *seeds, Count first, Count end);
 INTERNAL unsigned program_run_forward(Executor *self, const Memory *memory);
-INTERNAL void program_run_reverse(Executor *self, const Memory *memory, const double *seeds);
+INTERNAL int program_run_reverse(Executor *self, const double *seeds);
 INTERNAL void program_lock(Executor *self);
 int program_watch_forks(void); /* true if it cannot */
 INTERNAL int program_begin(Executor *self);

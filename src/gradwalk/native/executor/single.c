@@ -91,12 +91,12 @@ INTERNAL PyObject *executor_gradients(Executor *self, PyObject *const *args, Py_
         return NULL;
     }
     program_lock(self);
-    program_run_reverse(self, &self->single, seeds.buf);
+    int failed = program_run_reverse(self, seeds.buf) < 0;
     single_read_inputs(self, self->single.grads, self->input_count, gradients.buf);
     program_unlock(self);
     PyBuffer_Release(&gradients);
     PyBuffer_Release(&seeds);
-    Py_RETURN_NONE;
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 /* The gradients are added to the leaves' own; the arguments' are written to a buffer. */
@@ -114,15 +114,16 @@ INTERNAL PyObject *executor_gradients_into(Executor *self, PyObject *const *args
     PyObject *result = NULL, *leaves = args[1];
     if (single_check_arguments(self, given) == 0 && program_check_leaves(self, leaves, given) == 0) {
         program_lock(self);
-        program_run_reverse(self, &self->single, seeds.buf);
-        single_read_inputs(self, self->single.grads, given, gradients.buf);
-        for (Count i = given; i < self->input_count; i++) {
-            Value *leaf = LEAF_AT(leaves, i - given);
-            gradient_set(leaf, leaf->grad + self->single.grads[self->inputs[i]]);
+        if (program_run_reverse(self, seeds.buf) == 0) {
+            single_read_inputs(self, self->single.grads, given, gradients.buf);
+            for (Count i = given; i < self->input_count; i++) {
+                Value *leaf = LEAF_AT(leaves, i - given);
+                gradient_set(leaf, leaf->grad + self->single.grads[self->inputs[i]]);
+            }
+            grad_writes++;
+            result = Py_NewRef(Py_None);
         }
-        grad_writes++;
         program_unlock(self);
-        result = Py_NewRef(Py_None);
     }
     PyBuffer_Release(&gradients);
     PyBuffer_Release(&seeds);
@@ -153,7 +154,7 @@ INTERNAL PyObject *executor_value_and_gradients(Executor *self, PyObject *const 
         unsigned failed = program_run_forward(self, &self->single);
         if (!failed) {
             single_read_outputs(self, buffers[OUTPUTS].buf);
-            program_run_reverse(self, &self->single, buffers[SEEDS].buf);
+            (void)program_run_reverse(self, buffers[SEEDS].buf); /* what went wrong is looked for below */
             single_read_inputs(self, self->single.grads, self->input_count, buffers[GRADIENTS].buf);
         }
         program_unlock(self);
@@ -217,12 +218,15 @@ INTERNAL PyObject *executor_node(Executor *self, PyObject *const *args, Py_ssize
     details->op = Py_NewRef(op);
     static const double one = 1.0;
     program_lock(self);
-    program_run_reverse(self, &self->single, &one);
+    int failed = program_run_reverse(self, &one) < 0;
     node->data = self->single.values[self->outputs[0]];
     for (Count i = 0; i < places_count; i++)
         details->local_grads[i] = self->single.grads[self->inputs[places[i]]];
     program_unlock(self);
-    node = recorded(node);
+    if (failed)
+        Py_CLEAR(node);
+    else
+        node = recorded(node);
 done:
     Py_XDECREF(op);
     PyMem_Free(places);

@@ -74,8 +74,7 @@ INTERNAL PyObject *executor_train(Executor *self, PyObject *args)
         return NULL;
     static const double one = 1.0;
     program_lock(self);
-    if (train_take(self, adam.parameters, slots) == 0) {
-        program_run_reverse(self, &self->single, &one);
+    if (train_take(self, adam.parameters, slots) == 0 && program_run_reverse(self, &one) == 0) {
         train_move(self, &adam);
         result = Py_NewRef(Py_None);
     }

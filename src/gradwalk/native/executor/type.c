@@ -8,6 +8,7 @@ static int executor_traverse(PyObject *object, visitproc visit, void *arg)
 {
     Executor *self = (Executor *)object;
     Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->gradients_again);
     Py_VISIT(self->known_leaves);
     Py_VISIT(self->trained.parameters);
     for (Count i = 0; self->calls && i < self->step_count; i++) {
@@ -20,6 +21,7 @@ static int executor_traverse(PyObject *object, visitproc visit, void *arg)
 static int executor_clear(PyObject *object)
 {
     Executor *self = (Executor *)object;
+    Py_CLEAR(self->gradients_again);
     Py_CLEAR(self->known_leaves);
     Py_CLEAR(self->trained.parameters);
     for (Count i = 0; self->calls && i < self->step_count; i++) {
@@ -47,6 +49,7 @@ static void executor_dealloc(PyObject *object)
     program_memory_release(&self->single);
     program_memory_release(&self->batch[0]);
     program_memory_release(&self->batch[1]);
+    Py_XDECREF(self->gradients_again);
     Py_XDECREF(self->known_leaves);
     train_release(&self->trained);
     if (self->lock != NULL)
@@ -80,19 +83,21 @@ static int executor_read_initial(Executor *self, PyObject *given)
 static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"size", "initial", "inputs", "outputs", "instructions", "guards", "exact", "kernels",
-                            "functions", NULL};
-    PyObject *initial, *inputs, *outputs, *instructions, *guards, *functions = NULL;
+                            "functions", "gradients_again", NULL};
+    PyObject *initial, *inputs, *outputs, *instructions, *guards, *functions = NULL, *gradients_again = NULL;
     Count size;
     int exact = 0;
     const char *kernels = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "nOOOOO|pzO!:Executor", names, &size, &initial, &inputs, &outputs,
-                                     &instructions, &guards, &exact, &kernels, &PyTuple_Type, &functions))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "nOOOOO|pzO!O:Executor", names, &size, &initial, &inputs, &outputs,
+                                     &instructions, &guards, &exact, &kernels, &PyTuple_Type, &functions,
+                                     &gradients_again))
         return NULL;
     Executor *self = (Executor *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
     self->size = size;
     self->exact = exact;
+    self->gradients_again = Py_XNewRef(gradients_again);
     self->kernels = kernels ? kernels_named(kernels) : kernels_best();
     if (self->kernels == NULL)
         PyErr_Format(PyExc_ValueError, "Executor: expected kernels that this machine can run, got '%s'", kernels);
