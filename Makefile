@@ -27,7 +27,7 @@ check: .venv/tested
 	$(BIN)/mypy
 
 docs: .venv-docs/installed  ## the site with the lessons, into build/site: any static host can serve that folder
-	GRADWALK_ENGINE=reference .venv-docs/bin/python tools/site/build.py build/site
+	GRADWALK_ENGINE=reference .venv-docs/bin/python tools/site/builder.py build/site
 
 docs-test: .venv/tested chromium docs  ## every cell of every lesson (or LESSONS="01 05") in the built site, in Chromium
 	GRADWALK_ENGINE=native $(BIN)/python -m pytest docs/tests

@@ -14,15 +14,14 @@ from gradwalk.lessons import source
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "site"))
 
+import builder  # noqa: E402
 import mathml  # noqa: E402
 import packages  # noqa: E402
-
-import build  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made = build.Site(tmp_path_factory.mktemp("site"))
+    made = builder.Site(tmp_path_factory.mktemp("site"))
     made.write_pages()
     return made
 
@@ -44,10 +43,10 @@ def test_every_page_is_written_and_found(site: Any) -> None:
 @pytest.mark.parametrize("target", ["nowhere.md", "ops.md#no-such-operation", "#nothing", "../setup.py"])
 def test_a_link_that_leads_nowhere_ends_the_build(target: str, tmp_path: Path) -> None:
     """To a page, to a heading of another or of the same page, and to a file that is not part of the site."""
-    made = build.Site(tmp_path)
+    made = builder.Site(tmp_path)
     page = made.pages[0]
     page.parts = [source.Text(f"# Title\n\n[here]({target})\n")]
-    with pytest.raises(build.BrokenLinkError):
+    with pytest.raises(builder.BrokenLinkError):
         made.write_pages()
 
 

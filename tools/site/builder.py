@@ -1,4 +1,4 @@
-"""Builds the site: `python tools/site/build.py FOLDER`. Any static host can serve the folder.
+"""Builds the site: `python tools/site/builder.py FOLDER`. Any static host can serve the folder.
 
 Pages come from Markdown (pages.py), the reference from docstrings; the page of the walk, Python and gradwalk itself are
 put beside them. A link that leads nowhere ends the build.
