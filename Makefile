@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test chromium check docs docs-test sanitize tsan soak coverage fuzz mutate bench generate clean
+.PHONY: help train test chromium npm check docs docs-test sanitize tsan soak coverage fuzz mutate bench generate clean
 
 THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
 
@@ -14,12 +14,16 @@ help:  ## list the targets
 train: .venv/installed  ## the main job: a small GPT on the bundled names, in about a second
 	$(BIN)/gradwalk train
 
-test: .venv/tested chromium check  ## style, types, and the whole suite on both engines
+test: .venv/tested chromium npm check  ## style, types, and the whole suite on both engines
 	GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto
 
 chromium:  # the page is tested in a real browser
 	@command -v chromium >/dev/null || (apt-get -qq update && apt-get -qq install -y chromium >/dev/null) \
 	  || echo "chromium is missing and could not be installed; the page's tests will fail: apt-get install chromium"
+
+npm:  # through it the tests fetch axe-core, which judges whether everybody can use the page
+	@command -v npm >/dev/null || (apt-get -qq update && apt-get -qq install -y --no-install-recommends npm >/dev/null) \
+	  || echo "npm is missing and could not be installed; a test of the page will fail: apt-get install npm"
 
 check: .venv/tested
 	$(BIN)/ruff check .

@@ -149,6 +149,25 @@ class Graph:
                 return view
         return view.neighbourhood(len(view.items) - 1, len(self), most)
 
+    def folds(self) -> list[Path]:
+        """For each node the parts it belongs to, outermost first: its scopes, then what is repeated there, if it is.
+
+        A constant goes with what it is used by. The root belongs to none, so that it is always in sight.
+        """
+        repetitions = self.collapse(False, repeated=True)
+        homes = self._scope_groups(max(map(len, self.paths)))
+        parts: list[Path] = [homes[i] or () for i in range(len(self))]
+        for k, item in enumerate(repetitions.items):
+            if item.kind == "repeated":
+                title = f"{repetitions.title(k)} (from {item.nodes[0]})"  # no two are called the same
+                for i in item.nodes:
+                    parts[i] = (*parts[i], title)
+        for i, node in enumerate(self.order):
+            if node._constant and self.parents[i]:
+                parts[i] = parts[self.parents[i][0]]
+        parts[-1] = ()
+        return parts
+
     def _scope_groups(self, scopes: bool | int | Iterable[Path]) -> list[Path | None]:
         """For each node the path it is folded into; leaves used in only one such place go with it, the root stays."""
         if scopes is False:

@@ -31,7 +31,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def tab(browser: Browser) -> Iterator[Tab]:
-    opened = browser.open()
+    opened = browser.open(reduced=True)
     yield opened
     assert opened.errors == []
     assert [
@@ -154,11 +154,11 @@ def test_stepping_forward_and_back(tab: Tab, tmp_path: Path) -> None:
     assert cards(tab)["v1"] == ["", ""]
     tab.press("ArrowRight")
     assert cards(tab)["v1"] == ["−6", ""]
-    assert tab.text(".step-title") == "Forward, step 1 of 3"
+    assert tab.text(".step-title") == "Step 1 of 9: forward"
     for _ in range(3):
         tab.press("ArrowRight")
     assert cards(tab)["v3"] == ["4", "1"]
-    assert tab.text(".step-title") == "Backward, the seed"
+    assert tab.text(".step-title") == "Step 4 of 9: backward, the seed"
     tab.press("ArrowRight")
     assert cards(tab)["v2"] == ["4", "1"]
     assert tab.run("document.querySelectorAll('.fires-backward:is(path)').length") == 1
@@ -168,7 +168,7 @@ def test_stepping_forward_and_back(tab: Tab, tmp_path: Path) -> None:
     assert cards(tab)["b"][1] == "2"
     tab.press("ArrowLeft")
     assert cards(tab)["b"][1] == "0"
-    assert "Backward 4 of 5: a.grad += −3 × 1 = −3; now 0 + −3 = −3." in tab.text("[aria-live]:not(.problem)")
+    assert "Step 8 of 9, backward: a.grad += −3 × 1 = −3; now 0 + −3 = −3." in tab.text("[aria-live]:not(.problem)")
 
 
 def test_scrubbing(tab: Tab, tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_scrubbing(tab: Tab, tmp_path: Path) -> None:
     assert tab.text(".counter") == "2 / 9"
     assert cards(tab)["v3"][0] == ""
     assert tab.run("document.querySelector('.timeline').getAttribute('aria-valuetext')").startswith(
-        "Forward 2 of 3: v2 = v1 + d = 4"
+        "Step 2 of 9, forward: v2 = v1 + d = 4"
     )
     tab.click(".timeline")
     assert tab.text(".counter") in ("4 / 9", "5 / 9")
@@ -284,11 +284,10 @@ def test_with_the_keyboard_only(tab: Tab, tmp_path: Path) -> None:
 
 
 def test_on_a_phone(browser: Browser, tmp_path: Path) -> None:
-    """On a narrow screen nothing is wider than the screen, data flows downwards, and the transport stays in reach."""
+    """On a narrow screen nothing is wider than the screen, and the transport stays in reach."""
     tab = browser.open(width=390, height=844)
     show(tab, tmp_path)
     assert tab.run("document.documentElement.scrollWidth") <= 390
-    assert tab.run("gradwalk.drawing.vertical")
     buttons = tab.run("document.querySelector('.transport').getBoundingClientRect().bottom")
     assert buttons <= 844
     tab.click(".icon.back")
@@ -321,7 +320,7 @@ def test_the_address_reproduces_the_state(tab: Tab, tmp_path: Path) -> None:
     tab.press("4")
     tab.press("B")
     tab.wait("location.hash.includes('m=assign')")
-    tab.wait("location.hash.includes('t=')")
+    tab.wait("location.hash.includes(`t=${gradwalk.t}&`)")
     fragment = tab.run("location.hash")
     before = (numbers(tab), tab.text(".counter"))
     show(tab, tmp_path, fragment=fragment)
@@ -342,13 +341,13 @@ def exported(tab: Tab, what: str) -> str:
 
 
 def test_the_exported_file_stands_alone(tab: Tab, browser: Browser, tmp_path: Path) -> None:
-    """The HTML saved from the page opens from disk, offline, with the edited values, and is under 200 KB."""
+    """The HTML saved from the page opens from disk, offline, with the edited values, and is under 250 KB."""
     tab.call("Browser.setDownloadBehavior", behavior="deny")
     show(tab, tmp_path)
     tab.run("gradwalk.edit(0, 5)")
     tab.settle()
     html = exported(tab, "html")
-    assert len(html.encode()) < 200_000
+    assert len(html.encode()) < 250_000
     other = browser.open()
     other.show(html, tmp_path)
     other.settle()
@@ -450,17 +449,16 @@ def large_program() -> Value:
     return gradwalk.sum(values)
 
 
-def test_a_large_graph_is_shown_whole(tab: Tab, tmp_path: Path) -> None:
-    """A thousand nodes are drawn, scrubbed and culled; only what is in sight is painted."""
+def test_a_large_graph_is_folded(tab: Tab, tmp_path: Path) -> None:
+    """Of a thousand nodes as many cards are drawn as can be looked at, and every step can be reached."""
     show(tab, tmp_path, large_program())
     assert tab.run("gradwalk.graph.nodes.length") > 900
+    assert tab.run("gradwalk.drawing.cards.length") <= 120
     steps = tab.run("gradwalk.line.steps")
     for t in (0, steps // 3, steps // 2, steps):
         tab.run(f"gradwalk.player.go({t}, 'scrub')")
         tab.settle()
         assert tab.text(".counter") == f"{t} / {steps}"
-    tab.run("gradwalk.drawing.viewport.zoom(20)")
-    assert tab.run("gradwalk.drawing.cards.filter((card) => !card.hidden).length") < 500
     assert json.loads(tab.run("JSON.stringify(gradwalk.line.problems)")) == []
 
 
@@ -515,7 +513,8 @@ def test_every_stop_of_the_tab_key_has_a_name(tab: Tab, tmp_path: Path) -> None:
     for _ in range(24):
         tab.press("Tab")
         found = tab.run(
-            "(() => { const e = document.activeElement; return [e.tagName, e.getAttribute('aria-label') || e.title ||"
+            "(() => { const e = document.activeElement; return [e.tagName,"
+            " e.getAttribute('aria-label') || e.title || (e.labels && e.labels.length) ||"
             " (['BUTTON', 'SUMMARY', 'BODY'].includes(e.tagName) && 'text')]; })()"
         )
         assert found[1], found

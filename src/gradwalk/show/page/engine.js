@@ -198,14 +198,19 @@ export function stepAt(line, t) {
   return { kind: "contribution", ...line.contributions[t - line.forwardSteps - 2] };
 }
 
-/** The gradients when `t` steps are done; null while the backward pass has not begun. */
+/** The gradients when `t` steps are done, valid until the next call; null while the backward pass has not begun. */
 export function gradsAt(line, t) {
   if (t <= line.forwardSteps) return line.mode === "not_reset" ? line.start : null;
-  const grads = line.start.slice();
-  grads[line.graph.root] = 1;
+  if (!line.reached) {
+    line.reached = { count: 0, grads: line.start.slice() };
+    line.reached.grads[line.graph.root] = 1;
+  }
+  // from where we are, on or back: a step costs what it changes, however large the graph is
+  const { reached, contributions } = line;
   const count = t - line.forwardSteps - 1;
-  for (let i = 0; i < count; i += 1) grads[line.contributions[i].child] = line.contributions[i].after;
-  return grads;
+  for (; reached.count < count; reached.count += 1) reached.grads[contributions[reached.count].child] = contributions[reached.count].after;
+  for (; reached.count > count; reached.count -= 1) reached.grads[contributions[reached.count - 1].child] = contributions[reached.count - 1].before;
+  return reached.grads;
 }
 
 // ---------------------------------------------------------------- finite differences

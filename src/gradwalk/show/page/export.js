@@ -14,11 +14,9 @@ export function svgText(drawing) {
   const { width, height } = drawing.placed;
   const margin = 24;
   const copy = drawing.svg.cloneNode(true);
-  copy.firstElementChild.prepend(...[...drawing.edgeLayer.children].map((path) => path.cloneNode(true)));
-  const originals = [drawing.world, ...drawing.edgeLayer.children, ...drawing.world.querySelectorAll("*")];
+  const originals = drawing.svg.querySelectorAll("*");
   copy.querySelectorAll("*").forEach((part, i) => {
     const style = getComputedStyle(originals[i]);
-    part.style.display = "";
     if (!["g"].includes(part.tagName)) {
       for (const name of STYLES) {
         const value = style.getPropertyValue(name);
@@ -26,9 +24,8 @@ export function svgText(drawing) {
         else if (value === "none" && name === "fill") part.setAttribute(name, value);
       }
     }
-    for (const name of ["class", "tabindex", "role", "aria-label", "data-node", "style"]) part.removeAttribute(name);
+    for (const name of ["class", "tabindex", "role", "aria-label", "data-card", "style"]) part.removeAttribute(name);
   });
-  copy.firstElementChild.setAttribute("transform", "");
   const background = document.createElementNS("http://www.w3.org/2000/svg", "rect");
   const ground = getComputedStyle(drawing.svg).getPropertyValue("--ground").trim() || "#fff";
   const place = { x: -margin, y: -margin, width: width + 2 * margin, height: height + 2 * margin, fill: ground };

@@ -10,7 +10,7 @@ const STARTS = [2, 3, 0.5, 1.5, 4, 2.5, 0.25, 3.5]; // for leaves nobody gave a 
 
 function leaf(label, value, constant = false) {
   // op is a row of the table or a composite; what was made by hand has none, but is spelled somehow
-  return { op: "", spelled: "", children: [], parameters: [], label, scope: "", value, constant, cut: false, partial: false, recorded: null };
+  return { op: "", spelled: "", children: [], parameters: [], label, scope: "", value, constant, cut: false, partial: false, recorded: null, fold: -1 };
 }
 
 /** Whether its value may be changed: what follows from it is all here. */
@@ -81,40 +81,54 @@ function applied(name, operands, nodes, lift) {
 
 /** The graph that Python wrote as JSON (see play.py); unknown operations keep the numbers that were recorded. */
 export function fromProgram(program) {
-  const nodes = program.nodes.map((given) => ({
+  const nodes = program.nodes.map((given, i) => ({
     ...leaf(String(given.label ?? ""), fromJson(given.data), Boolean(given.constant)),
     op: given.local_grads ? "" : String(given.op ?? ""),
     spelled: given.local_grads ? String(given.op ?? "") : "",
     children: (given.children ?? []).map(Number),
     parameters: (given.parameters ?? []).map(fromJson),
-    scope: String(given.scope ?? ""),
+    scope: String(program.scopes?.[given.scope] ?? ""),
     cut: Boolean(given.cut),
     partial: Boolean(given.partial),
     recorded: given.local_grads ? given.local_grads.map(fromJson) : null,
+    fold: program.folds?.[i] ?? -1,
   }));
   const last = nodes.length - 1;
   if (nodes.some((node) => node.children.some((child) => !Number.isInteger(child) || child < 0 || child > last))) {
     throw new Error("the program refers to a node it does not have");
   }
-  return arranged(nodes, Number(program.root ?? last), { title: String(program.title ?? ""), total: program.total });
+  return arranged(nodes, Number(program.root ?? last), { title: String(program.title ?? ""), total: program.total, parts: partsOf(program) });
+}
+
+/** The names of the parts that a large program folds up into, by number. */
+function partsOf({ parts }) {
+  return Array.isArray(parts) ? parts.map((path) => path.map(String)) : null;
 }
 
 /** The reverse of fromProgram, with the leaves' values as they are now. */
 export function toProgram(graph, values, data) {
+  const scopes = new Map();
   const nodes = graph.nodes.map((node, i) => {
-    const written = { data: toJson(node.children.length ? data[i] : values[i]) };
+    const written = {};
+    if (!node.children.length || node.recorded) written.data = toJson(node.children.length ? data[i] : values[i]);
     if (node.op || node.spelled) written.op = node.op || node.spelled;
     if (node.children.length) written.children = node.children;
     if (node.parameters.length) written.parameters = node.parameters.map(toJson);
     if (node.label) written.label = node.label;
-    if (node.scope) written.scope = node.scope;
+    if (node.scope) written.scope = numbered(scopes, node.scope);
     if (node.constant) written.constant = true;
     if (node.cut) written.cut = true;
     if (node.partial) written.partial = true;
     if (node.recorded) written.local_grads = node.recorded.map(toJson);
     return written;
   });
-  return { nodes, root: graph.root, title: graph.title, total: graph.total };
+  const folded = graph.parts ? { parts: graph.parts, folds: graph.nodes.map((node) => node.fold) } : {};
+  return { nodes, root: graph.root, title: graph.title, total: graph.total, scopes: [...scopes.keys()], ...folded };
+}
+
+function numbered(known, name) {
+  if (!known.has(name)) known.set(name, known.size);
+  return known.get(name);
 }
 
 /** Left-first, depth-first post-order, without recursion: the order that backward() walks in reverse. */

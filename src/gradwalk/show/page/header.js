@@ -33,7 +33,7 @@ export class Header {
       element("option", { value: "", hidden: true }, "Examples"),
       hasProgram ? element("option", { value: "program" }, "your program") : null,
       ...EXAMPLES.map((example, i) => element("option", { value: String(i) }, example.title)));
-    this.modes = element("select", { class: "modes", "aria-label": "Mode of the backward pass", change: () => on.mode(this.modes.value) },
+    this.modes = element("select", { class: "modes", change: () => on.mode(this.modes.value) },
       element("option", { value: "right" }, "correct"),
       element("optgroup", { label: "wrong on purpose" },
         ...MODES.slice(1).map((mode) => element("option", { value: mode.id }, mode.name))));
@@ -44,9 +44,9 @@ export class Header {
         element("button", { type: "button", class: "quiet", "data-save": what, click: () => this.save(what) }, label))));
     this.root = element("header", {},
       element("div", { class: "wordmark", "aria-hidden": "true" }, "grad", element("b", {}, "walk")),
-      element("div", { class: "entry" }, this.field, this.problem),
+      element("div", { class: "entry" }, element("div", { class: "paper" }, this.field, this.problem)),
       element("div", { class: "tools" },
-        this.examples, this.modes, this.menu,
+        this.examples, element("label", { class: "mode-choice" }, element("span", {}, "Backward pass:"), this.modes), this.menu,
         element("button", { type: "button", class: "quiet round", title: "Light or dark (D)", "aria-label": "Light or dark", click: () => on.theme() }, "\u25d0"),
         element("button", { type: "button", class: "quiet round", title: "Keyboard (?)", "aria-label": "Keyboard", click: () => on.help() }, "?")));
   }

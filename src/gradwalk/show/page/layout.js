@@ -1,31 +1,43 @@
 // Where the nodes go: layers along the direction of flow, few crossings, straight long edges. The work is bounded:
-// the larger the graph, the fewer the sweeps. `layout(nodes, size)` gives positions and the edges' bends.
+// the larger the graph, the fewer the sweeps. Columns are as wide as their widest card.
 
 const MOST_BENDS = 6000; // beyond it long edges are drawn straight through
 
-/** Positions of the nodes' middles, as {x, y, width, height, edges}; `vertical` lets data flow down, not right. */
-export function layout(nodes, { nodeWidth, nodeHeight, alongGap, acrossGap, vertical }) {
-  const layers = layersOf(nodes);
-  const net = network(nodes, layers);
+// Positions of the nodes' middles, as {at, edges, width, height, layers, widest}. `children` lists each node's children,
+// which come before it; `sizes` are those of the cards; `gapBefore(nodes)` is the room in front of a layer, and
+// `acrossGap` that between neighbours; `vertical` lets data flow down, not right.
+export function layout(children, { sizes, gapBefore, acrossGap, vertical }) {
+  const nodes = children.map((list) => ({ children: list }));
+  const net = network(nodes, layersOf(nodes));
   reorder(net);
-  const breadth = vertical ? nodeWidth : nodeHeight;
-  const across = coordinates(net, breadth + acrossGap, breadth * 0.42 + acrossGap);
-  const length = vertical ? nodeHeight : nodeWidth;
-  const first = Math.min(...across);
-  const last = Math.max(...across);
-  const alongAt = (layer) => length / 2 + layer * (length + alongGap);
+  const breadthOf = (i) => (i >= nodes.length ? 6 : vertical ? sizes[i].width : sizes[i].height);
+  const lengthOf = (i) => (vertical ? sizes[i].height : sizes[i].width);
+  const across = coordinates(net, (a, b) => (breadthOf(a) + breadthOf(b)) / 2 + (a < nodes.length && b < nodes.length ? acrossGap : acrossGap / 2));
+  const real = net.rows.map((row) => row.filter((vertex) => vertex < nodes.length));
+  let extent = 0;
+  const middles = real.map((row, layer) => {
+    const length = row.reduce((most, i) => Math.max(most, lengthOf(i)), 0);
+    const start = layer ? extent + gapBefore(row) : 0;
+    extent = start + length;
+    return start + length / 2;
+  });
+  let [first, last] = [Infinity, -Infinity];
+  across.forEach((side, vertex) => {
+    first = Math.min(first, side - breadthOf(vertex) / 2);
+    last = Math.max(last, side + breadthOf(vertex) / 2);
+  });
   const point = (vertex) => {
-    const along = alongAt(net.layer[vertex]);
-    const side = across[vertex] - first + breadth / 2;
-    return vertical ? { x: side, y: along } : { x: along, y: side };
+    const side = across[vertex] - first;
+    return vertical ? { x: side, y: middles[net.layer[vertex]] } : { x: middles[net.layer[vertex]], y: side };
   };
-  const extent = alongAt(net.rows.length - 1) + length / 2;
-  const spread = last - first + breadth;
+  const spread = last - first;
   return {
     at: nodes.map((_, i) => point(i)),
     edges: net.edges.map((edge) => ({ ...edge, bends: edge.bends.map(point) })),
     width: vertical ? spread : extent,
     height: vertical ? extent : spread,
+    layers: real.length,
+    widest: Math.max(...real.map((row) => row.length)),
   };
 }
 
@@ -87,13 +99,15 @@ function network(nodes, layers) {
 function visitOrder(nodes, before) {
   const order = [];
   const seen = new Uint8Array(before.length);
-  const stack = [nodes.length - 1];
-  while (stack.length) {
-    const vertex = stack.pop();
-    if (seen[vertex]) continue;
-    seen[vertex] = 1;
-    order.push(vertex);
-    for (let i = before[vertex].length - 1; i >= 0; i -= 1) stack.push(before[vertex][i]);
+  for (let root = nodes.length - 1; root >= 0; root -= 1) {
+    const stack = [root];
+    while (stack.length) {
+      const vertex = stack.pop();
+      if (seen[vertex]) continue;
+      seen[vertex] = 1;
+      order.push(vertex);
+      for (let i = before[vertex].length - 1; i >= 0; i -= 1) stack.push(before[vertex][i]);
+    }
   }
   return order;
 }
@@ -159,10 +173,9 @@ function crossings({ rows, before, place }) {
 
 // ---------------------------------------------------------------- coordinates across the flow
 
-function coordinates(net, distance, slimDistance) {
+function coordinates(net, gap) {
   const { rows, before, after, real } = net;
   const across = new Float64Array(net.layer.length);
-  const gap = (a, b) => (a < real && b < real ? distance : a < real || b < real ? (distance + slimDistance) / 2 : slimDistance);
   for (const row of rows) {
     let at = 0;
     row.forEach((vertex, i) => {

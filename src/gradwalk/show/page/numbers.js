@@ -1,6 +1,7 @@
 // Numbers as text: four digits for the eye, every digit for the tooltip, and Python's own spelling for code.
 
 const MINUS = "\u2212";
+const LONGEST = 7; // characters: what is longer is written with an exponent
 
 /** Four significant digits at most, with a true minus sign; a zero has no sign here, every digit is in the tooltip. */
 export function short(x) {
@@ -8,13 +9,9 @@ export function short(x) {
   if (Number.isNaN(x)) return "nan";
   if (!Number.isFinite(x)) return x > 0 ? "inf" : `${MINUS}inf`;
   if (x === 0) return "0";
-  const size = Math.abs(x);
-  let text;
-  if (size >= 1e5 || size < 1e-3) {
-    text = x.toExponential(2).replace("e+", "e").replace(/\.?0+e/, "e");
-  } else {
-    text = Number.isInteger(x) ? String(x) : String(Number(x.toPrecision(4)));
-  }
+  const plain = Number.isInteger(x) ? String(x) : String(Number(x.toPrecision(4)));
+  const isLong = plain.includes("e") || plain.replace("-", "").length > LONGEST;
+  const text = isLong ? x.toExponential(2).replace("e+", "e").replace(/\.?0+e/, "e") : plain;
   return text.replaceAll("-", MINUS);
 }
 

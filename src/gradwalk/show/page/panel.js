@@ -3,13 +3,15 @@
 import { derivative, derivativeFormula, forwardFormula, forwardNumbers, kind } from "./describe.js";
 import { element, fill, setText } from "./dom.js";
 import { finiteDifference, gradsAt, judged, MODES } from "./engine.js";
+import { titleOf } from "./fold.js";
 import { isEditable } from "./graph.js";
-import { identifier, math, numeral } from "./mathml.js";
+import { identifier, math, numeral, subscripted } from "./mathml.js";
 import { exact, short, typed } from "./numbers.js";
 
-const MOST_ROWS = 400;
+const MOST_ROWS = 100;
 const PARTIAL = "a part of the gradient: the rest of the graph, which is not shown, adds to it";
 const BUDGET_MS = 7;
+const MOST_MEASURED = 3000;
 
 // ---------------------------------------------------------------- the step
 
@@ -47,19 +49,23 @@ function gradOf(name) {
 export function stepContent(line, t, step) {
   const { graph } = line;
   if (step.kind === "start") {
-    return [heading("Start", "start"), paragraph("The leaves have their values. Press play, or the right arrow key, and the graph is computed from the inputs to the result; then the gradient walks back.")];
+    return [
+      heading(`Step 0 of ${line.steps}: the beginning`, "start"),
+      element("p", { class: "invitation" }, "Press play, or the right arrow key: values are computed from left to right, then gradients walk back."),
+      paragraph("Drag a card with a blue rim to change its value; type another expression above."),
+    ];
   }
   if (step.kind === "forward") {
     const numbers = forwardNumbers(graph, step.node, line.data);
     return [
-      heading(`Forward, step ${t} of ${line.forwardSteps}`, "forward"),
+      heading(`Step ${t} of ${line.steps}: forward`, "forward"),
       element("div", { class: "formula" }, forwardFormula(graph, step.node)),
       numbers ? element("div", { class: "formula numbers" }, numbers) : null,
     ];
   }
   if (step.kind === "seed") {
     return [
-      heading("Backward, the seed", "backward"),
+      heading(`Step ${t} of ${line.steps}: backward, the seed`, "backward"),
       element("div", { class: "equation" }, gradOf(graph.names[step.node]), sign("="), number(1, "grad")),
       paragraph("The result changes by exactly as much as the result does: the derivative of a thing by itself is 1."),
     ];
@@ -74,17 +80,17 @@ function contributionContent(line, t, step) {
   const rule = mathOf(derivative(graph, step.node, step.slot), ...equalities(formula, short(step.local)));
   const name = graph.names[step.child];
   return [
-    heading(`Backward, step ${t - line.forwardSteps - 1} of ${line.contributions.length}`, "backward"),
+    heading(`Step ${t} of ${line.steps}: backward`, "backward"),
     element("div", { class: "equation" },
       gradOf(name), sign(assigning ? "=" : "+="),
       captioned(step.local, "local", "local"), sign("\u00d7"),
       captioned(step.upstream, step.wrong && !Object.is(step.upstream, step.should.upstream) ? "upstream bad" : "upstream", "upstream"),
-      sign("="), captioned(step.product, "product", "contribution")),
+      element("span", { class: "outcome" }, sign("="), captioned(step.product, "product", "contribution"))),
     element("dl", { class: "parts" },
-      element("dt", {}, "local gradient"), element("dd", { tabindex: "-1" }, rule),
-      element("dt", {}, "upstream gradient"), element("dd", {}, gradOf(graph.names[step.node]), " = ", number(step.upstream)),
-      element("dt", {}, assigning ? "overwritten" : "running sum"),
-      element("dd", { class: "sum" }, ...(assigning
+      element("dt", {}, "local"), element("dd", { tabindex: "-1" }, rule),
+      element("dt", {}, "upstream"), element("dd", { tabindex: "-1" }, gradOf(graph.names[step.node]), " = ", number(step.upstream)),
+      element("dt", {}, assigning ? "overwritten" : "sum"),
+      element("dd", { class: "sum", tabindex: "-1" }, ...(assigning
         ? [number(step.before, "struck"), sign("\u2192"), number(step.after, "grad")]
         : [number(step.before), sign("+"), ...enclosed(step.product), sign("="), number(step.after, "grad")]))),
     graph.nodes[step.child].partial ? paragraph(`What arrives here is ${PARTIAL}.`) : null,
@@ -142,6 +148,14 @@ export function detailContent(line, i, t, differences) {
   ];
 }
 
+/** A part that is folded up: what it is, and how to look inside. */
+export function partContent({ part, nodes }) {
+  return [
+    element("div", { class: "detail-head" }, element("strong", {}, titleOf(part)), element("span", {}, `${nodes.length.toLocaleString("en")} nodes`)),
+    paragraph("Folded up. A click, or Enter, unfolds it."),
+  ];
+}
+
 // ---------------------------------------------------------------- the table
 
 export class Table {
@@ -156,7 +170,7 @@ export class Table {
       element("div", { class: "values-head" }, element("h2", {}, "Values and gradients"), this.toggle),
       element("table", {},
         element("thead", {}, element("tr", {},
-          element("th", { scope: "col" }, "name"), element("th", { scope: "col" }, "value"),
+          element("th", { scope: "col", class: "of" }, "name"), element("th", { scope: "col", class: "wide" }, "value"),
           element("th", { scope: "col", class: "grad" }, "gradient"),
           element("th", { scope: "col", title: "(f(x + h) \u2212 f(x \u2212 h)) / 2h, beside the gradient" }, "finite diff."),
           element("th", { scope: "col", class: "check" }, element("span", { class: "unseen" }, "agrees")))),
@@ -190,7 +204,7 @@ export class Table {
     row.difference = element("td", { class: "number" });
     row.check = element("td", { class: "check" });
     row.root = element("tr", {},
-      element("th", { scope: "row" }, mathOf(node.constant ? numeral(short(node.value)) : identifier(clip(this.graph.names[i])))),
+      element("th", { scope: "row" }, node.constant ? short(node.value) : nameOf(clip(this.graph.names[i]))),
       element("td", { class: "number" }, row.value), row.grad, row.difference, row.check);
     return row;
   }
@@ -279,7 +293,8 @@ export class Table {
       this.measured = this.line.data;
       this.known = new Map();
     }
-    if (!this.waiting) this.measure();
+    // of a large graph each takes too long to be measured for all: it is when the node is looked at
+    if (!this.waiting && this.graph.nodes.length <= MOST_MEASURED) this.measure();
   }
 
   measure() {
@@ -316,6 +331,12 @@ export class Table {
 export function nudge(x, by) {
   const size = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, Math.abs(x)))));
   return Number((x + by * size).toPrecision(12));
+}
+
+/** A name in plain letters, with its number as a subscript. */
+function nameOf(name) {
+  const parts = subscripted(name);
+  return element("i", {}, ...(parts ? [parts[0], element("sub", {}, parts[1])] : [name]));
 }
 
 function clip(name) {

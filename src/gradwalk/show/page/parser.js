@@ -1,6 +1,7 @@
 // Formulas as text, `c = a*b; relu(c + d)`: the language of expression.py, whose grammar is the definition.
 // `parse(text)` gives instructions for a stack, or throws an ExpressionError that points at the character.
 
+import { nearest } from "./nearest.js";
 import { OPS } from "./ops.js";
 
 export const MOST_CHARACTERS = 10000;
@@ -201,7 +202,9 @@ class Parser {
     const { text, position } = token;
     if (token.kind === "name") {
       if (!FUNCTIONS.has(text)) {
-        fail(`there is no operation ${shortened(text)}; the operations are ${[...FUNCTIONS.keys()].join(", ")}`, position);
+        const meant = nearest(text.slice(0, 30), FUNCTIONS.keys());
+        const more = meant ? `; did you mean ${meant}?` : `; the operations are ${[...FUNCTIONS.keys()].join(", ")}`;
+        fail(`there is no operation ${shortened(text)}${more}`, position);
       }
       this.push({ row: FUNCTIONS.get(text), position, level: 0, called: text });
       this.at += 2;

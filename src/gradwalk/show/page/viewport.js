@@ -1,17 +1,17 @@
 // What part of the graph is seen: fitting, zooming, panning, and following the walk.
 
 const SMALLEST = 0.04;
-const LARGEST = 3;
+export const LARGEST_FIT = 1.5;
+export const READABLE = 11 / 12; // the smallest text is 12 units: it is never less than 11 pixels unless one zooms out
+const LARGEST = 4;
 const NOTCH = 20;
-const FAR = 0.38; // below it text cannot be read and is not drawn
-const READABLE = 0.5; // a graph that fits only below this opens at this size and is followed
-const MARGIN = 28;
+export const MARGIN = 12;
 
 export class Viewport {
-  /** `worlds` are the groups that move together; `moved` is called whenever they have. */
-  constructor(svg, worlds, moved) {
+  /** `world` is the group that moves; `moved` is called whenever it has. */
+  constructor(svg, world, moved) {
     this.svg = svg;
-    this.worlds = worlds;
+    this.world = world;
     this.moved = moved;
     this.view = { width: 800, height: 480 }; // told by the page: asking the browser here would make it lay out
     this.scale = 1;
@@ -34,36 +34,29 @@ export class Viewport {
   }
 
   get whole() {
-    const { width, height } = this.view;
-    return Math.min((width - 2 * MARGIN) / this.size.width, (height - 2 * MARGIN) / this.size.height);
+    return wholeScale(this.view, this.size);
   }
 
-  /** All of it, but not enlarged much, and not too small to read unless it is very large. */
+  /** All of it, but not enlarged much, and not too small to read. */
   fit(readable = true) {
     const { width, height } = this.view;
-    const smallest = readable && this.size.width * this.size.height < 4e6 ? READABLE : SMALLEST;
-    this.scale = Math.max(smallest, Math.min(1.25, this.whole));
+    this.scale = Math.max(readable ? READABLE : SMALLEST, this.whole);
     const room = (seen, all) => (seen - all * this.scale) / 2;
     // what does not fit shows its end first: the result, where the backward pass begins
     const place = (free, seen, all) => (free >= MARGIN - 1 ? free : seen - all * this.scale - MARGIN);
-    const across = room(height, this.size.height);
     this.x = place(room(width, this.size.width), width, this.size.width);
-    this.y = this.size.height > this.size.width ? place(across, height, this.size.height) : across;
+    this.y = this.size.height > this.size.width ? place(room(height, this.size.height), height, this.size.height) : room(height, this.size.height);
     this.apply();
   }
 
   /** Fit all, or go back to a readable size. */
   toggleFit() {
-    const showsAll = Math.abs(this.scale - Math.min(1.25, this.whole)) < 1e-3;
-    this.fit(showsAll);
+    this.fit(Math.abs(this.scale - this.whole) < 1e-3);
   }
 
-  apply() {
-    const transform = `translate(${this.x.toFixed(2)} ${this.y.toFixed(2)}) scale(${this.scale.toFixed(4)})`;
-    for (const world of this.worlds) {
-      world.setAttribute("transform", transform);
-      world.classList.toggle("far", this.scale < FAR);
-    }
+  apply(gliding = false) {
+    this.world.classList.toggle("gliding", gliding);
+    this.world.style.setProperty("transform", `translate(${this.x.toFixed(2)}px, ${this.y.toFixed(2)}px) scale(${this.scale.toFixed(4)})`);
     this.moved();
   }
 
@@ -83,25 +76,28 @@ export class Viewport {
     this.apply();
   }
 
-  /** Move so that these points of the graph are seen; nothing moves if they are. */
-  reveal(points, width, height) {
-    const view = this.view;
-    const half = { x: (width / 2) * this.scale + 8, y: (height / 2) * this.scale + 8 };
-    const xs = points.map((point) => this.x + point.x * this.scale);
-    const ys = points.map((point) => this.y + point.y * this.scale);
-    const shift = (low, high, extent) => {
-      if (low >= 0 && high <= extent) return 0;
-      if (high - low > extent) return extent - high;
-      return low < 0 ? Math.max(-low, Math.min(extent - high, extent / 2 - (low + high) / 2)) : extent / 2 - (low + high) / 2;
-    };
-    const dx = shift(Math.min(...xs) - half.x, Math.max(...xs) + half.x, view.width);
-    const dy = shift(Math.min(...ys) - half.y, Math.max(...ys) + half.y, view.height);
+  /** Whether a card at this point of the graph is seen, all of it. */
+  sees(point, { width, height }) {
+    const [x, y] = [this.x + point.x * this.scale, this.y + point.y * this.scale];
+    const [w, h] = [(width / 2) * this.scale, (height / 2) * this.scale];
+    return x - w >= 0 && y - h >= 0 && x + w <= this.view.width && y + h <= this.view.height;
+  }
+
+  /** Glide so that these cards are seen, the last of them in any case; nothing moves if they are. */
+  reveal(cards) {
+    const dx = shift(cards.map(({ point, size }) => this.extent(this.x + point.x * this.scale, size.width)), this.view.width);
+    const dy = shift(cards.map(({ point, size }) => this.extent(this.y + point.y * this.scale, size.height)), this.view.height);
     if (!dx && !dy) return;
     // not further than the graph goes: no empty half of a view beside it
-    const held = (place, seen, all) => (all > seen ? Math.max(seen - all - MARGIN, Math.min(MARGIN, place)) : place);
-    this.x = held(this.x + dx, view.width, this.size.width * this.scale);
-    this.y = held(this.y + dy, view.height, this.size.height * this.scale);
-    this.apply();
+    const held = (place, seen, all) => (all + 2 * MARGIN > seen ? Math.max(seen - all - MARGIN, Math.min(MARGIN, place)) : place);
+    this.x = held(this.x + dx, this.view.width, this.size.width * this.scale);
+    this.y = held(this.y + dy, this.view.height, this.size.height * this.scale);
+    this.apply(true);
+  }
+
+  extent(middle, length) {
+    const half = (length / 2) * this.scale + 8;
+    return [middle - half, middle + half];
   }
 
   point(event) {
@@ -138,4 +134,19 @@ export class Viewport {
     }
     this.pointers.set(event.pointerId, now);
   }
+}
+
+/** The scale at which all of a picture of this size is seen, not enlarged more than is pleasant. */
+export function wholeScale(view, { width, height }) {
+  return Math.min(LARGEST_FIT, (view.width - 2 * MARGIN) / width, (view.height - 2 * MARGIN) / height);
+}
+
+/** By how much to move so that all these stretches are inside; where they cannot all be, the last one is. */
+function shift(stretches, extent) {
+  const low = Math.min(...stretches.map(([from]) => from));
+  const high = Math.max(...stretches.map(([, to]) => to));
+  if (low >= 0 && high <= extent) return 0;
+  const [from, to] = high - low <= extent ? [low, high] : stretches.at(-1);
+  if (from >= 0 && to <= extent) return 0;
+  return extent / 2 - (from + to) / 2;
 }

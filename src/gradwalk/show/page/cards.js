@@ -1,0 +1,110 @@
+// Cards: a node's name and operation, its data and its gradient; or a part that is folded up, with how many nodes it has.
+
+import { glyph } from "./describe.js";
+import { svg } from "./dom.js";
+import { titleOf } from "./fold.js";
+import { isEditable } from "./graph.js";
+import { subscripted } from "./mathml.js";
+import { short } from "./numbers.js";
+
+const HEIGHT = 52;
+const NARROWEST = 65;
+const WIDEST = 112;
+const EDGE = 6; // between the border and the text
+
+/** How large an item's card is, before it is built. */
+export function sizeOf(graph, item) {
+  if (item.part) return { width: WIDEST, height: HEIGHT };
+  const [i] = item.nodes;
+  const node = graph.nodes[i];
+  if (node.constant) return { width: Math.max(34, 14 + 7.6 * short(node.value).length), height: 24 };
+  const needed = 2 * EDGE + nameWidth(graph.names[i]) + (sign(node) ? 5 + 7.2 * sign(node).length : 0);
+  return { width: Math.max(NARROWEST, Math.min(WIDEST, needed)), height: HEIGHT };
+}
+
+/** The card itself: {k, item, i, group, dataText, gradText, …}; `i` is the node, or -1 for a part. */
+export function cardOf(graph, item, k, size, { x, y }) {
+  const i = item.part ? -1 : item.nodes[0];
+  const node = i < 0 ? null : graph.nodes[i];
+  const left = -size.width / 2;
+  const top = -size.height / 2;
+  const editable = i >= 0 && isEditable(graph, i);
+  const kinds = ["node", !node ? "part" : node.children.length ? "op" : "leaf", node?.constant && "constant", node?.cut && "cut",
+    editable && "editable", i === graph.root && "root"].filter(Boolean).join(" ");
+  const name = node ? graph.names[i] : titleOf(item.part);
+  const box = svg("rect", { class: "box", x: left, y: top, width: size.width, height: size.height, rx: node?.constant ? 12 : 9 });
+  const card = { k, item, i, kinds, editable, size, data: null, grad: null, state: null };
+  card.group = svg("g", { class: kinds, transform: `translate(${x} ${y})`, tabindex: "-1", role: node ? "img" : "button", "aria-label": node ? name : `${name}, ${item.nodes.length.toLocaleString("en")} nodes`, "data-card": k }, box);
+  if (node?.constant) {
+    card.group.append(svg("text", { class: "constant-text", x: 0, y: 4.5 }, short(node.value)));
+    return card;
+  }
+  card.dataText = svg("text", { class: "data number", x: -left - EDGE, y: 5 });
+  card.gradText = svg("text", { class: "grad number", x: -left - EDGE, y: 20 });
+  const written = node ? sign(node) : "\u229e";
+  card.group.append(
+    nameText(node ? subscripted : () => null, clipped(name, size.width - 2 * EDGE - 4 - 7.8 * written.length), left + EDGE, top + 17),
+    svg("text", { class: "glyph", x: -left - EDGE, y: top + 17 }, written),
+    card.dataText,
+    card.gradText,
+  );
+  if (!node) {
+    box.before(svg("rect", { class: "box behind", x: left + 4, y: top - 4, width: size.width, height: size.height, rx: 9 }));
+    card.group.append(svg("text", { class: "count", x: left + EDGE, y: 5 }, `${item.nodes.length.toLocaleString("en")} nodes`));
+  }
+  return card;
+}
+
+/** Write a number on a card. */
+export function writeNumber(text, written, width) {
+  writeInto(text, written, width - 2 * EDGE);
+}
+
+/** Write a number where there is only so much room; one that is too long is set a little narrower. */
+export function writeInto(text, written, room) {
+  text.textContent = written;
+  if (written.length * digitWidth(text) > room) {
+    text.setAttribute("textLength", room);
+    text.setAttribute("lengthAdjust", "spacingAndGlyphs");
+  } else {
+    text.removeAttribute("textLength");
+  }
+}
+
+let measured = 0;
+
+/** How wide a digit is, in the font that this reader has. */
+function digitWidth(text) {
+  if (!measured && text.isConnected) {
+    const context = document.createElement("canvas").getContext("2d");
+    context.font = `12px ${getComputedStyle(text).fontFamily}`;
+    measured = context.measureText("0000000000").width / 10;
+  }
+  return measured || 7.6;
+}
+
+function sign(node) {
+  if (node.children.length) return glyph(node);
+  return node.cut ? "\u2026" : "";
+}
+
+const letterWidth = (name) => (/[A-Zmw]/.test(name) ? 9.4 : 7.6);
+
+function nameWidth(name) {
+  const parts = subscripted(name);
+  const [letters, digits] = parts ?? [name, ""];
+  return [...letters].reduce((sum, letter) => sum + letterWidth(letter), 0) + 7.2 * digits.length;
+}
+
+function clipped(name, room) {
+  if (nameWidth(name) <= room) return name;
+  let kept = [...name];
+  while (kept.length > 2 && nameWidth(`${kept.join("")}\u2026`) > room) kept = kept.slice(0, -1);
+  return `${kept.join("")}\u2026`;
+}
+
+function nameText(split, name, x, y) {
+  const parts = split(name);
+  if (!parts) return svg("text", { class: "name", x, y }, name);
+  return svg("text", { class: "name", x, y }, parts[0], svg("tspan", { dy: 3, dx: 1 }, parts[1]));
+}

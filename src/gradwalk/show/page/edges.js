@@ -1,0 +1,88 @@
+// Edges as curves with an arrowhead, and where the numbers on them stand: never on a card, never on each other.
+
+import { svg } from "./dom.js";
+
+export const LABEL = { width: 48, height: 14 };
+const ARROW = 5;
+const SHARES = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.12, 0.88];
+const OFFSETS = [-5, 9, -16, 20];
+
+/** The curve through these points, along the flow. */
+export function curve(points, vertical) {
+  let d = `M${at(points[0])}`;
+  for (let i = 1; i < points.length; i += 1) {
+    const [, c1, c2, b] = controls(points[i - 1], points[i], vertical);
+    d += `C${at(c1)} ${at(c2)} ${at(b)}`;
+  }
+  return d;
+}
+
+/** An arrowhead that points at the end of an edge (or, backward, at its beginning). */
+export function arrowhead({ x, y }, vertical, backward) {
+  const size = backward ? -ARROW : ARROW;
+  return vertical
+    ? `M${at({ x: x - ARROW * 0.7, y: y - size })}L${at({ x, y })}L${at({ x: x + ARROW * 0.7, y: y - size })}`
+    : `M${at({ x: x - size, y: y - ARROW * 0.7 })}L${at({ x, y })}L${at({ x: x - size, y: y + ARROW * 0.7 })}`;
+}
+
+/** A way along an edge that a number can travel: `along(share)` gives a point. */
+export function way(points, vertical) {
+  const path = svg("path", { d: curve(points, vertical) });
+  const length = path.getTotalLength();
+  return (share) => path.getPointAtLength(share * length);
+}
+
+const at = ({ x, y }) => `${x.toFixed(1)} ${y.toFixed(1)}`;
+
+function controls(a, b, vertical) {
+  const reach = (vertical ? b.y - a.y : b.x - a.x) * 0.5;
+  return vertical
+    ? [a, { x: a.x, y: a.y + reach }, { x: b.x, y: b.y - reach }, b]
+    : [a, { x: a.x + reach, y: a.y }, { x: b.x - reach, y: b.y }, b];
+}
+
+function between(a, b, share, vertical) {
+  const rest = 1 - share;
+  const weights = [rest ** 3, 3 * rest ** 2 * share, 3 * rest * share ** 2, share ** 3];
+  const four = controls(a, b, vertical);
+  const mixed = (axis) => four.reduce((sum, point, i) => sum + point[axis] * weights[i], 0);
+  return { x: mixed("x"), y: mixed("y") };
+}
+
+/** A place for the number of each edge: {x, y, box, isFree}, or null where there is none beside the cards. */
+export function labelSpots(edges, cardBoxes, vertical) {
+  const taken = [];
+  return edges.map((edge) => {
+    if (!edge.isSingle) return null;
+    let second = null;
+    for (const spot of candidates(edge, vertical)) {
+      if (cardBoxes.some((box) => overlaps(box, spot.box))) continue;
+      if (!taken.some((box) => overlaps(box, spot.box))) {
+        taken.push(spot.box);
+        return { ...spot, isFree: true };
+      }
+      second ??= { ...spot, isFree: false };
+    }
+    return second;
+  });
+}
+
+function* candidates({ points, labelWidth }, vertical) {
+  for (let k = points.length - 1; k > 0; k -= 1) {
+    const [a, b] = [points[k - 1], points[k]];
+    for (const offset of OFFSETS) {
+      for (const share of SHARES) {
+        const { x, y } = between(a, b, share, vertical);
+        const low = a.x + labelWidth / 2 + 3;
+        const high = b.x - labelWidth / 2 - 3;
+        const inside = vertical || low > high ? x : Math.max(low, Math.min(high, x));
+        const middle = y + offset;
+        yield { x: inside, y: middle + 4, box: [inside - labelWidth / 2, middle - LABEL.height / 2, inside + labelWidth / 2, middle + LABEL.height / 2] };
+      }
+    }
+  }
+}
+
+export function overlaps(a, b) {
+  return a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+}

@@ -1,0 +1,279 @@
+"""Readable at every size, by everybody: letters, labels, contrast, large graphs folded up, nothing that jumps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import axe
+import pytest
+from chromium import Browser, Tab, started
+
+from gradwalk.nn import MLP
+from gradwalk.show.play import page
+
+EXAMPLES = range(8)
+PHONES = [pytest.param(390, 844, id="upright"), pytest.param(844, 390, id="sideways")]
+
+SMALLEST = """Math.min(...[...document.querySelectorAll('.gradwalk *')].filter((e) => e.getClientRects().length &&
+  [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())).map((e) =>
+  parseFloat(getComputedStyle(e).fontSize) * (e.closest('.world') ? gradwalk.drawing.viewport.scale : 1)))"""
+
+# what overlaps at any step: labels of edges with cards or with each other
+OVERLAPS = """(() => { const found = [];
+  const boxes = (selector) => [...document.querySelectorAll(selector)]
+    .filter((e) => e.textContent || e.tagName === 'rect')
+    .map((e) => [e.textContent || 'card', e.getBoundingClientRect()]);
+  const hits = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3;
+  for (let t = 0; t <= gradwalk.line.steps; t += 1) {
+    gradwalk.drawing.update(gradwalk.line, t);
+    const labels = boxes('.graph .local');
+    const cards = boxes('.node > .box');
+    labels.forEach(([text, box], k) => {
+      for (const [other, its] of [...cards, ...labels.slice(k + 1)]) {
+        if (hits(box, its)) found.push(`${t}: ${text} on ${other}`);
+      }
+    });
+  }
+  return found; })()"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with started() as running:
+        yield running
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Tab]:
+    opened = browser.open(width=1280, height=720)
+    yield opened
+    assert opened.errors == []
+    opened.close()
+
+
+def choose(tab: Tab, example: int) -> None:
+    tab.run(
+        "(() => { const s = document.querySelector('.examples');"
+        f" s.value = '{example}'; s.dispatchEvent(new Event('change')); }})()"
+    )
+    tab.settle()
+
+
+def test_no_text_is_smaller_than_eleven_pixels(tab: Tab, tmp_path: Path) -> None:
+    """On every example, at 1280 by 720, at the beginning and at the end."""
+    tab.show(page(), tmp_path)
+    for example in EXAMPLES:
+        choose(tab, example)
+        assert tab.run(SMALLEST) >= 10.99
+        tab.press("End")
+        assert tab.run(SMALLEST) >= 10.99
+
+
+def test_labels_of_edges_overlap_nothing(tab: Tab, tmp_path: Path) -> None:
+    """At no step of any example does a number on an edge lie on a card or on another number."""
+    tab.show(page(), tmp_path)
+    for example in EXAMPLES:
+        choose(tab, example)
+        assert tab.run(OVERLAPS) == []
+
+
+def test_edges_have_arrowheads(tab: Tab, tmp_path: Path) -> None:
+    """Each edge ends in a head at the result; one that fires backward has it at the child."""
+    tab.show(page(), tmp_path)
+    paths = tab.run("[...document.querySelectorAll('.edge')].map((e) => e.getAttribute('d').split('M').length - 1)")
+    assert paths == [2] * 5
+    tab.press("End")
+    head = tab.run("document.querySelector('.edge.fires-backward').getAttribute('d').split('M').at(-1)")
+    start = tab.run("document.querySelector('.edge.fires-backward').getAttribute('d').split('M')[1].split('C')[0]")
+    assert start in head
+
+
+def test_the_height_is_used(tab: Tab, tmp_path: Path) -> None:
+    """A graph takes most of the canvas one way or the other."""
+    tab.show(page(), tmp_path)
+    for example in (0, *range(2, 8)):  # a + a is two cards
+        choose(tab, example)
+        width, height = tab.run(
+            "(() => { const { placed, viewport } = gradwalk.drawing; return [placed.width * viewport.scale /"
+            " viewport.view.width, placed.height * viewport.scale / viewport.view.height]; })()"
+        )
+        assert max(width, height) > 0.6, example
+        assert min(width, height) > 0.2
+
+
+def test_the_view_follows_the_step(browser: Browser, tmp_path: Path) -> None:
+    """At every step of the MLP, also on a phone, what receives is in sight, and the result or its number is."""
+    for width, height in ((1280, 720), (390, 844)):
+        tab = browser.open(width=width, height=height)
+        tab.show(page(), tmp_path)
+        choose(tab, 5)
+        for _ in range(tab.run("gradwalk.line.steps")):
+            seen = tab.run(
+                "(() => { gradwalk.player.step(1); const { drawing, line, t, rootChip } = gradwalk;"
+                " const card = drawing.cards[drawing.itemOf[line.contributions[t - line.forwardSteps - 2]?.child"
+                " ?? line.computing[t - 1] ?? line.graph.root]];"
+                " return [drawing.viewport.sees(drawing.placed.at[card.k], card.size),"
+                " drawing.seesRoot || !rootChip.hidden]; })()"
+            )
+            assert seen == [True, True]
+        tab.close()
+
+
+# ---------------------------------------------------------------- large graphs
+
+
+def test_a_click_unfolds_and_another_folds(tab: Tab, tmp_path: Path) -> None:
+    """A model is shown by its scopes; a part unfolds into parts and nodes, and folds up again."""
+    root = MLP(20, [40, 40, 1])([0.1] * 20)
+    tab.show(page(root), tmp_path)
+    tab.settle()
+    cards = tab.run("gradwalk.drawing.cards.length")
+    assert 4 <= cards <= 120
+    assert tab.run("gradwalk.drawing.cards.at(-1).i") == tab.run("gradwalk.graph.root")
+    tab.click(".node.part")
+    unfolded = tab.run("gradwalk.drawing.cards.length")
+    assert unfolded > cards
+    tab.run("document.querySelector('.opened button:last-child').click()")
+    assert tab.run("gradwalk.drawing.cards.length") == cards
+
+
+def test_every_node_is_on_one_card(tab: Tab, tmp_path: Path) -> None:
+    """However it is folded, no node is lost and none is there twice; and unfolding is bounded at each click."""
+    tab.show(page(MLP(20, [40, 40, 1])([0.1] * 20)), tmp_path)
+    for _ in range(12):
+        nodes = tab.run("gradwalk.drawing.cards.flatMap((card) => card.item.nodes).sort((a, b) => a - b)")
+        assert nodes == list(range(tab.run("gradwalk.graph.nodes.length")))
+        before = len(tab.run("gradwalk.drawing.cards.map((card) => card.k)"))
+        tab.run(
+            "(() => { const parts = gradwalk.drawing.cards.filter((card) => card.item.part);"
+            " gradwalk.fold(parts.sort((a, b) => b.item.nodes.length - a.item.nodes.length)[0].item.part); })()"
+        )
+        assert tab.run("gradwalk.drawing.cards.length") <= before + 45
+
+
+def test_a_folded_graph_has_the_engines_numbers(tab: Tab, tmp_path: Path) -> None:
+    """All gradients of a graph of thousands of nodes are the engine's, none of them a part of a sum."""
+    root = MLP(12, [30, 30, 1])([0.1 * i for i in range(12)]) ** 2
+    root.backward()
+    tab.show(page(root), tmp_path)
+    tab.press("End")
+    shown = tab.run("[...gradwalk.line.grads]")
+    for node, grad in zip(root._topological_order(), shown, strict=True):
+        assert node._constant or grad == pytest.approx(node.grad, rel=1e-12, abs=1e-300)
+
+
+def test_a_step_inside_a_folded_part_says_which(tab: Tab, tmp_path: Path) -> None:
+    """The card of the part is lit, and has the name and the number of the node that the step is about."""
+    tab.show(page(MLP(20, [40, 40, 1])([0.1] * 20)), tmp_path)
+    tab.run("gradwalk.player.go(gradwalk.line.steps - 40, 'jump')")
+    assert tab.run("document.querySelectorAll('.part.active-child').length") == 1
+    name = tab.run("gradwalk.graph.names[gradwalk.line.contributions.at(-41).child]")
+    assert tab.text(".part.active-child .grad").startswith(f"{name}: ")
+
+
+# ---------------------------------------------------------------- nothing jumps
+
+
+@pytest.mark.parametrize("mode", ["right", "assign"])
+def test_the_panel_stands_still(tab: Tab, tmp_path: Path, mode: str) -> None:
+    """The table and the graph stay where they are at every step of every example."""
+    tab.show(page(), tmp_path)
+    tab.run(f"gradwalk.setMode('{mode}')")
+    for example in EXAMPLES:
+        choose(tab, example)
+        places = tab.run(
+            "(() => { const found = new Set(); for (let t = 0; t <= gradwalk.line.steps; t += 1) {"
+            " gradwalk.player.go(t, 'jump'); found.add(document.querySelector('.values').offsetTop + '/' +"
+            " document.querySelector('.canvas').getBoundingClientRect().top + '/' + gradwalk.canvas.clientHeight); }"
+            " return [...found]; })()"
+        )
+        assert len(places) == 1, (example, places)
+
+
+def test_a_mistake_dims_the_graph_and_moves_nothing(tab: Tab, tmp_path: Path) -> None:
+    """Nor does the focus; and the nearest operation is offered."""
+    tab.show(page(), tmp_path)
+    place = "JSON.stringify(document.querySelector('.canvas').getBoundingClientRect())"
+    before = tab.run(place)
+    tab.press("/")
+    assert before == tab.run(place)
+    tab.type("rleu(a*b)")
+    assert before == tab.run(place)
+    assert "there is no operation rleu; did you mean relu?" in tab.text(".problem")
+    assert float(tab.run("getComputedStyle(document.querySelector('.graph')).opacity")) < 0.5
+    tab.run("document.querySelector('.expression').select()")
+    tab.type("relu(a*b)")
+    assert float(tab.run("getComputedStyle(document.querySelector('.graph')).opacity")) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"), [("sgimoid", "sigmoid"), ("tahnh", "tanh"), ("sqr", "sqrt"), ("Relu", "relu"), ("zzzz", None)]
+)
+def test_did_you_mean(tab: Tab, tmp_path: Path, wrong: str, meant: str | None) -> None:
+    """A slip of the fingers is recognised; what is like nothing gets the list."""
+    tab.show(page(), tmp_path)
+    tab.run(f"gradwalk.type({json.dumps(wrong + '(a)')})")
+    assert (f"did you mean {meant}?" if meant else "the operations are") in tab.text(".problem")
+
+
+# ---------------------------------------------------------------- phones
+
+
+@pytest.mark.parametrize(("width", "height"), PHONES)
+def test_the_arithmetic_is_above_the_fold(browser: Browser, tmp_path: Path, width: int, height: int) -> None:
+    """On a phone the graph and all of the step's arithmetic are seen without scrolling, at every step."""
+    tab = browser.open(width=width, height=height)
+    tab.show(page(), tmp_path)
+    for example in (0, 5, 7):
+        choose(tab, example)
+        lowest = tab.run(
+            "(() => { let lowest = 0; for (let t = 0; t <= gradwalk.line.steps; t += 1) {"
+            " gradwalk.player.go(t, 'jump'); lowest = Math.max(lowest, ...[...document.querySelectorAll('.step > *')]"
+            ".map((e) => e.getBoundingClientRect().bottom)); } return lowest; })()"
+        )
+        bar = tab.run("document.querySelector('.transport').getBoundingClientRect().top")
+        assert lowest <= (bar if height > width else height), example
+        assert tab.run("document.documentElement.scrollWidth") <= width
+        assert tab.run("gradwalk.canvas.clientHeight") > 200
+    assert tab.errors == []
+    tab.close()
+
+
+# ---------------------------------------------------------------- for everybody
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing(browser: Browser, tmp_path: Path, dark: bool) -> None:
+    """In both themes, at the beginning, in the middle, in a wrong mode, with the help open, embedded, on a phone."""
+    tab = browser.open(width=1280, height=720, dark=dark)
+    tab.call("Page.setBypassCSP", enabled=True)
+    tab.show(page(), tmp_path)
+    assert axe.findings(tab) == []
+    choose(tab, 5)
+    tab.run("gradwalk.player.go(32, 'jump'); gradwalk.table.showAll(true)")
+    assert axe.findings(tab) == []
+    tab.run(
+        "gradwalk.setMode('assign'); gradwalk.player.go(gradwalk.line.firstWrongStep, 'jump'); gradwalk.type('rleu(a)')"
+    )
+    assert axe.findings(tab) == []
+    tab.press("?")
+    assert axe.findings(tab) == []
+    tab.show(page(), tmp_path, "#mode=embed&t=6")
+    assert axe.findings(tab) == []
+    tab.close()
+    phone = browser.open(width=390, height=844, dark=dark)
+    phone.call("Page.setBypassCSP", enabled=True)
+    phone.show(page(), tmp_path)
+    phone.press("End")
+    assert axe.findings(phone) == []
+    phone.close()
+
+
+def test_a_card_says_its_gradient(tab: Tab, tmp_path: Path) -> None:
+    """A screen reader hears name, operation, value and gradient of the card that has the focus."""
+    tab.show(page(), tmp_path)
+    tab.press("End")
+    tab.run("gradwalk.drawing.focus(0)")
+    assert tab.run("document.activeElement.getAttribute('aria-label')") == "a, a leaf, data 2.0, gradient -3.0"
