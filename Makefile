@@ -29,6 +29,7 @@ check: .venv/tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/pyright
 
 docs: .venv-docs/installed  ## the site with the lessons, into build/site: any static host can serve that folder
 	GRADWALK_ENGINE=reference .venv-docs/bin/python tools/site/builder.py build/site

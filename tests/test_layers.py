@@ -50,6 +50,7 @@ ORDER = (
         "gradient_check",
         "blame",
         "functional",
+        "products",
         "higher_order",
         "scopes",
         "control",

@@ -6,16 +6,19 @@ Run it with `make generate` after changing a row. A test runs it again and compa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from generate_rows import (
+    SIGNED,
     c_composites,
+    c_string,
     composite_stub,
     javascript_composites,
     js_list,
     js_string,
     mentions,
+    overloads,
     row_forward_latex,
     row_local_grads_latex,
     spelled,
@@ -158,6 +161,8 @@ enum op {{
 #define FOR_EACH_OP(X) \\
     {" ".join(f'X({op.name}, "{op.doc}")' for op in OPS.values())}
 
+/* what comes before the documentation of a function, and of a method, so that Python can tell its signature */
+{"".join(c_signatures(op) for op in OPS.values())}
 #define FOR_EACH_ALIAS(X) \\
     {" ".join(f"X({op.name}, {alias})" for op in OPS.values() for alias in op.aliases)}
 
@@ -327,36 +332,62 @@ def documentation() -> str:
     )
 
 
-# ---------------------------------------------------------------- type stub
+# ---------------------------------------------------------------- type stub, and signatures
 
 
-def signature(op: Op) -> list[str]:
+def c_signatures(op: Op) -> str:
+    plain = str(op.signature)
+    of_method = "($self" + plain.removeprefix(f"({op.names[0]}")
+    lines = (
+        f"{kind}_{op.name} {c_string(text + SIGNED)}" for kind, text in (("FUNCTION", plain), ("METHOD", of_method))
+    )
+    return "".join(f"#define SIGNATURE_OF_{line}\n" for line in lines)
+
+
+def typed_parameters(op: Op) -> list[str]:
     defaults = [f" = {default}" for default in op.defaults] or [""] * len(op.parameters)
-    parameters = [f"{name}: float{default}" for name, default in zip(op.parameters, defaults, strict=True)]
-    return [f"{name}: Number" for name in op.inputs] + parameters
+    return [f"{name}: float{default}" for name, default in zip(op.parameters, defaults, strict=True)]
+
+
+def typed_inputs(op: Op, kinds: Sequence[str]) -> list[str]:
+    return [f"{name}: {kind}" for name, kind in zip(op.inputs, kinds, strict=True)]
+
+
+def op_stub(op: Op) -> str:
+    """A Value where one of the inputs is a Value; of plain numbers a number."""
+    forms = []
+    for place in range(len(op.inputs)):
+        kinds = ["Value" if i == place else "float" if i < place else "Number" for i in range(len(op.inputs))]
+        forms.append((", ".join([*typed_inputs(op, kinds), *typed_parameters(op), "/"]), "Value"))
+    kinds = ["float"] * len(op.inputs)
+    forms.append((", ".join([*typed_inputs(op, kinds), *typed_parameters(op), "/"]), "float"))
+    return overloads(op.name, forms, op.doc)
 
 
 def functions_stub() -> str:
-    functions = [
-        f'def {op.name}({", ".join(signature(op))}, /) -> Any:\n    """{op.doc}"""\n\n'
-        for op in OPS.values()
-        if op.name not in OPERATORS | {row.called for row in COMPOSITES.values()}
-    ]
-    functions += [composite_stub(row) for row in COMPOSITES.values()]
-    functions.append("def matvec(rows: Iterable[Iterable[Number]], x: Iterable[Number]) -> list[Any]: ...\n")
+    others = {*OPERATORS, *(row.called for row in COMPOSITES.values()), "stop_gradient"}  # the last takes structures
+    shown = [op for op in OPS.values() if op.name not in others]
+    functions = [op_stub(op) for op in shown] + [composite_stub(row) for row in COMPOSITES.values()]
+    rows = [f"rows: Iterable[Iterable[{kind}]], x: Iterable[{kind}]" for kind in ("float", "Number")]
+    results = ("list[float]", "list[Value]")
+    functions.append(overloads("matvec", list(zip(rows, results, strict=True)), "A dot with each row."))
     return (
-        f"# {NOTICE} and row_ops.py\n\nfrom collections.abc import Iterable\nfrom typing import Any\n\n"
-        "from gradwalk._native import Number\n\n" + "".join(functions)
+        f"# {NOTICE} and row_ops.py\n"
+        # a list of floats is a list of numbers too, and comes out otherwise
+        '# mypy: disable-error-code="overload-overlap"\n\n'
+        "from collections.abc import Iterable\nfrom typing import TypeVar, overload\n\n"
+        'from gradwalk._native import Number, Value\n\n_T = TypeVar("_T")\n\n' + "".join(functions)
     )
 
 
+def method_stub(name: str, op: Op) -> str:
+    others = [*typed_inputs(op, ["Number"] * len(op.inputs))[1:], *typed_parameters(op)]
+    return f"    def {name}({', '.join(['self', *others])}, /) -> Value: ...\n"
+
+
 def stub() -> str:
-    methods = [
-        f"    def {name}({', '.join(['self', *signature(op)[1:]])}, /) -> Value: ...\n"
-        for op in OPS.values()
-        for name in (op.name, *op.aliases)
-        if op.name not in OPERATORS
-    ]
+    named = [(name, op) for op in OPS.values() if op.name not in OPERATORS for name in (op.name, *op.aliases)]
+    methods = [method_stub(name, op) for name, op in named]
     template = (ROOT / "tools" / "native_stub.txt").read_text()
     return f"# {NOTICE} and tools/native_stub.txt\n\n" + template.replace("    METHODS\n", "".join(methods))
 

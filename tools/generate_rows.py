@@ -227,21 +227,35 @@ def row_local_grads_latex(row: Composite) -> list[str]:
     return [row_latex(slope, spelled(row), inside_row=True) for slope in row.shown_slopes]
 
 
+SIGNED = "\n--\n\n"  # after a signature, in what Python wants from C as documentation
+
+
 def described(row: Composite) -> str:
     """The signature and the documentation, as Python wants them from C."""
-    optional = dict(zip(row.parameters[::-1], row.defaults[::-1], strict=False))
-    names = [f"{name}={optional[name]}" if name in optional else name for name in row.arguments]
-    return f"{row.name}({', '.join(names)})\n--\n\n{row.doc}"
+    return f"{row.name}{row.signature}{SIGNED}{row.doc}"
+
+
+def overloads(name: str, forms: list[tuple[str, str]], doc: str) -> str:
+    """A function's forms for a stub: each its arguments and what comes out; the documentation is the last one's."""
+    first = [f"@overload\ndef {name}({given}) -> {result}: ...\n" for given, result in forms[:-1]]
+    given, result = forms[-1]
+    return "".join(first) + f'@overload\ndef {name}({given}) -> {result}:\n    """{doc.splitlines()[0]}"""\n\n'
 
 
 def composite_stub(row: Composite) -> str:
-    if row.called:
-        return f'def {row.called}(*xs: Any) -> Any:\n    """{row.doc}"""\n\n'
-    optional = dict(zip(row.parameters[::-1], row.defaults[::-1], strict=False))
-    kinds = dict.fromkeys(row.inputs, "Iterable[Any]") | {row.target: "int"}
-    given = [
-        f"{name}: {kinds.get(name, 'float')}" + (f" = {optional[name]}" if name in optional else "")
-        for name in row.arguments
-    ]
-    result = "list[Any]" if row.per_entry else "Any"
-    return f'def {row.name}({", ".join(given)}) -> {result}:\n    """{row.doc.splitlines()[0]}"""\n\n'
+    """Of plain numbers it is a number, or a list of them; else Values."""
+    if row.name == "take":
+        return f'def take(rows: Iterable[_T], index: int) -> _T:\n    """{row.doc.splitlines()[0]}"""\n\n'
+    forms = []
+    for kind, out in (("float", "float"), ("Number", "Value")):
+        if row.called:
+            forms += [(f"xs: Iterable[{kind}], /", out), (f"*xs: {kind}", out)]
+            continue
+        kinds = dict.fromkeys(row.inputs, f"Iterable[{kind}]") | {row.target: "int"}
+        given = [
+            f"{each.name}: {kinds.get(each.name, 'float')}"
+            + ("" if each.default is each.empty else f" = {each.default}")
+            for each in row.signature.parameters.values()
+        ]
+        forms.append((", ".join(given), f"list[{out}]" if row.per_entry else out))
+    return overloads(row.called_by, forms, row.doc)

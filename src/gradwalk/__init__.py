@@ -1,24 +1,35 @@
 """Backpropagation over plain Python numbers: readable, fast, and every gradient can be watched."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import builtins as _builtins
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING, Any as _Any
 
-from gradwalk import copies as _copies  # these four give Value methods
-from gradwalk import higher_order as _higher_order
-from gradwalk import operators as _operators
-from gradwalk import show as _show
-from gradwalk._version import __version__
-from gradwalk.control import ieee, no_grad
-from gradwalk.engine import Value
-from gradwalk.errors import DivisionByZeroError, DomainError, RangeError
+from gradwalk import (
+    copies as _copies,  # these four give Value methods
+    higher_order as _higher_order,
+    operators as _operators,
+    show as _show,
+)
+from gradwalk._version import __version__ as __version__
+from gradwalk.control import ieee as ieee, no_grad as no_grad
+from gradwalk.engine import Value as Value
+from gradwalk.errors import (
+    DivisionByZeroError as DivisionByZeroError,
+    DomainError as DomainError,
+    GradwalkWarning as GradwalkWarning,
+    RangeError as RangeError,
+    did_you_mean as _did_you_mean,
+)
 from gradwalk.functions import *
-from gradwalk.scopes import scope
-from gradwalk.structure import stop_gradient
-from gradwalk.walk import walk
+from gradwalk.scopes import scope as scope
+from gradwalk.structure import stop_gradient as stop_gradient
+from gradwalk.walk import walk as walk
 
 # imported when first asked for: most programs need none of them
 _LATER = {
-    "functional": ("grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian", "hvp", "jvp", "vjp"),
+    "functional": ("grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian"),
+    "products": ("hvp", "jvp", "vjp"),
     "implicit": ("implicit_root", "fixed_point"),
     "sparse": ("sparse_jacobian", "sparse_hessian"),
     "vectorize": ("vmap",),
@@ -28,28 +39,59 @@ _LATER = {
     "compiler.compile": ("compile",),
     "show.play": ("play",),
 }
+_MODULES = ("math", "nn", "numpy", "optim", "scipy", "statistics")
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
 
+# `as` tells type checkers that a name is for users
 if TYPE_CHECKING:
-    from gradwalk.blame import NonFiniteError, detect_nonfinite, gradient_report
-    from gradwalk.compiler.compile import compile
-    from gradwalk.custom import checkpoint, custom_op
-    from gradwalk.functional import grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, value_and_grad, vjp
-    from gradwalk.gradient_check import assert_gradients, gradcheck
-    from gradwalk.implicit import fixed_point, implicit_root
-    from gradwalk.show.play import play
-    from gradwalk.sparse import sparse_hessian, sparse_jacobian
-    from gradwalk.vectorize import vmap
+    from gradwalk import (
+        math as math,
+        nn as nn,
+        numpy as numpy,
+        optim as optim,
+        scipy as scipy,
+        statistics as statistics,
+    )
+    from gradwalk.blame import (
+        NonFiniteError as NonFiniteError,
+        detect_nonfinite as detect_nonfinite,
+        gradient_report as gradient_report,
+    )
+    from gradwalk.compiler.compile import compile as compile
+    from gradwalk.custom import checkpoint as checkpoint, custom_op as custom_op
+    from gradwalk.functional import (
+        grad as grad,
+        hessian as hessian,
+        jacfwd as jacfwd,
+        jacobian as jacobian,
+        jacrev as jacrev,
+        value_and_grad as value_and_grad,
+    )
+    from gradwalk.gradient_check import assert_gradients as assert_gradients, gradcheck as gradcheck
+    from gradwalk.implicit import fixed_point as fixed_point, implicit_root as implicit_root
+    from gradwalk.products import hvp as hvp, jvp as jvp, vjp as vjp
+    from gradwalk.show.play import play as play
+    from gradwalk.sparse import sparse_hessian as sparse_hessian, sparse_jacobian as sparse_jacobian
+    from gradwalk.vectorize import vmap as vmap
+
+else:  # a type checker would take it that there is every name
+
+    def __getattr__(name: str) -> _Any:
+        if name in _MODULES:
+            return _import_module(f"gradwalk.{name}")
+        if name not in _MODULE_OF:
+            raise AttributeError(
+                f"module 'gradwalk' has no attribute {name!r}{_did_you_mean(name, __dir__())}", name=name
+            )
+        found = globals()[name] = getattr(_import_module(f"gradwalk.{_MODULE_OF[name]}"), name)
+        return found
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("nn", "optim", "math", "numpy", "scipy", "statistics"):
-        return import_module(f"gradwalk.{name}")
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'gradwalk' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"gradwalk.{_MODULE_OF[name]}"), name)
-    return found
+_HERE = [name for name, it in globals().items() if name[0] != "_" and not isinstance(it, _ModuleType)]
+# for `import *`: no module, and nothing that Python has under the same name
+__all__ = sorted({*_HERE, *_MODULE_OF} - {*dir(_builtins), "TYPE_CHECKING"})
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_OF})
+    """What users use."""
+    return sorted({*_HERE, *_MODULE_OF, *_MODULES, "__version__"} - {"TYPE_CHECKING"})

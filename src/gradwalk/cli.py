@@ -6,6 +6,7 @@ A user's mistake is one line on stderr and status 2, never a traceback. What a c
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,12 +15,21 @@ from typing import Any, NoReturn
 import click
 
 from gradwalk._version import __version__
+from gradwalk.errors import did_you_mean
 from gradwalk.expression import printable
 from gradwalk.training.commands import sample, system_error, train
 
 
 class OneLineErrors(click.Group):
     """A group that reports a mistake in one line, where click would print the usage as well."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:  # not every click knows which one was meant
+            raise click.UsageError(
+                f"there is no command {args[0]!r}{did_you_mean(args[0], self.commands)}", ctx
+            ) from None
 
     def main(
         self,
@@ -100,8 +110,32 @@ main.add_command(train)
 main.add_command(sample)
 
 
-# an expression may start with a minus, so what looks like an unknown option is an argument here
-@main.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+class OfExpression(click.Command):
+    """An expression may start with a minus, so what looks like an unknown option is an argument.
+
+    Two are not: -h, where there is no value for an h, and a long one that is like an option.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = {arg.partition("=")[0] for arg in args if "=" in arg}
+        options = [name for parameter in self.get_params(ctx) for name in parameter.opts if name.startswith("--")]
+        for arg in args:
+            if arg == "-h" and "h" not in given:
+                return super().parse_args(ctx, ["--help"])
+            if re.fullmatch("--[a-z]{3,}", arg) and arg not in options and arg[2:] not in given:
+                meant = did_you_mean(arg, options)
+                if meant:
+                    raise click.UsageError(f"there is no option {arg!r}{meant}", ctx)
+        return super().parse_args(ctx, args)
+
+
+OF_EXPRESSION: dict[str, Any] = {
+    "cls": OfExpression,
+    "context_settings": {"ignore_unknown_options": True, "help_option_names": ["--help"]},
+}
+
+
+@main.command(**OF_EXPRESSION)
 @click.option("--step", is_flag=True, help="One step at a time, forward and back, with the arrow keys.")
 @click.option(
     "--wrong",
@@ -131,8 +165,7 @@ def trace(step: bool, wrong: str | None, show_all: bool, as_json: bool, target: 
     show_trace(target, values, wrong or "right", step, as_json, show_all)
 
 
-# as above: an expression may start with a minus
-@main.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@main.command(**OF_EXPRESSION)
 @click.option("--html", metavar="FILE", help="Write the page there, and do not open it.")
 @click.option("--serve", is_flag=True, help="Hand the page out on this machine's loopback address instead.")
 @click.argument("expression", required=False)

@@ -102,6 +102,7 @@ def _on_reference(row: Composite) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = row.name
     function.__doc__ = row.doc
+    function.__signature__ = row.signature  # type: ignore[attr-defined]
     return function
 
 

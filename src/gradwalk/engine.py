@@ -14,6 +14,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from gradwalk.errors import GradwalkWarning
 from gradwalk.passes import THE_PASS
 
 __all__ = ["ENGINES", "FUNCTIONS", "NAME", "REASON", "Value", "available", "load", "topological_order"]
@@ -43,7 +44,7 @@ def _chosen() -> tuple[str, str]:
         warnings.warn(
             f"gradwalk runs on its slow reference engine, the native one was not built ({error}); "
             "install a C compiler and reinstall gradwalk, or set GRADWALK_ENGINE=reference to silence this",
-            RuntimeWarning,
+            GradwalkWarning,
             stacklevel=2,
         )
         return "reference", f"the native engine could not be imported ({error})"

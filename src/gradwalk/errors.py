@@ -7,13 +7,28 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Number, Real
 from typing import Any, NoReturn
 
 from gradwalk.modes import current
 from gradwalk.operation import Op, everywhere
 from gradwalk.ops import OPS
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like this one, as the end of a message; nothing where none is like it.
+
+    >>> did_you_mean("sofmax", ["softmax", "sum"])
+    "; did you mean 'softmax'?"
+    """
+    from difflib import get_close_matches  # only once something is wrong
+
+    return "".join(f"; did you mean {close!r}?" for close in get_close_matches(name, known, 1))
+
+
+class GradwalkWarning(RuntimeWarning):
+    """Whatever gradwalk warns of, so that `warnings` can be told about it alone."""
 
 
 class DomainError(ValueError):

@@ -12,11 +12,12 @@ import inspect
 import sys
 import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from gradwalk import engine, higher_order
 from gradwalk.control import changed, is_traced
+from gradwalk.engine import Value
 from gradwalk.errors import number_from
 from gradwalk.modes import current
 from gradwalk.passed_twice import Watching, repeated
@@ -31,7 +32,6 @@ from gradwalk.structure import (
     array_of,
     array_structure,
     flatten,
-    flatten_like,
     is_number,
     is_value,
     together,
@@ -86,7 +86,7 @@ class Recording:
         self, what: str, function: Function, args: Any, kwargs: Any, argnums: Argnums, forward: bool = False
     ) -> None:
         self.what = what
-        places = [_place(what, function, args, kwargs, argnum) for argnum in _listed(argnums)]
+        places = [place_of(what, function, args, kwargs, argnum) for argnum in listed(argnums)]
         numbers: Any = []
         structures: dict[int | str, Structure] = {}  # an argument that is asked for twice is one
         for place in dict.fromkeys(places):
@@ -293,7 +293,7 @@ def _advice_on_result(result: Any, of_many: str) -> str:
     return f"; {of_many}" if of_many and hasattr(result, "__len__") and not isinstance(result, str) else ""
 
 
-def _run(
+def run_of(
     what: str, f: Function, args: Any, kwargs: Any, argnums: Argnums, order: int = 1, one: bool = False,
     forward: bool = False,
 ) -> Any:  # fmt: skip
@@ -302,7 +302,7 @@ def _run(
     A compiled function is recorded like a plain one where its derivative has to be a graph again.
     """
     if isinstance(f, Replayed) and not current().derivatives:
-        places = [_place(what, f, args, kwargs, argnum) for argnum in _listed(argnums)]
+        places = [place_of(what, f, args, kwargs, argnum) for argnum in listed(argnums)]
         run = f.run_at(args, kwargs, places, not isinstance(argnums, int | str), order == 2)
         if run is not None and (not one or run.single):
             return run
@@ -313,7 +313,7 @@ def _run(
 # ---------------------------------------------------------------- which arguments
 
 
-def _listed(argnums: Argnums) -> Sequence[int | str]:
+def listed(argnums: Argnums) -> Sequence[int | str]:
     return (argnums,) if isinstance(argnums, int | str) else tuple(argnums)
 
 
@@ -323,7 +323,7 @@ def _check_argnums(what: str, argnums: Any) -> None:
         raise TypeError(f"{what}: expected argnums to be positions or names of arguments, got {argnums!r}")
 
 
-def _place(what: str, function: Function, args: Any, kwargs: Any, argnum: int | str) -> int | str:
+def place_of(what: str, function: Function, args: Any, kwargs: Any, argnum: int | str) -> int | str:
     """Where the call has the argument: a position or a keyword."""
     if isinstance(argnum, int) and -len(args) <= argnum < len(args):
         return argnum % len(args)
@@ -341,13 +341,13 @@ def _place(what: str, function: Function, args: Any, kwargs: Any, argnum: int | 
     raise TypeError(f"{what}: expected a call with argument {argnum!r}, got {len(args)} positional{known}")
 
 
-_CALLS = {"jvp": "(f)(x, v)", "vjp": "(f)(x, u)", "hvp": "(f)(x, p)", "gradcheck": "(f, x)"}
+CALLS = {"jvp": "(f)(x, v)", "vjp": "(f)(x, u)", "hvp": "(f)(x, p)", "gradcheck": "(f, x)"}
 
 
 def checked(what: str, function: Function, argnums: Argnums) -> Function:
     """The function, if it can be called and `argnums` can say which arguments are meant."""
     if not callable(function):
-        call = what + _CALLS.get(what, "(f)(x)")
+        call = what + CALLS.get(what, "(f)(x)")
         raise TypeError(f"{what}: expected a function, got {described(function)}; write {call}")
     _check_argnums(what, argnums)
     return function
@@ -355,8 +355,53 @@ def checked(what: str, function: Function, argnums: Argnums) -> Function:
 
 # ---------------------------------------------------------------- for users
 
+# What type checkers are told: the first argument comes out as it went in. What is differentiated may be annotated as
+# plain numbers, or as the Values that the function is given; whoever calls the derivative may then give either.
 
-def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, argnum: Argnums | None = None) -> Function:
+A = TypeVar("A")
+C = TypeVar("C")
+X = TypeVar("X", contravariant=True)
+Out = TypeVar("Out", covariant=True)
+P = ParamSpec("P")
+OfFirst = Callable[Concatenate[A, P], Any]
+
+
+class OfValues(Protocol[X, P, Out]):
+    """A derivative of a function that is annotated with Values: of the plain numbers `X` it is `Out`."""
+
+    @overload
+    def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> Out: ...
+    @overload
+    def __call__(self, x: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+
+
+if TYPE_CHECKING:
+
+    class Given(Value):
+        """What a lambda is thought to be given: a Value, or a structure of them."""
+
+        def __getitem__(self, place: Any) -> Any: ...
+        def __iter__(self) -> Iterator[Any]: ...
+        def __len__(self) -> int: ...
+
+
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, P], tuple[Any, C]], argnums: Literal[0] = 0, *, has_aux: Literal[True]
+) -> Callable[Concatenate[A, P], tuple[tuple[float, C], A]]: ...
+@overload
+def value_and_grad(f: OfFirst[Given, P], argnums: Literal[0] = 0) -> OfValues[float, P, tuple[float, float]]: ...
+@overload
+def value_and_grad(
+    f: OfFirst[list[Value], P], argnums: Literal[0] = 0
+) -> OfValues[list[float], P, tuple[float, list[float]]]: ...
+@overload
+def value_and_grad(f: OfFirst[A, P], argnums: Literal[0] = 0) -> Callable[Concatenate[A, P], tuple[float, A]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, argnum: Argnums | None = None
+) -> Callable[P, tuple[Any, Any]]: ...
+def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, argnum: Argnums | None = None) -> Any:
     """f's value and its gradient by the arguments `argnums` (positions or names; also `argnum`), in one run.
 
     With `has_aux`, f returns its value and anything besides, and so does this: `((value, besides), gradient)`.
@@ -385,7 +430,7 @@ class Derivative:
             both = self._replayed.value_and_gradient_at(args[0])
             if both is not None:
                 return both
-        run = _run(self.what, self.f, args, kwargs, self.argnums, one=True)
+        run = run_of(self.what, self.f, args, kwargs, self.argnums, one=True)
         value = run.one_output()
         return value, run.structure.fill(run.row(0))
 
@@ -425,7 +470,21 @@ class ValueAndGradientWithAux(Derivative):
         return (value, besides), gradient
 
 
-def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, argnum: Argnums | None = None) -> Function:
+@overload
+def grad(
+    f: Callable[Concatenate[A, P], tuple[Any, C]], argnums: Literal[0] = 0, *, has_aux: Literal[True]
+) -> Callable[Concatenate[A, P], tuple[A, C]]: ...
+@overload
+def grad(f: OfFirst[Given, P], argnums: Literal[0] = 0) -> OfValues[float, P, float]: ...
+@overload
+def grad(f: OfFirst[list[Value], P], argnums: Literal[0] = 0) -> OfValues[list[float], P, list[float]]: ...
+@overload
+def grad(f: OfFirst[A, P], argnums: Literal[0] = 0) -> Callable[Concatenate[A, P], A]: ...
+@overload
+def grad(
+    f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, argnum: Argnums | None = None
+) -> Callable[P, Any]: ...
+def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, argnum: Argnums | None = None) -> Any:
     """The gradient of f by the arguments `argnums`, in their structure. Nest it for higher derivatives.
 
     With `has_aux`, f returns its value and anything besides, and this `(gradient, besides)`.
@@ -451,7 +510,17 @@ class GradientWithAux(ValueAndGradientWithAux):
         return gradient, besides
 
 
-def jacobian(f: Function, argnums: Argnums = 0, mode: str | None = None) -> Function:
+@overload
+def jacobian(
+    f: Callable[Concatenate[A, P], float], argnums: Literal[0] = 0, mode: str | None = None
+) -> Callable[Concatenate[A, P], A]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[A, P], list[float]], argnums: Literal[0] = 0, mode: str | None = None
+) -> Callable[Concatenate[A, P], list[A]]: ...
+@overload
+def jacobian(f: Callable[P, Any], argnums: Argnums = 0, mode: str | None = None) -> Callable[P, Any]: ...
+def jacobian(f: Function, argnums: Argnums = 0, mode: str | None = None) -> Any:
     """Every output's gradient: f's structure, with the arguments' structure in place of each number.
 
     An array of shape (m,) by an array of shape (n,) is one array of shape (m, n). It goes forward or in `reverse`,
@@ -465,12 +534,12 @@ def jacobian(f: Function, argnums: Argnums = 0, mode: str | None = None) -> Func
     return Jacobian("jacobian", f, argnums, mode, 1)
 
 
-def jacfwd(f: Function, argnums: Argnums = 0) -> Function:
+def jacfwd(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, Any]:
     """The Jacobian, by sweeps forward."""
     return jacobian(f, argnums, mode="forward")
 
 
-def jacrev(f: Function, argnums: Argnums = 0) -> Function:
+def jacrev(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, Any]:
     """The Jacobian, by passes backward."""
     return jacobian(f, argnums, mode="reverse")
 
@@ -478,7 +547,7 @@ def jacrev(f: Function, argnums: Argnums = 0) -> Function:
 class Jacobian(Derivative):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         mode, order = self.options
-        run = _run(self.what, self.f, args, kwargs, self.argnums, order, forward=mode == "forward")
+        run = run_of(self.what, self.f, args, kwargs, self.argnums, order, forward=mode == "forward")
         outputs = run.all_outputs()
         rows = run.rows(mode)
 
@@ -507,92 +576,10 @@ def _size(shape: Shape) -> int:
     return functools.reduce(lambda a, b: a * b, shape or (), 1)
 
 
-def hessian(f: Function, argnums: Argnums = 0) -> Function:
+def hessian(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, Any]:
     """All second derivatives of f: the arguments' structure, within the arguments' structure.
 
     >>> hessian(lambda x: x[0] ** 2 * x[1])([3.0, 5.0])
     [[10.0, 6.0], [6.0, 0.0]]
     """
     return Jacobian("hessian", f, argnums, "reverse", 2)
-
-
-class Products:
-    """Products of one function's derivative with directions; the direction is the second argument, as SciPy has it.
-
-    `at` runs the function once, and gives a function of the direction alone.
-    """
-
-    def __init__(self, what: str, f: Function, argnums: Argnums, forward: bool, order: int = 1) -> None:
-        self._what, self._f, self._argnums, self._forward = what, checked(what, f, argnums), argnums, forward
-        self._order = order  # 2: of the function's gradient
-        self._replayed = f if isinstance(f, Replayed) and order == 2 and argnums == 0 else None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if len(args) < 2:
-            call = self._what + _CALLS[self._what]
-            got = "only one of them" if args else "neither"
-            raise TypeError(f"{self._what}: expected a point and a direction, {call}, got {got}")
-        x, direction, *rest = args
-        if self._replayed is not None and not rest and not kwargs and not current().derivatives:
-            made = self._replayed.product_at(x, direction)
-            if made is not None:
-                return made
-        return self.at(x, *rest, **kwargs)(direction)
-
-    def at(self, *args: Any, **kwargs: Any) -> Function:
-        """The product at this point, for any direction.
-
-        >>> times = hvp(lambda x: x[0] ** 2 * x[1]).at([3.0, 5.0])
-        >>> times([1.0, 0.0]), times([0.0, 1.0])
-        ([10.0, 6.0], [6.0, 0.0])
-        """
-        places = [_place(self._what, self._f, args, kwargs, argnum) for argnum in _listed(self._argnums)]
-        if len(set(places)) < len(places):
-            raise ValueError(f"{self._what}: expected each argument once in argnums, got {self._argnums!r}")
-        run = _run(self._what, self._f, args, kwargs, self._argnums, self._order, forward=self._forward)
-        outputs = run.all_outputs()
-        quick = getattr(run, "quick_product", None)
-
-        def product(direction: Any) -> Any:
-            made = quick(direction) if quick is not None else None
-            if made is not None:
-                return made
-            try:
-                numbers = flatten_like(run.structure if self._forward else outputs, direction)
-            except (TypeError, ValueError) as error:
-                of = "argument" if self._forward or self._order == 2 else "result"
-                raise type(error)(f"{self._what}: the direction, like the {of}: {error}") from None
-            numbers = [number if is_value(number) else float(number) for number in numbers]
-            if not isinstance(run, Recording) and any(map(is_value, numbers)):  # programs give numbers only
-                plain = Products(self._what, self._f.function, self._argnums, self._forward, self._order)  # type: ignore[attr-defined]
-                return plain.at(*args, **kwargs)(direction)
-            return outputs.fill(run.forward(numbers)) if self._forward else run.structure.fill(run.backward(numbers))
-
-        return product
-
-
-def jvp(f: Function, argnums: Argnums = 0) -> Products:
-    """`jvp(f)(x, v)`: the Jacobian times v, in f's structure, by one sweep forward.
-
-    >>> jvp(lambda x: [x[0] * x[1], x[0]])([2.0, 3.0], [1.0, 10.0])
-    [23.0, 1.0]
-    """
-    return Products("jvp", f, argnums, forward=True)
-
-
-def vjp(f: Function, argnums: Argnums = 0) -> Products:
-    """`vjp(f)(x, u)`: u times the Jacobian, in the argument's structure, by one pass backward.
-
-    >>> vjp(lambda x: [x[0] * x[1], x[0]])([2.0, 3.0], [1.0, 10.0])
-    [13.0, 2.0]
-    """
-    return Products("vjp", f, argnums, forward=False)
-
-
-def hvp(f: Function, argnums: Argnums = 0) -> Products:
-    """`hvp(f)(x, p)`: the Hessian times p, without the Hessian; SciPy takes it as `hessp`.
-
-    >>> hvp(lambda x: x[0] ** 2 * x[1])([3.0, 5.0], [1.0, 0.0])
-    [10.0, 6.0]
-    """
-    return Products("hvp", f, argnums, forward=False, order=2)  # the Hessian is symmetric

@@ -1,173 +1,359 @@
 # do not edit; made by tools/generate.py from src/gradwalk/ops.py and row_ops.py
+# mypy: disable-error-code="overload-overlap"
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeVar, overload
 
-from gradwalk._native import Number
+from gradwalk._native import Number, Value
 
-def pow(x: Number, y: Number, /) -> Any:
+_T = TypeVar("_T")
+
+@overload
+def pow(x: Value, y: Number, /) -> Value: ...
+@overload
+def pow(x: float, y: Value, /) -> Value: ...
+@overload
+def pow(x: float, y: float, /) -> float:
     """Power with a Value as the exponent."""
 
-def abs(x: Number, /) -> Any:
+@overload
+def abs(x: Value, /) -> Value: ...
+@overload
+def abs(x: float, /) -> float:
     """Absolute value."""
 
-def exp(x: Number, /) -> Any:
+@overload
+def exp(x: Value, /) -> Value: ...
+@overload
+def exp(x: float, /) -> float:
     """Exponential."""
 
-def expm1(x: Number, /) -> Any:
+@overload
+def expm1(x: Value, /) -> Value: ...
+@overload
+def expm1(x: float, /) -> float:
     """exp(x) - 1, exact near 0."""
 
-def log(x: Number, /) -> Any:
+@overload
+def log(x: Value, /) -> Value: ...
+@overload
+def log(x: float, /) -> float:
     """Natural logarithm."""
 
-def log1p(x: Number, /) -> Any:
+@overload
+def log1p(x: Value, /) -> Value: ...
+@overload
+def log1p(x: float, /) -> float:
     """log(1 + x), exact near 0."""
 
-def log2(x: Number, /) -> Any:
+@overload
+def log2(x: Value, /) -> Value: ...
+@overload
+def log2(x: float, /) -> float:
     """Logarithm to base 2."""
 
-def log10(x: Number, /) -> Any:
+@overload
+def log10(x: Value, /) -> Value: ...
+@overload
+def log10(x: float, /) -> float:
     """Logarithm to base 10."""
 
-def sqrt(x: Number, /) -> Any:
+@overload
+def sqrt(x: Value, /) -> Value: ...
+@overload
+def sqrt(x: float, /) -> float:
     """Square root."""
 
-def cbrt(x: Number, /) -> Any:
+@overload
+def cbrt(x: Value, /) -> Value: ...
+@overload
+def cbrt(x: float, /) -> float:
     """Cube root, also of negative numbers."""
 
-def sin(x: Number, /) -> Any:
+@overload
+def sin(x: Value, /) -> Value: ...
+@overload
+def sin(x: float, /) -> float:
     """Sine."""
 
-def cos(x: Number, /) -> Any:
+@overload
+def cos(x: Value, /) -> Value: ...
+@overload
+def cos(x: float, /) -> float:
     """Cosine."""
 
-def tan(x: Number, /) -> Any:
+@overload
+def tan(x: Value, /) -> Value: ...
+@overload
+def tan(x: float, /) -> float:
     """Tangent."""
 
-def asin(x: Number, /) -> Any:
+@overload
+def asin(x: Value, /) -> Value: ...
+@overload
+def asin(x: float, /) -> float:
     """Inverse sine."""
 
-def acos(x: Number, /) -> Any:
+@overload
+def acos(x: Value, /) -> Value: ...
+@overload
+def acos(x: float, /) -> float:
     """Inverse cosine."""
 
-def atan(x: Number, /) -> Any:
+@overload
+def atan(x: Value, /) -> Value: ...
+@overload
+def atan(x: float, /) -> float:
     """Inverse tangent."""
 
-def atan2(y: Number, x: Number, /) -> Any:
+@overload
+def atan2(y: Value, x: Number, /) -> Value: ...
+@overload
+def atan2(y: float, x: Value, /) -> Value: ...
+@overload
+def atan2(y: float, x: float, /) -> float:
     """Angle of the point (x, y)."""
 
-def sinh(x: Number, /) -> Any:
+@overload
+def sinh(x: Value, /) -> Value: ...
+@overload
+def sinh(x: float, /) -> float:
     """Hyperbolic sine."""
 
-def cosh(x: Number, /) -> Any:
+@overload
+def cosh(x: Value, /) -> Value: ...
+@overload
+def cosh(x: float, /) -> float:
     """Hyperbolic cosine."""
 
-def tanh(x: Number, /) -> Any:
+@overload
+def tanh(x: Value, /) -> Value: ...
+@overload
+def tanh(x: float, /) -> float:
     """Hyperbolic tangent."""
 
-def asinh(x: Number, /) -> Any:
+@overload
+def asinh(x: Value, /) -> Value: ...
+@overload
+def asinh(x: float, /) -> float:
     """Inverse hyperbolic sine."""
 
-def acosh(x: Number, /) -> Any:
+@overload
+def acosh(x: Value, /) -> Value: ...
+@overload
+def acosh(x: float, /) -> float:
     """Inverse hyperbolic cosine."""
 
-def atanh(x: Number, /) -> Any:
+@overload
+def atanh(x: Value, /) -> Value: ...
+@overload
+def atanh(x: float, /) -> float:
     """Inverse hyperbolic tangent."""
 
-def relu(x: Number, /) -> Any:
+@overload
+def relu(x: Value, /) -> Value: ...
+@overload
+def relu(x: float, /) -> float:
     """Rectified linear unit: the positive part of x."""
 
-def leaky_relu(x: Number, slope: float = 0.01, /) -> Any:
+@overload
+def leaky_relu(x: Value, slope: float = 0.01, /) -> Value: ...
+@overload
+def leaky_relu(x: float, slope: float = 0.01, /) -> float:
     """x, scaled by `slope` below 0."""
 
-def elu(x: Number, alpha: float = 1.0, /) -> Any:
+@overload
+def elu(x: Value, alpha: float = 1.0, /) -> Value: ...
+@overload
+def elu(x: float, alpha: float = 1.0, /) -> float:
     """Exponential linear unit: x above 0, alpha (exp(x) - 1) below."""
 
-def gelu(x: Number, /) -> Any:
+@overload
+def gelu(x: Value, /) -> Value: ...
+@overload
+def gelu(x: float, /) -> float:
     """Gaussian error linear unit, exact (not the tanh approximation)."""
 
-def silu(x: Number, /) -> Any:
+@overload
+def silu(x: Value, /) -> Value: ...
+@overload
+def silu(x: float, /) -> float:
     """x times its sigmoid; also called swish."""
 
-def sigmoid(x: Number, /) -> Any:
+@overload
+def sigmoid(x: Value, /) -> Value: ...
+@overload
+def sigmoid(x: float, /) -> float:
     """Logistic function 1 / (1 + exp(-x))."""
 
-def softplus(x: Number, /) -> Any:
+@overload
+def softplus(x: Value, /) -> Value: ...
+@overload
+def softplus(x: float, /) -> float:
     """log(1 + exp(x)), a smooth relu."""
 
-def erf(x: Number, /) -> Any:
+@overload
+def erf(x: Value, /) -> Value: ...
+@overload
+def erf(x: float, /) -> float:
     """Error function."""
 
-def erfc(x: Number, /) -> Any:
+@overload
+def erfc(x: Value, /) -> Value: ...
+@overload
+def erfc(x: float, /) -> float:
     """1 - erf(x), exact for large x."""
 
-def lgamma(x: Number, /) -> Any:
+@overload
+def lgamma(x: Value, /) -> Value: ...
+@overload
+def lgamma(x: float, /) -> float:
     """Logarithm of the absolute value of the gamma function."""
 
-def hypot(x: Number, y: Number, /) -> Any:
+@overload
+def hypot(x: Value, y: Number, /) -> Value: ...
+@overload
+def hypot(x: float, y: Value, /) -> Value: ...
+@overload
+def hypot(x: float, y: float, /) -> float:
     """Length of the vector (x, y), without overflow on the way."""
 
-def fmod(x: Number, y: Number, /) -> Any:
+@overload
+def fmod(x: Value, y: Number, /) -> Value: ...
+@overload
+def fmod(x: float, y: Value, /) -> Value: ...
+@overload
+def fmod(x: float, y: float, /) -> float:
     """Remainder with the sign of x, as C's fmod."""
 
-def copysign(x: Number, y: Number, /) -> Any:
+@overload
+def copysign(x: Value, y: Number, /) -> Value: ...
+@overload
+def copysign(x: float, y: Value, /) -> Value: ...
+@overload
+def copysign(x: float, y: float, /) -> float:
     """The size of x with the sign of y."""
 
-def floor(x: Number, /) -> Any:
+@overload
+def floor(x: Value, /) -> Value: ...
+@overload
+def floor(x: float, /) -> float:
     """Round down."""
 
-def ceil(x: Number, /) -> Any:
+@overload
+def ceil(x: Value, /) -> Value: ...
+@overload
+def ceil(x: float, /) -> float:
     """Round up."""
 
-def sign(x: Number, /) -> Any:
+@overload
+def sign(x: Value, /) -> Value: ...
+@overload
+def sign(x: float, /) -> float:
     """-1, 0 or 1."""
 
-def where(condition: Number, x: Number, y: Number, /) -> Any:
+@overload
+def where(condition: Value, x: Number, y: Number, /) -> Value: ...
+@overload
+def where(condition: float, x: Value, y: Number, /) -> Value: ...
+@overload
+def where(condition: float, x: float, y: Value, /) -> Value: ...
+@overload
+def where(condition: float, x: float, y: float, /) -> float:
     """x where the condition is not 0, else y."""
 
-def stop_gradient(x: Number, /) -> Any:
-    """x itself, but no gradient flows back through it."""
-
-def clamp(x: Number, low: float, high: float, /) -> Any:
+@overload
+def clamp(x: Value, low: float, high: float, /) -> Value: ...
+@overload
+def clamp(x: float, low: float, high: float, /) -> float:
     """x, held between two numbers."""
 
-def sum(xs: Iterable[Any]) -> Any:
+@overload
+def sum(xs: Iterable[float]) -> float: ...
+@overload
+def sum(xs: Iterable[Number]) -> Value:
     """The sum as one node."""
 
-def mean(xs: Iterable[Any]) -> Any:
+@overload
+def mean(xs: Iterable[float]) -> float: ...
+@overload
+def mean(xs: Iterable[Number]) -> Value:
     """The mean as one node."""
 
-def dot(xs: Iterable[Any], ys: Iterable[Any]) -> Any:
+@overload
+def dot(xs: Iterable[float], ys: Iterable[float]) -> float: ...
+@overload
+def dot(xs: Iterable[Number], ys: Iterable[Number]) -> Value:
     """The sum of products as one node."""
 
-def norm(xs: Iterable[Any]) -> Any:
+@overload
+def norm(xs: Iterable[float]) -> float: ...
+@overload
+def norm(xs: Iterable[Number]) -> Value:
     """The Euclidean length as one node, without overflow on the way."""
 
-def logsumexp(xs: Iterable[Any]) -> Any:
+@overload
+def logsumexp(xs: Iterable[float]) -> float: ...
+@overload
+def logsumexp(xs: Iterable[Number]) -> Value:
     """The logarithm of the sum of exponentials as one node, without overflow on the way."""
 
-def softmax(xs: Iterable[Any]) -> list[Any]:
+@overload
+def softmax(xs: Iterable[float]) -> list[float]: ...
+@overload
+def softmax(xs: Iterable[Number]) -> list[Value]:
     """Exponentials divided by their sum: one node per output."""
 
-def log_softmax(xs: Iterable[Any]) -> list[Any]:
+@overload
+def log_softmax(xs: Iterable[float]) -> list[float]: ...
+@overload
+def log_softmax(xs: Iterable[Number]) -> list[Value]:
     """Logarithms of the softmax, exact where it underflows: one node per output."""
 
-def cross_entropy(logits: Iterable[Any], target: int) -> Any:
+@overload
+def cross_entropy(logits: Iterable[float], target: int) -> float: ...
+@overload
+def cross_entropy(logits: Iterable[Number], target: int) -> Value:
     """Minus the logarithm of the probability that softmax gives to entry `target`, as one node."""
 
-def rmsnorm(xs: Iterable[Any], eps: float = 1e-05) -> list[Any]:
+@overload
+def rmsnorm(xs: Iterable[float], eps: float = 1e-05) -> list[float]: ...
+@overload
+def rmsnorm(xs: Iterable[Number], eps: float = 1e-05) -> list[Value]:
     """xs divided by the root of their mean square: one node per output."""
 
-def layernorm(xs: Iterable[Any], eps: float = 1e-05) -> list[Any]:
+@overload
+def layernorm(xs: Iterable[float], eps: float = 1e-05) -> list[float]: ...
+@overload
+def layernorm(xs: Iterable[Number], eps: float = 1e-05) -> list[Value]:
     """xs shifted to mean 0 and scaled to variance 1: one node per output."""
 
-def maximum(*xs: Any) -> Any:
+@overload
+def maximum(xs: Iterable[float], /) -> float: ...
+@overload
+def maximum(*xs: float) -> float: ...
+@overload
+def maximum(xs: Iterable[Number], /) -> Value: ...
+@overload
+def maximum(*xs: Number) -> Value:
     """The largest; of equals, the first gets the gradient."""
 
-def minimum(*xs: Any) -> Any:
+@overload
+def minimum(xs: Iterable[float], /) -> float: ...
+@overload
+def minimum(*xs: float) -> float: ...
+@overload
+def minimum(xs: Iterable[Number], /) -> Value: ...
+@overload
+def minimum(*xs: Number) -> Value:
     """The smallest; of equals, the first gets the gradient."""
 
-def take(rows: Iterable[Any], index: int) -> Any:
+def take(rows: Iterable[_T], index: int) -> _T:
     """`rows[index]` as recorded nodes: one node for a Value, a list of nodes for a row of them."""
 
-def matvec(rows: Iterable[Iterable[Number]], x: Iterable[Number]) -> list[Any]: ...
+@overload
+def matvec(rows: Iterable[Iterable[float]], x: Iterable[float]) -> list[float]: ...
+@overload
+def matvec(rows: Iterable[Iterable[Number]], x: Iterable[Number]) -> list[Value]:
+    """A dot with each row."""
+

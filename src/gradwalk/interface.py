@@ -201,4 +201,5 @@ def _function(op: Op, apply: Callable[..., Any]) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc
+    call.__signature__ = op.signature  # type: ignore[attr-defined]
     return call

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import Parameter, Signature
 
 from gradwalk.formula import Number, heads, is_exact, variable, where
 
@@ -70,6 +71,13 @@ class Op:
     @property
     def names(self) -> tuple[str, ...]:
         return self.inputs + self.parameters
+
+    @property
+    def signature(self) -> Signature:
+        """How the function of its name is called."""
+        defaults = (Parameter.empty,) * (len(self.names) - len(self.defaults)) + self.defaults
+        named = zip(self.names, defaults, strict=True)
+        return Signature([Parameter(name, Parameter.POSITIONAL_ONLY, default=default) for name, default in named])
 
     @property
     def checked(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import Parameter, Signature
 from typing import Any
 
 from gradwalk.formula import Number, absolute, div, equal, exp, heads, is_exact, log, pow, power, sqrt, variable, where
@@ -78,6 +79,13 @@ class Composite:
     def arguments(self) -> tuple[str, ...]:
         """What a caller gives, by name."""
         return (*self.inputs, *((self.target,) if self.target else ()), *self.parameters)
+
+    @property
+    def signature(self) -> Signature:
+        """How the function of its name is called."""
+        defaults = (Parameter.empty,) * (len(self.arguments) - len(self.defaults)) + self.defaults
+        named = zip(self.arguments, defaults, strict=True)
+        return Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default) for name, default in named])
 
     @property
     def called_by(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwalk import engine
+from gradwalk.errors import GradwalkWarning
 
 # A search compares an argument again and again; a single comparison is a branch, and loses nothing.
 SEARCH = 10
@@ -46,7 +47,7 @@ class Comparisons:
                     f"{what}: the result does not depend on {name}, which was compared with {times} times, but not "
                     "computed with: a search by comparing, as bisection, has no derivative; give its result to "
                     "gradwalk.implicit_root, which has one",
-                    RuntimeWarning,
+                    GradwalkWarning,
                     stacklevel=6,
                 )
                 return

@@ -16,10 +16,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 from gradwalk import engine
 
+T = TypeVar("T")
 Shape = tuple[int, ...] | None  # None: a number on its own, not in an array
 Make = Callable[[int, Shape], Any]  # given the place of the first number and the shape, makes what stands there
 Key = tuple[Any, ...]  # its first entry is the Kind
@@ -474,20 +475,21 @@ def _listed(paths: list[str]) -> str:
     return f"{len(paths)} number{'s' * (len(paths) != 1)} at {shown}"
 
 
-def stop_gradient(whole: Any) -> Any:
+def stop_gradient(whole: T) -> T:
     """The same number, list, dict or array, but no gradient flows back through it.
 
     >>> stop_gradient({"a": [1.0, 2.0]})
     {'a': [1.0, 2.0]}
     """
-    if is_value(whole):
-        return whole._apply("stop_gradient", whole)
+    given: Any = whole
+    if is_value(given):
+        return given._apply("stop_gradient", given)  # type: ignore[no-any-return]
     numbers: list[Any] = []
-    structure = flatten(whole, numbers)
+    structure = flatten(given, numbers)
     if not values_among(numbers):
         return whole
     stopped = [number._apply("stop_gradient", number) if is_value(number) else number for number in numbers]
-    return structure.fill(stopped, as_argument=True)
+    return structure.fill(stopped, as_argument=True)  # type: ignore[no-any-return]
 
 
 def together(structures: Mapping[Any, Structure], places: Sequence[Any]) -> Structure:

@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 import gradwalk
+from gradwalk import cli
 
 WITHOUT_NATIVE = "import sys; sys.modules['gradwalk._native'] = None; "
 
@@ -55,6 +57,44 @@ def test_engine_that_does_not_exist_and_the_module():
         process = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment)
         assert process.returncode == status
         assert lines is None or process.stderr.count("\n") == lines
+
+
+@pytest.mark.parametrize("arguments", [[], *([name] for name in cli.main.commands), ["train", "moons"]], ids=" ".join)
+def test_help_in_short(arguments):
+    """-h is --help in every command."""
+    runner = CliRunner()
+    short, long = (runner.invoke(cli.main, [*arguments, option]) for option in ("-h", "--help"))
+    assert (short.exit_code, short.output) == (0, long.output)
+    assert short.output.startswith("Usage:")
+
+
+def test_minus_h_is_an_expression_where_h_has_a_value():
+    """Not every -h asks for help."""
+    assert "h" in CliRunner().invoke(cli.main, ["trace", "-h*2", "h=3"]).output
+    assert not CliRunner().invoke(cli.main, ["trace", "-h", "h=3"]).output.startswith("Usage:")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["tran"], "train"),
+        (["doctr"], "doctor"),
+        (["train", "mons"], "moons"),
+        (["train", "--stpes", "3"], "--steps"),
+        (["sample", "--temprature", "1", "x"], "--temperature"),
+        (["trace", "a*b", "--wrnog", "assign"], "--wrong"),
+        (["trace", "--jsn", "a*b"], "--json"),
+        (["play", "--htlm", "x.html"], "--html"),
+        (["run", "--reprot", "x.py"], "--report"),
+        (["trace", "rleu(a)", "a=1"], "relu"),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+)
+def test_misspelt(arguments, meant):
+    """A command, an option or an operation that does not exist: the one that was meant is named."""
+    result = CliRunner().invoke(cli.main, arguments)
+    assert result.exit_code == 2
+    assert meant in result.output
 
 
 def test_engine_that_was_not_built():

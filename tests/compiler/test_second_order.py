@@ -16,9 +16,9 @@ from models import MODELS
 from test_properties import branching
 
 import gradwalk
+from gradwalk import hessian, hvp
 from gradwalk.compiler import derivatives
 from gradwalk.compiler.compile import compile
-from gradwalk.functional import hessian, hvp
 
 Function = Callable[..., Any]
 

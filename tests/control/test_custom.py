@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwalk import Value
+from gradwalk import Value, grad, hvp, jacobian
 from gradwalk.blame import detect_nonfinite
 from gradwalk.control import no_grad
 from gradwalk.custom import checkpoint, custom_op
 from gradwalk.engine import topological_order
-from gradwalk.functional import grad, hvp, jacobian
 
 # ---------------------------------------------------------------- custom_op
 

@@ -13,8 +13,7 @@ import pytest
 from scipy import optimize
 
 import gradwalk
-from gradwalk import Value, compile
-from gradwalk.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from gradwalk import Value, compile, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 
 Function = Callable[..., Any]
 Pair = namedtuple("Pair", "left right")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from gradwalk.functional import grad, hessian, hvp, jacobian, value_and_grad
+from gradwalk import grad, hessian, hvp, jacobian, value_and_grad
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -14,9 +14,8 @@ import pytest
 
 import gradwalk
 import gradwalk.engine
-from gradwalk import Value
+from gradwalk import Value, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from gradwalk.control import no_grad
-from gradwalk.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 
 
 class Point(NamedTuple):

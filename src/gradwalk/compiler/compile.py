@@ -13,7 +13,7 @@ import threading
 import types
 import warnings
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, NoReturn
+from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -25,16 +25,27 @@ from gradwalk.compiler.runs import Derivatives, RunOfGradient, RunOfResult, run_
 from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
 from gradwalk.control import current_modes, inside, is_watched
-from gradwalk.errors import add_note
+from gradwalk.errors import GradwalkWarning, add_note
 from gradwalk.functional import is_nested
 from gradwalk.structure import is_value, only_type, values_among, write
 
 KEPT = 32  # programs for one function; the one that was not used for longest goes
 _FLOAT64 = np.dtype(np.float64)
 _IN_ORDER = 0x101  # of an array's flags: C-contiguous and aligned
+Number = engine.Value | float
 _WARNED_AFTER = 8  # programs for arguments of one structure
 
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+A = TypeVar("A")
+R = TypeVar("R", covariant=True)
+
+
+@overload
+def compile(function: Callable[P, R], *, exact: bool = False) -> Compiled[P, R]: ...
+@overload
+def compile(function: None = None, *, exact: bool = False) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
 def compile(function: Callable[..., Any] | None = None, *, exact: bool = False) -> Any:
     """The function as a replayed program; also a decorator. `exact` keeps the eager engine's order and rounding.
 
@@ -53,10 +64,10 @@ def compile(function: Callable[..., Any] | None = None, *, exact: bool = False) 
     return Compiled(function, exact)
 
 
-class Compiled(functional.Replayed):
+class Compiled(functional.Replayed, Generic[P, R]):
     """A compiled function. Calling it makes one node; `programs` are all that its guards have made."""
 
-    def __init__(self, function: Callable[..., Any], exact: bool = False) -> None:
+    def __init__(self, function: Callable[P, R], exact: bool = False) -> None:
         functools.update_wrapper(self, function)
         self.function, self.exact = function, exact
         self._versions: dict[Hashable, tuple[Version, ...]] = {}  # of each structure, the last used first
@@ -64,7 +75,7 @@ class Compiled(functional.Replayed):
         self._latest: Version | None = None
         self._arrays: dict[tuple[int, ...], Version] = {}  # the last version for one array of this shape
         self._warned = False
-        self._bound: dict[int, Compiled] = {}  # as a method: one for each object
+        self._bound: dict[int, Compiled[..., Any]] = {}  # as a method: one for each object
         self._lock = threading.RLock()  # held where the above are changed, and while nothing else is done
 
     def __reduce__(self) -> Any:
@@ -91,6 +102,10 @@ class Compiled(functional.Replayed):
     def __repr__(self) -> str:
         return f"<compiled {with_line(self.function)}, {len(self.programs)} programs>"
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Compiled[P, R]: ...
+    @overload
+    def __get__(self: Compiled[Concatenate[Any, Q], R], instance: object, owner: Any = None) -> Compiled[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """As a method: compiled for this object alone, whose Values are closed over."""
         if instance is None:
@@ -106,6 +121,12 @@ class Compiled(functional.Replayed):
 
     # ---------------------------------------------------------------- calls
 
+    @overload
+    def __call__(self: Compiled[P, Number], *args: P.args, **kwargs: P.kwargs) -> engine.Value: ...
+    @overload
+    def __call__(self: Compiled[P, list[float]], *args: P.args, **kwargs: P.kwargs) -> list[engine.Value]: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if tracing.active:  # inside another compiled function it is part of that one's graph
             return self.function(*args, **kwargs)
@@ -114,6 +135,10 @@ class Compiled(functional.Replayed):
         made = self._run(Run.node, args, kwargs)
         return self._plain(args, kwargs) if made is PLAIN else made
 
+    @overload
+    def value_and_grad(self: Compiled[[A], Any], x: A, /) -> tuple[float, A]: ...
+    @overload
+    def value_and_grad(self, *args: P.args, **kwargs: P.kwargs) -> tuple[float, Any]: ...
     def value_and_grad(self, *args: Any, **kwargs: Any) -> tuple[float, Any]:
         """The value, and its gradient by the numbers of the arguments, in their structure (of several: a tuple)."""
         made = self._run(Run.value_and_gradient, args, kwargs, apart=True)
@@ -128,7 +153,7 @@ class Compiled(functional.Replayed):
         whole = (*filled, named) if named else filled
         return value, whole[0] if len(whole) == 1 else whole
 
-    def backward(self, *args: Any, **kwargs: Any) -> float:
+    def backward(self, *args: P.args, **kwargs: P.kwargs) -> float:
         """What `compiled(*args).backward()` does, without the node: adds to the leaves' gradients, returns the value.
 
         >>> weight = engine.Value(3.0)
@@ -204,7 +229,7 @@ class Compiled(functional.Replayed):
 
     # ---------------------------------------------------------------- many inputs
 
-    def map(self, inputs: Iterable[Any]) -> list[Any]:
+    def map(self: AnyCompiled, inputs: Iterable[Any]) -> list[Any]:
         """The function of each input (a tuple: of several arguments), in one pass for those of one structure.
 
         >>> weight = engine.Value(3.0)
@@ -215,7 +240,7 @@ class Compiled(functional.Replayed):
         """
         return self._mapped(inputs, batch.nodes, lambda args: self(*args))
 
-    def map_backward(self, inputs: Iterable[Any]) -> list[float]:
+    def map_backward(self: AnyCompiled, inputs: Iterable[Any]) -> list[float]:
         """What `sum(compiled.map(inputs)).backward()` does, without the nodes; returns the values.
 
         >>> weight = engine.Value(3.0)
@@ -224,7 +249,7 @@ class Compiled(functional.Replayed):
         """
         return self._mapped(inputs, batch.accumulated, lambda args: self.backward(*args))
 
-    def map_gradients(self, inputs: Iterable[Any], parameters: Iterable[Any]) -> tuple[list[float], Any]:
+    def map_gradients(self: AnyCompiled, inputs: Iterable[Any], parameters: Iterable[Any]) -> tuple[list[float], Any]:
         """The values, and an array with a row for each: its own gradient by these Values the function closes over.
 
         >>> weight = engine.Value(3.0)
@@ -440,7 +465,10 @@ class Compiled(functional.Replayed):
 
     def _warn(self, message: str) -> None:
         self._warned = True
-        warnings.warn(f"compile: {with_line(self.function)} {message}", RuntimeWarning, stacklevel=5)
+        warnings.warn(f"compile: {with_line(self.function)} {message}", GradwalkWarning, stacklevel=5)
+
+
+AnyCompiled = Compiled[..., Any]
 
 
 def _by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[tuple[int, list[Any]]]]:

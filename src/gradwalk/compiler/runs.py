@@ -25,7 +25,7 @@ from gradwalk.passed_twice import repeated
 from gradwalk.structure import Structure, flatten, flatten_like, source_of, together, values_among
 
 if TYPE_CHECKING:
-    from gradwalk.compiler.compile import Compiled
+    from gradwalk.compiler.compile import AnyCompiled as Compiled
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]

@@ -21,7 +21,7 @@ class Neuron(Module):
         self.nonlin = nonlin
         self.activation = checked_activation(activation)
 
-    def __call__(self, x: Sequence[Value | float]) -> Any:
+    def __call__(self, x: Sequence[Value | float]) -> Value:
         act = sum((wi * xi for wi, xi in zip(self.w, x, strict=True)), self.b)
         return ACTIVATIONS[self.activation](act) if self.nonlin else act
 
@@ -31,14 +31,17 @@ class Neuron(Module):
 
 
 class Layer(Module):
-    """Neurons side by side over the same inputs; a single neuron's output comes without a list."""
+    """Neurons side by side over the same inputs; a single neuron's output comes without a list.
+
+    Type checkers take it to be one: they cannot know.
+    """
 
     def __init__(self, nin: int, nout: int, nonlin: bool = True, activation: str = "relu") -> None:
         self.neurons = [Neuron(nin, nonlin=nonlin, activation=activation) for _ in range(nout)]
 
-    def __call__(self, x: Sequence[Value | float]) -> Any:
-        out = [neuron(x) for neuron in self.neurons]
-        return out[0] if len(out) == 1 else out
+    def __call__(self, x: Sequence[Value | float]) -> Value:
+        out: Any = [neuron(x) for neuron in self.neurons]
+        return out[0] if len(out) == 1 else out  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"Layer of [{', '.join(map(str, self.neurons))}]"
@@ -60,13 +63,13 @@ class MLP(Module):
             Layer(sizes[i], sizes[i + 1], nonlin=i != last, activation=activation) for i in range(len(nouts))
         ]
 
-    def __call__(self, x: Sequence[Value | float]) -> Any:
+    def __call__(self, x: Sequence[Value | float]) -> Value:
         out: Any = x
         for i, layer in enumerate(self.layers):
             # micrograd's layers hand a single output on without its list; the next layer reads it as one input
             with scope(f"layer {i}"):
                 out = layer([out] if isinstance(out, Value | float) else out)
-        return out
+        return out  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"MLP of [{', '.join(map(str, self.layers))}]"

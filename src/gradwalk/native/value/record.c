@@ -292,7 +292,8 @@ FOR_EACH_OP(FUNCTION)
 #undef FUNCTION
 
 PyMethodDef record_functions[] = {
-#define ENTRY(name, doc) {#name, (PyCFunction)(void (*)(void))function_##name, METH_FASTCALL, doc},
+#define ENTRY(name, doc) \
+    {#name, (PyCFunction)(void (*)(void))function_##name, METH_FASTCALL, #name SIGNATURE_OF_FUNCTION_##name doc},
     FOR_EACH_OP(ENTRY)
 #undef ENTRY
     {NULL, NULL, 0, NULL},
@@ -311,10 +312,13 @@ static PyObject *method_ceil_without_arguments(PyObject *self, PyObject *unused)
 }
 
 PyMethodDef record_methods[] = {
-#define ENTRY(name, doc) {#name, (PyCFunction)(void (*)(void))method_##name, METH_FASTCALL, doc},
+#define ENTRY(name, doc) \
+    {#name, (PyCFunction)(void (*)(void))method_##name, METH_FASTCALL, #name SIGNATURE_OF_METHOD_##name doc},
     FOR_EACH_OP(ENTRY)
 #undef ENTRY
-#define ENTRY(name, alias) {#alias, (PyCFunction)(void (*)(void))method_##name, METH_FASTCALL, "The same as " #name "."},
+#define ENTRY(name, alias) \
+    {#alias, (PyCFunction)(void (*)(void))method_##name, METH_FASTCALL, \
+     #alias SIGNATURE_OF_METHOD_##name "The same as " #name "."},
     FOR_EACH_ALIAS(ENTRY)
 #undef ENTRY
     {"__floor__", method_floor_without_arguments, METH_NOARGS, "math.floor(v)"},

@@ -133,7 +133,8 @@ static void value_free_collected(void *self)
 int type_ready(PyObject *module)
 {
     PyType_Slot own[] = {
-        {Py_tp_doc, "A number that remembers how it was made, so that backward() can tell how it depends on its "
+        {Py_tp_doc, "Value(data, _children=(), _op='', label='', *, children=(), local_grads=())\n--\n\n"
+                    "A number that remembers how it was made, so that backward() can tell how it depends on its "
                     "inputs."},
         {Py_tp_new, value_new},
         {Py_tp_init, value_init},
