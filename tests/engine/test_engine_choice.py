@@ -43,7 +43,7 @@ def test_an_empty_choice_is_none() -> None:
 
 
 def test_the_fallback_says_so_once() -> None:
-    """Without the extension the reference engine runs, after one RuntimeWarning that says what to do."""
+    """Without the extension the reference engine runs, after one warning that says what to do."""
     code = (
         BLOCKED
         + SHOW
@@ -53,7 +53,7 @@ def test_the_fallback_says_so_once() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("reference gradwalk.reference the native engine could not be imported")
     assert done.stdout.endswith("6.0\n")
-    assert done.stderr.count("RuntimeWarning") == 1
+    assert done.stderr.count("GradwalkWarning") == 1
     assert "install a C compiler" in done.stderr
 
 
