@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,12 +12,15 @@ import numpy as np
 from gradwalk import Value
 from gradwalk.compiler.compile import compile
 
+SCALE = [2.0]
 
-def test_side_effects_happen_once() -> None:
+
+def test_side_effects_happen_once(capsys: Any) -> None:
     seen: list[Any] = []
-    compiled = compile(lambda x: (seen.append("called"), x * random.random())[1])
+    compiled = compile(lambda x: (seen.append("called"), print("once"), x * random.random() + time.perf_counter())[2])
     assert compiled(1.0).data == compiled(1.0).data
     assert seen == ["called"]
+    assert capsys.readouterr().out == "once\n"
 
 
 def test_arguments_are_copies() -> None:
@@ -28,17 +32,30 @@ def test_arguments_are_copies() -> None:
         xs[1] = xs[1] * 10.0
         return ys[0] * 1.0
 
-    xs, array = [1.0, 2.0], np.array([1.0, 2.0, 3.0])
+    def closing_over(ys: Any) -> Any:
+        ys[0] = ys[0] * 10.0
+        return xs[0] * ys[1]
+
+    def counting(x: Any, counter: Any) -> Any:
+        counter.calls += 1
+        return x * 1.0
+
+    xs, array, counter = [1.0, 2.0], np.array([1.0, 2.0, 3.0]), SimpleNamespace(calls=0)
     assert (compile(function)(xs).data, xs) == (4.0, [1.0, 2.0])
     assert compile(overlapping)(array[:2], array[1:]).data == 2.0
+    assert compile(closing_over)(xs).data == 2.0
+    compile(counting)(1.0, counter)
+    assert counter.calls == 1
 
 
-def test_plain_numbers_from_outside_are_fixed() -> None:
-    outside, held = [2.0], SimpleNamespace(scale=2.0)
-    compiled = compile(lambda x, held: x * outside[0] * held.scale)
-    assert compiled(1.0, held).data == 4.0
-    outside[0] = held.scale = 3.0
-    assert compiled(1.0, held).data == 4.0
+def test_what_is_outside_is_fixed() -> None:
+    outside, held, scaled = [2.0], SimpleNamespace(scale=2.0), {"by": lambda x: x * 2.0}
+    compiled = compile(lambda x, held, *, by=outside: x * by[0] * held.scale * SCALE[0])
+    calling = compile(lambda x: scaled["by"](x))
+    assert [compiled(1.0, held).data, calling(1.0).data] == [8.0, 2.0]
+    outside[0] = held.scale = SCALE[0] = 3.0
+    scaled["by"] = abs
+    assert [compiled(1.0, held).data, calling(1.0).data] == [8.0, 2.0]
 
 
 def test_which_values_it_reads_was_decided_by_the_trace() -> None:
@@ -54,6 +71,23 @@ def test_which_values_it_reads_was_decided_by_the_trace() -> None:
 
 
 def test_what_else_a_value_carries_is_as_the_trace_found_it() -> None:
-    compiled = compile(lambda x: x * 2.0 if x.label == "rate" else x * 3.0)
-    assert compiled(Value(1.0, label="rate")).data == 3.0
+    labelled = compile(lambda x: x * 2.0 if x.label == "rate" else x * 3.0)
+    assert labelled(Value(1.0, label="rate")).data == 3.0
+    computed = compile(lambda x: x * 2.0 if x._children else x * 3.0)
+    assert computed(Value(1.0) * 1.0).data == 3.0
+    hung = compile(lambda x: x * getattr(x, "scale", 3.0))
+    x = Value(1.0)
+    x.scale = 2.0  # type: ignore[attr-defined]
+    assert hung(x).data == 3.0
     assert compile(lambda x, n: x if type(n) is int else x * 2.0)(1.0, 3).data == 2.0
+
+
+def test_the_text_of_an_error_that_is_caught_is_that_of_the_trace() -> None:
+    def function(x: Any, ys: Any) -> Any:
+        try:
+            return x * ys.index(x)
+        except ValueError as error:
+            return x * float(len(str(error)))
+
+    compiled = compile(function)
+    assert compiled(1.0, [2.0]).data == compiled(1.0625, [2.0]).data / 1.0625
