@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -39,7 +40,7 @@ USES: dict[str, Callable[[Any, int], Any]] = {
     "<<": lambda x, n: x * (n << 1) + (1 << n),
     ">>": lambda x, n: x * (n >> 1) + (9 >> n),
     "**": lambda x, n: x**n + (2 + n) ** x + n**2 + 2**n,
-    "pow": lambda x, n: x * pow(n, 2, 5) + pow(3, n),
+    "pow": lambda x, n: x * pow(n, 2, 5) + pow(3, n) + pow(3, n, 5),
     "divmod": lambda x, n: x * divmod(n, 2)[1] + divmod(7, n + 1)[0],
     "round": lambda x, n: x * round(n) + round(n, 1),
     "floor": lambda x, n: x * math.floor(n) + math.ceil(n) + math.trunc(n),
@@ -81,6 +82,14 @@ def test_it_stays_open_beside_a_value_and_in_a_copy() -> None:
     compiled = compile(lambda x, n: copy.deepcopy({"n": n})["n"] * x + x - n)
     assert [compiled(2.0, n).data for n in range(4)] == [2.0 * n + 2.0 - n for n in range(4)]
     assert len(compiled.programs) == 1
+
+
+def test_what_insists_on_the_type_of_an_integer_says_so() -> None:
+    """The mean of 1 and 4 is no integer; whoever decides that by the type of the first would make it one."""
+    for asked in (lambda x, n: x * type(n)(2.5), lambda x, n: x * statistics.mean([n, 4])):
+        with pytest.raises(TypeError, match=r"use int\(n\)"):
+            compile(asked)(1.0, 1)
+    assert compile(lambda x, n: x * statistics.mean([int(n), 4]))(1.0, 1).data == 2.5
 
 
 def test_what_an_int_has_not_it_has_not() -> None:

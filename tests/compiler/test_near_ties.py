@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradwalk
+from gradwalk.compiler import executors
 from gradwalk.compiler.compile import Compiled, compile
 from gradwalk.operation import nowhere
 from gradwalk.ops import OPS
@@ -184,14 +185,20 @@ def test_a_jump_in_any_lane_of_a_batch_is_taken_as_the_plain_function_takes_it(j
 EDGES = [name for name, row in OPS.items() if row.edge_inputs and row.kinks is not nowhere]
 
 
-@pytest.mark.parametrize("name", [*EDGES, "norm", "largest", "smallest"])
-def test_slopes_at_a_kink_are_those_of_the_plain_function(name: str) -> None:
+@pytest.mark.parametrize("executor", [executors.executor_for, executors.Interpreted])
+@pytest.mark.parametrize("name", [*EDGES, "norm", "largest", "smallest", "max"])
+def test_slopes_at_a_kink_are_those_of_the_plain_function(
+    name: str, executor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Thirty parts of nothing: on which side of 0 they end, and with it the slope, depends on the order."""
+    monkeypatch.setattr(executors, "executor_for", executor)
 
     def kinked(xs: list[Any]) -> Any:
         first, second = sum(xs) * 2.0, gradwalk.dot(xs[::-1], [2.0] * len(xs))
         if name == "norm":
             return gradwalk.norm([first, first])
+        if name == "max":
+            return max(first, first * 0.0)
         if name in ("largest", "smallest"):
             return (gradwalk.maximum if name == "largest" else gradwalk.minimum)([first, second, -9.0 * first * first])
         row = OPS[name]

@@ -9,6 +9,7 @@ import copy
 import dataclasses
 import functools
 import gc
+import linecache
 import math
 import os
 import warnings
@@ -69,7 +70,7 @@ def custom_operations() -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=4)
 def _code_of(source: str) -> Any:
-    return compile(source, "<program>", "exec")
+    return compile(source, "program", "exec", dont_inherit=True)
 
 
 class Ready:
@@ -83,6 +84,7 @@ class Ready:
             "sum": _sum, "w": self.weights, "h": self.weights[0] * 2.0, **custom_operations(),
             **{name: getattr(gradwalk, name) for name in ("grad", "value_and_grad", "jvp")},
         }  # fmt: skip
+        linecache.cache["program"] = (len(source), None, source.splitlines(keepends=True), "program")  # as of a file
         exec(_code_of(source), scope)
         self.function: Any = scope["program"]
         self.is_plain = is_plain

@@ -25,7 +25,9 @@ class Index:
     def __class__(self) -> type:
         return int
 
-    def __init__(self, trace: Any, entry: int, number: int, value: Any) -> None:
+    def __init__(self, trace: Any = None, entry: int | None = None, number: int = 0, value: Any = None) -> None:
+        if entry is None:
+            raise TypeError("compile: type(n)(…) of an integer argument n, which is an Index in a trace; use int(n)")
         self._trace, self._entry, self.number, self.value = trace, entry, number, value
 
     def __index__(self) -> int:

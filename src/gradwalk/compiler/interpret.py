@@ -21,6 +21,7 @@ Array = npt.NDArray[np.float64]
 _UNIT = 2.0**-53
 _SAFETY = 4.0
 _EDGES = {op.name: [op.inputs.index(each) for each in op.edge_inputs] for op in OPS.values() if op.edge_inputs}
+_ROW_EDGES = ("largest", "smallest", "norm")  # two entries are the largest; the length is 0
 _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne
 }  # fmt: skip
@@ -162,14 +163,26 @@ def judged(program: Program, slots: Array, guards: Sequence[Guard], end: int) ->
 
 
 def _edge_distance(instruction: Instruction, slots: Array) -> Array:
+    if instruction.op in _ROW_EDGES:
+        return _row_edge_distance(instruction, slots)
     with np.errstate(all="ignore"):
         numbers = [slots[places(view)] for view in instruction.operands]
         return formulas.edge_distance(instruction.op, numbers, instruction.parameters)
 
 
+def _row_edge_distance(instruction: Instruction, slots: Array) -> Array:
+    out = slots[instruction.out : instruction.out + instruction.rows].reshape(-1, 1)
+    if instruction.op == "norm":
+        return out
+    there = places(instruction.operands[0])
+    apart = np.abs(slots[there] - out)
+    chosen = np.take_along_axis(there, (apart == 0.0).argmax(axis=1)[:, None], axis=1)
+    return np.asarray(np.where((there == chosen) & (apart == 0.0), np.inf, apart).min(axis=1, keepdims=True))
+
+
 def _is_near_edge(instruction: Instruction, slots: Array, end: int) -> bool:
     """Whether it is worth asking for the doubt."""
-    if instruction.op not in _EDGES or instruction.out >= end:
+    if (instruction.op not in _EDGES and instruction.op not in _ROW_EDGES) or instruction.out >= end:
         return False
     most = float(np.abs(slots).max(initial=1.0))
     return not bool((_edge_distance(instruction, slots) > 1e-9 * most * most).all())
@@ -178,7 +191,10 @@ def _is_near_edge(instruction: Instruction, slots: Array, end: int) -> bool:
 def _is_beyond_edge(instruction: Instruction, slots: Array, doubt: Array) -> bool:
     """Whether an entry is so close to a jump or kink that the plain function may be on the other side."""
     there = [places(view) for view in instruction.operands]
-    doubtful = sum(doubt[there[operand]] for operand in _EDGES[instruction.op])
+    if instruction.op in _ROW_EDGES:
+        doubtful = doubt[there[0]].sum(axis=1, keepdims=True)
+    else:
+        doubtful = sum(doubt[there[operand]] for operand in _EDGES[instruction.op])
     return bool(((doubtful != 0.0) & ~(_edge_distance(instruction, slots) > _SAFETY * doubtful)).any())
 
 
