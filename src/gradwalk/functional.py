@@ -11,7 +11,6 @@ import functools
 import inspect
 import sys
 import types
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
@@ -40,10 +39,12 @@ from gradwalk.structure import (
 
 Function = Callable[..., Any]
 Argnums = int | str | Sequence[int | str]
+_PLACE = int, str
 
 # A sweep forward runs in Python and a pass backward in C, over what one output depends on only: measured on native
 # Values, one sweep costs about as much as this many passes (benchmarks/functional.py).
 PASSES_PER_SWEEP = 200
+_NONE = frozenset[int]()
 _FLAT = (ONE, ROW, ARRAY)  # with nothing in it that could be there twice
 
 
@@ -55,25 +56,25 @@ def is_nested() -> bool:
 # ---------------------------------------------------------------- functions that know their derivatives
 
 
-class Replayed(ABC):
+class Replayed:
     """What this module asks of a compiled function, which it takes instead of recording the plain one."""
 
     function: Function  # the plain one
 
-    @abstractmethod
     def run_at(self, args: Any, kwargs: Any, places: list[int | str], in_tuple: bool, of_gradient: bool) -> Any:
         """As a `Recording` of the function, or of its gradient; None where it has to be recorded.
 
         `places` are positions and names of the arguments to differentiate by; `in_tuple`: their structures as one.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def value_and_gradient_at(self, array: Any) -> tuple[float, Any] | None:
         """The value, and the gradient by one array that is the only argument; None where it takes `run_at`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def product_at(self, array: Any, direction: Any) -> Any:
         """The Hessian times the direction, an array like the only argument; None where it takes `run_at`."""
+        raise NotImplementedError
 
 
 # ---------------------------------------------------------------- running a function on Values
@@ -89,7 +90,7 @@ class Recording:
         places = [place_of(what, function, args, kwargs, argnum) for argnum in listed(argnums)]
         numbers: Any = []
         structures: dict[int | str, Structure] = {}  # an argument that is asked for twice is one
-        for place in dict.fromkeys(places):
+        for place in places if len(places) == 1 else dict.fromkeys(places):
             before = len(numbers)
             given = args[place] if isinstance(place, int) else kwargs[place]
             if len(places) == 1 and (structure := array_structure(given)) is not None:
@@ -102,17 +103,17 @@ class Recording:
             if len(numbers) == before and not _is_empty(given):
                 got = described(given) + _advice_on_argument(given)
                 raise TypeError(f"{what}: expected numbers in argument {place!r}, got {got}")
-        self.structure = structures[places[0]] if isinstance(argnums, int | str) else together(structures, places)
+        self.structure = structures[places[0]] if isinstance(argnums, _PLACE) else together(structures, places)
         given_values = values_among(numbers) if type(numbers) is list else []
         self.cls: Any = type(given_values[0]) if given_values else engine.Value
         self.inputs = [_input(number, self.cls, what) for number in numbers] if given_values else self._leaves(numbers)
         positional, named = list(args), dict(kwargs)
         alone = len(args) == 1 and not kwargs and structures[places[0]].key[0] in _FLAT
-        shared = frozenset[int]() if alone else repeated((*args, *kwargs.values()))
+        shared = _NONE if alone else repeated((*args, *kwargs.values()))
         watching = Watching(self.inputs, shared) if shared else None
-        source = watching or Source(self.inputs, as_argument=True)
+        source = watching or (None if alone else Source(self.inputs, as_argument=True))
         for place, structure in structures.items():
-            argument = source.filled(structure.key, structure.like)
+            argument = source.filled(structure.key, structure.like) if source else structure.fill(self.inputs, True)
             if isinstance(place, int):
                 positional[place] = argument
             else:
@@ -303,7 +304,7 @@ def run_of(
     """
     if isinstance(f, Replayed) and not current().derivatives:
         places = [place_of(what, f, args, kwargs, argnum) for argnum in listed(argnums)]
-        run = f.run_at(args, kwargs, places, not isinstance(argnums, int | str), order == 2)
+        run = f.run_at(args, kwargs, places, not isinstance(argnums, _PLACE), order == 2)
         if run is not None and (not one or run.single):
             return run
     plain = f.function if isinstance(f, Replayed) else f
@@ -314,12 +315,12 @@ def run_of(
 
 
 def listed(argnums: Argnums) -> Sequence[int | str]:
-    return (argnums,) if isinstance(argnums, int | str) else tuple(argnums)
+    return (argnums,) if isinstance(argnums, _PLACE) else tuple(argnums)
 
 
 def _check_argnums(what: str, argnums: Any) -> None:
     several = argnums if isinstance(argnums, Sequence) and not isinstance(argnums, str) else [argnums]
-    if not several or not all(isinstance(one, int | str) and not isinstance(one, bool) for one in several):
+    if not several or not all(isinstance(one, _PLACE) and not isinstance(one, bool) for one in several):
         raise TypeError(f"{what}: expected argnums to be positions or names of arguments, got {argnums!r}")
 
 

@@ -6,6 +6,7 @@ would be the same in every later call of a compiled function, is refused.
 
 from __future__ import annotations
 
+import functools
 from importlib import import_module
 from typing import Any
 
@@ -70,12 +71,18 @@ def _format(self: Any, specification: str) -> str:
     return format(self.data, specification)
 
 
+@functools.cache
+def _numpy() -> Any:
+    """Not before NumPy asks."""
+    return import_module("gradwalk.numpy.arrays")
+
+
 def _asked_by_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-    return import_module("gradwalk.numpy.arrays").apply_ufunc(ufunc, method, inputs, options)
+    return _numpy().apply_ufunc(ufunc, method, inputs, options)
 
 
 def _asked_by_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    return import_module("gradwalk.numpy.arrays").apply_function(function, args, kwargs)
+    return _numpy().apply_function(function, args, kwargs)
 
 
 for _module in engine.available():

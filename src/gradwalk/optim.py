@@ -260,7 +260,8 @@ class Adam(Optimiser):
     def steps_by_loop(self) -> bool:
         """Whether a step is Adam's own: no subclass, and nobody since, has put another in its place."""
         kind: Any = type(self)
-        return _is_adam(kind) and vars(self).keys().isdisjoint(_OF_A_STEP)
+        own = self.__dict__
+        return _is_adam(kind) and "step" not in own and "zero_grad" not in own and "_move" not in own
 
     def step_by(self, loop: Callable[..., None], slots: Any, lr: float | None = None) -> None:
         """`step`, carried out by the loop of a compiled function, which has the gradients in these slots."""
@@ -276,12 +277,9 @@ class Adam(Optimiser):
         return moments["means"], moments["squares"], beta, beta_square, step, scale, self.eps, shrink
 
 
-_OF_A_STEP = ("step", "zero_grad", "_move", "_counted", "_moments_and_settings", "step_by")
-
-
 @functools.cache
 def _is_adam(kind: Any) -> bool:
-    return all(getattr(kind, name) is getattr(Adam, name) for name in _OF_A_STEP)
+    return all(getattr(kind, name) is getattr(Adam, name) for name in ("step", "zero_grad", "_move"))
 
 
 class AdamW(Adam):

@@ -45,14 +45,32 @@ def only_type(items: list[Any] | tuple[Any, ...]) -> type | None:
     return types.pop() if len(types) == 1 else None
 
 
-def write(numbers: list[Any], array: Any) -> None:
-    """Floats and ints into an array of as many float64."""
+def write(numbers: list[Any], array: Any) -> bool:
+    """Floats, ints and what Values hold into an array of as many float64; False where there is anything else."""
+    if not all_plain(numbers):
+        if not all(type(number) in _PLAIN or is_value(number) for number in numbers):
+            return False
+        numbers = [number.data if is_value(number) else number for number in numbers]
     array[:] = numbers
+    return True
+
+
+def read(arguments: tuple[Any, ...], numbers: list[Any], holders: list[Any], kinds: Any, other: Any) -> tuple[Any, ...]:
+    """What `other` says of each argument. Native, the common kinds are read without it."""
+    return tuple(map(other, arguments))
+
+
+def repetitions(items: list[Any]) -> tuple[tuple[int, int], ...]:
+    """Which items are one object: the place of each that was there before, and where. Tuples do not count."""
+    first: dict[int, int] = {}
+    places = [first.setdefault(id(item), place) for place, item in enumerate(items)]
+    return tuple((place, at) for place, at in enumerate(places) if place != at and type(items[at]) is not tuple)
 
 
 with suppress(ImportError):
     _native: Any = engine.load("native")
     all_plain, only_type, write = _native.all_plain, _native.only_type, _native.write
+    read, repetitions = _native.read, _native.repetitions
 
 
 def is_value(given: Any) -> bool:
@@ -134,6 +152,8 @@ class Reading:
 def key_of(whole: Any, numbers: list[Any], reading: Reading) -> Key:
     """What the whole is, apart from its numbers and Values, which are put at the end of `numbers`."""
     kind: Any = type(whole)
+    if kind is float:
+        return reading.number(whole, numbers)
     if kind is list or kind is tuple:
         row = reading.row(whole, numbers)
         return row if row is not None else reading.container(SEQUENCE, whole, numbers)
@@ -180,10 +200,12 @@ class _FromArray(Source):
         return self.numbers.item(self.at - 1)  # type: ignore[no-any-return]
 
     def row(self, count: int) -> list[float]:
-        return super().row(count).tolist()  # type: ignore[attr-defined, no-any-return]
+        self.at += count
+        return self.numbers[self.at - count : self.at].tolist()  # type: ignore[no-any-return]
 
     def array(self, shape: tuple[int, ...]) -> Any:
-        return super().row(math.prod(shape)).copy().reshape(shape)  # type: ignore[attr-defined]
+        self.at = end = self.at + math.prod(shape)
+        return self.numbers[end - math.prod(shape) : end].reshape(shape).copy()
 
 
 def source_of(numbers: Any, as_argument: bool = False, again: dict[int, Any] | None = None) -> Source:
@@ -413,6 +435,8 @@ class Structure:
 
     def fill(self, numbers: Any, as_argument: bool = False) -> Any:
         """The same with these numbers in it, a list or an array of them."""
+        if type(numbers) is list and self.key[0] is ONE:
+            return numbers[0]
         return source_of(numbers, as_argument).filled(self.key, self.like)
 
     def build(self, make: Make) -> Any:

@@ -182,12 +182,12 @@ class Compiled(functional.Replayed, Generic[P, R]):
         >>> error.train_step(optimiser, 2.0), round(weight.data, 6), weight.grad
         (25.0, 2.9, 0.0)
         """
-        if not hasattr(optimiser, "zero_grad"):
-            raise TypeError(f"compile: train_step expected an optimiser first, got a {type(optimiser).__name__}")
         if getattr(optimiser, "steps_by_loop", False):
             value = self._run(lambda run, numbers, _: run.train(numbers, optimiser, lr), args, kwargs)
             if type(value) is float:
                 return value
+        if not hasattr(optimiser, "zero_grad"):
+            raise TypeError(f"compile: train_step expected an optimiser first, got a {type(optimiser).__name__}")
         self._refuse_inside("train_step")
         value = self.backward(*args, **kwargs)
         if math.isfinite(value):
@@ -474,12 +474,13 @@ AnyCompiled = Compiled[..., Any]
 def _by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[tuple[int, list[Any]]]]:
     """The place and the entries of each call, sorted by the structure of its arguments."""
     sorted_by: dict[Hashable, list[tuple[int, list[Any]]]] = {}
-    last: Any = None  # type and length of the last call's only argument, where it is a list of plain numbers
+    last: Any = None  # type and length of the last call's only argument: a list of plain numbers, or one (-1)
     alike: list[tuple[int, list[Any]]] = []  # the calls like it
     for place, args in enumerate(calls):
-        row = (only_type(args[0]), len(args[0])) if len(args) == 1 and type(args[0]) is list else (None, 0)
+        only = args[0] if len(args) == 1 else None
+        row = (only_type(only), len(only)) if type(only) is list else (type(only), -1)
         if row == last:
-            alike.append((place, args[0]))
+            alike.append((place, only if type(only) is list else [only]))
             continue
         call = Call(args, {})
         alike = sorted_by.setdefault(call.key, [])

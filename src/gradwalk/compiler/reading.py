@@ -28,6 +28,7 @@ from gradwalk.structure import (
     MAPPING,
     ONE,
     ROW,
+    SEQUENCE,
     VALUE_TYPES,
     Container,
     Key,
@@ -39,6 +40,8 @@ from gradwalk.structure import (
     is_value,
     key_of,
     only_type,
+    read,
+    repetitions,
     source_of,
     with_values,
     write,
@@ -171,16 +174,6 @@ class Arguments(Reading):
             whole if isinstance(whole, bool | str | bytes) or whole is None else Same(whole),
         )
 
-    def _repeated(self) -> tuple[tuple[int, int], ...]:
-        """Which of the holders are one object: the place of each that was there before, and where."""
-        if len(set(map(id, self.holders))) == len(self.holders):
-            return ()
-        first: dict[int, int] = {}
-        places = [first.setdefault(id(holder), place) for place, holder in enumerate(self.holders)]
-        return tuple(
-            (place, at) for place, at in enumerate(places) if place != at and type(self.holders[at]) is not tuple
-        )
-
 
 class Same:
     """An object as part of a key: equal to itself only, and kept alive, so that its id is not given away."""
@@ -287,42 +280,45 @@ class Call(Arguments):
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], apart: bool = False) -> None:
         self.args, self.kwargs = args, kwargs
-        holders: list[Any] = []
-        entries: list[Any] = []
-        self.holders, self.entries = holders, entries
+        self.holders: list[Any] = []
+        self.entries: list[Any] = []
         try:
-            self.keys = keys = [key_of(argument, entries, self) for argument in args]
-            if kwargs:
-                keys.append(key_of(kwargs, entries, self))
+            whole = (*args, kwargs) if kwargs else args
+            self.keys = keys = read(whole, self.entries, self.holders, _KINDS, self._key)
         except TypeError as error:
             raise TypeError(f"compile: {error}") from None
-        self.repeated = () if len(holders) < 2 else self._repeated()
-        repeated: tuple[Any, ...] = self.repeated
-        self.apart: frozenset[int] = frozenset()  # the ids of what is there twice, and taken as two
-        if apart and repeated:
-            self.apart = frozenset(id(holders[at]) for _, at in repeated if not is_value(holders[at]))
-            self.repeated, repeated = (), (*repeated, self.apart != frozenset())
-        self.key = (len(args), *keys, *repeated)
+        self.repeated = () if len(self.holders) < 2 else repetitions(self.holders)
+        self.apart: frozenset[int] = _NONE  # the ids of what is there twice, and taken as two
+        if apart and self.repeated:
+            places: tuple[Any, ...] = self.repeated
+            self.apart = frozenset(id(self.holders[at]) for _, at in places if not is_value(self.holders[at]))
+            self.repeated = ()
+            self.key = (len(args), *keys, *places, self.apart != _NONE)
+        else:
+            self.key = (len(args), *keys, *self.repeated)
+
+    def _key(self, whole: Any) -> Key:
+        return self.array(whole, self.entries) if type(whole) is np.ndarray else key_of(whole, self.entries, self)
 
     def numbers(self) -> tuple[Any, Any]:
         """The data of the entries as they are, and as an array."""
         entries = self.entries
-        if only_type(entries) in VALUE_TYPES:
-            entries = [entry.data for entry in entries]
-        elif not all_plain(entries):
-            kinds = set(map(type, entries))
-            if kinds <= _PIECES:  # no need to take arrays apart
-                pieces = [each if type(each) is np.ndarray else (each,) for each in entries]
-                numbers = np.concatenate(pieces, dtype=np.float64)
-                return numbers, numbers
-            if np.ndarray in kinds:
-                entries = self.taken_apart()
-            entries = [entry if type(entry) in _PLAIN else entry.data for entry in entries]
         numbers = np.empty(len(entries))
         try:
+            if write(entries, numbers):
+                return entries, numbers
+            kinds = set(map(type, entries))
+            if kinds <= _PIECES:  # no need to take arrays apart
+                pieces = entries
+                if float in kinds:
+                    pieces = [each if type(each) is np.ndarray else (each,) for each in entries]
+                numbers = np.concatenate(pieces, dtype=np.float64)
+                return numbers, numbers
+            entries = [entry if type(entry) in _PLAIN else entry.data for entry in self.taken_apart()]
+            numbers = np.empty(len(entries))
             write(entries, numbers)
         except OverflowError:
-            write(list(map(float_of, entries)), numbers)
+            numbers = np.array([float_of(entry.data if is_value(entry) else entry) for entry in entries])
         return entries, numbers
 
     def taken_apart(self) -> list[Any]:
@@ -368,7 +364,9 @@ def float_of(number: Any) -> float:
         return math.inf if number > 0 else -math.inf
 
 
+_NONE = frozenset[int]()
 _PIECES, _PLAIN = {np.ndarray, float}, {float, int}
+_KINDS = ROW, SEQUENCE, MAPPING, FLOAT, INT, VALUE  # in the order of native/value/structure.c
 
 
 # ---------------------------------------------------------------- for messages

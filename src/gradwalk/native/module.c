@@ -13,12 +13,6 @@ static PyMethodDef module_methods[] = {
      "stand_in(name, ways, /)\n--\n\nA type of nodes that has the ways of a class in somebody's script."},
     {"stand_in_nodes", stand_in_nodes, METH_NOARGS,
      "stand_in_nodes()\n--\n\nHow many nodes operations on such types have made."},
-    {"all_plain", construct_all_plain, METH_O,
-     "all_plain(numbers, /)\n--\n\nWhether a list or tuple holds nothing but floats and ints."},
-    {"only_type", construct_only_type, METH_O,
-     "only_type(items, /)\n--\n\nThe type that all items of a list or tuple have; None if they differ."},
-    {"write", construct_write, METH_VARARGS,
-     "write(numbers, array, /)\n--\n\nWrite a list of floats and ints into an array of as many doubles."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -45,6 +39,7 @@ static int module_exec(PyObject *module)
         || PyModule_AddObject(module, "Change", modes_change_type()) < 0
         || PyModule_AddObject(module, "FUNCTIONS", functions_by_name(record_functions)) < 0
         || PyModule_AddObject(module, "COMPOSITES", functions_by_name(composite_functions)) < 0
+        || PyModule_AddFunctions(module, structure_functions) < 0
         || PyModule_AddObject(module, "OPTIMISERS", functions_by_name(optim_functions)) < 0
         || PyModule_AddObject(module, "TRACING", functions_by_name(flatten_functions)) < 0
         || PyModule_AddObject(module, "LOOPS", functions_by_name(flat_functions)) < 0 ? -1 : 0;

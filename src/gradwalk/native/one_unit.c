@@ -7,6 +7,7 @@
 #include "value/numbers.c"
 #include "value/value.c"
 #include "value/cycles.c"
+#include "value/structure.c"
 #include "value/construct.c"
 #include "value/attributes.c"
 #include "value/modes.c"

@@ -100,21 +100,27 @@ def wrapped(made: Any) -> Any:
 # ---------------------------------------------------------------- ufuncs
 
 
-def _is_many(given: Any) -> bool:
-    return given.ndim > 0 if isinstance(given, np.ndarray) else isinstance(given, list | tuple)
+_FLOAT64, _OF_NUMPY, _SEVERAL = np.float64, (np.generic, np.ndarray), (list, tuple)
 
 
 def _as_number(given: Any) -> Any:
-    if not isinstance(given, np.generic | np.ndarray):
+    if not isinstance(given, _OF_NUMPY):
         return given
     number = given.item()
     return float(number) if isinstance(number, np.longdouble) else number
 
 
+def _is_many(given: Any) -> bool:
+    return given.ndim > 0 if isinstance(given, np.ndarray) else isinstance(given, _SEVERAL)
+
+
 def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """The ufunc where a Value, or an array with Values, is among its inputs."""
-    if method == "__call__" and not options and not any(map(_is_many, inputs)):
-        return ufuncs.of_numbers(ufunc)(*map(_as_number, inputs))
+    if method == "__call__" and not options:
+        if len(inputs) == 2 and type(inputs[0]) is _FLOAT64 and type(inputs[1]) in VALUE_TYPES:
+            return ufuncs.with_values(ufunc)(inputs[0].item(), inputs[1])  # an entry of an array times a Value
+        if not any(map(_is_many, inputs)):
+            return ufuncs.of_numbers(ufunc)(*map(_as_number, inputs))
     outs = options.get("out", ())
     if not any(map(has_values, inputs)):
         options["out"] = None

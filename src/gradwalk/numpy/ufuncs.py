@@ -10,7 +10,7 @@ import math as standard
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -132,21 +132,29 @@ AS_THEY_ARE = frozenset(("add", "subtract", "multiply", "negative", "positive", 
 
 
 @functools.cache
-def of_numbers(ufunc: Any) -> Rule:
-    """The ufunc of single numbers and Values."""
+def with_values(ufunc: Any) -> Rule:
+    """The ufunc of numbers with a Value among them."""
     name = ufunc.__name__
     rule = RULES.get(name)
     if rule is None and getattr(np, name, None) is not ufunc and "scipy.special" in sys.modules:
         rule = import_module("gradwalk.numpy.special").RULES.get(name)
 
+    def refuse(*numbers: Any) -> NoReturn:
+        raise TypeError(
+            f"numpy: {name} has no derivative here; make it an operation of your own with "
+            "gradwalk.custom_op(forward, local_grads)"
+        )
+
+    return rule or refuse
+
+
+@functools.cache
+def of_numbers(ufunc: Any) -> Rule:
+    """The ufunc of single numbers and Values."""
+
     def apply(*numbers: Any) -> Any:
         if any(map(is_value, numbers)):
-            if rule is None:
-                raise TypeError(
-                    f"numpy: {ufunc.__name__} has no derivative here; make it an operation of your own with "
-                    "gradwalk.custom_op(forward, local_grads)"
-                )
-            return rule(*numbers)
+            return with_values(ufunc)(*numbers)
         made = ufunc(*numbers)
         return tuple(map(_plain, made)) if isinstance(made, tuple) else _plain(made)
 

@@ -142,24 +142,13 @@ static int batch_memories(Executor *self, const Batch *batch, PyObject *leaves, 
     return count;
 }
 
-/* Whether the leaves' slots lie side by side, in whatever order. */
-static int leaves_lie_together(const Executor *self, Count arguments, Count *from, Count *to)
-{
-    *from = self->size, *to = 0;
-    for (Count i = arguments; i < self->input_count; i++) {
-        *from = self->inputs[i] < *from ? self->inputs[i] : *from;
-        *to = self->inputs[i] >= *to ? self->inputs[i] + 1 : *to;
-    }
-    return *to - *from == self->input_count - arguments;
-}
-
 /* What is the same for all examples is read once, and gradients of it are summed over the examples at the end of the
  * stretch only: going through the leaves takes as long as some of the instructions. */
 static void stretch_share(Stretch *stretch, int summed)
 {
     Memory *memory = &stretch->memory;
-    Count from, to;
-    if (memory->width == BATCH && leaves_lie_together(stretch->self, stretch->batch.arguments, &from, &to)) {
+    Count from = stretch->self->leaves_from, to = stretch->self->leaves_to;
+    if (memory->width == BATCH && from < to) {
         memory->shared = stretch->self->single.values;
         memory->shared_from = from, memory->shared_to = to;
         if (summed)

@@ -155,14 +155,19 @@ static void entries_doubt(const Step *step, const Memory *memory, double *doubt)
         in[step->operand_count + j] = step->parameters[j];
     for (Count i = 0; i < step->rows * step->columns; i++) {
         Count row = i / step->columns, column = i % step->columns;
-        double carried = 0.0;
-        for (int j = 0; j < step->operand_count; j++)
-            in[j] = memory->values[view_slot(&step->operands[j], row, column)];
-        op_evaluate((enum op)step->op, in, &out, local_grads);
+        double here[MOST_INPUTS], carried = 0.0;
+        int doubtful = step->rounds;
         for (int j = 0; j < step->operand_count; j++) {
-            double here = doubt[view_slot(&step->operands[j], row, column)];
-            carried += here == 0.0 ? 0.0 : fabs(local_grads[j]) * here;
+            Count slot = view_slot(&step->operands[j], row, column);
+            in[j] = memory->values[slot];
+            here[j] = doubt[slot];
+            doubtful |= here[j] != 0.0;
         }
+        if (!doubtful)
+            continue; /* and 0 is what is there */
+        op_evaluate((enum op)step->op, in, &out, local_grads);
+        for (int j = 0; j < step->operand_count; j++)
+            carried += here[j] == 0.0 ? 0.0 : fabs(local_grads[j]) * here[j];
         doubt[step->out + i] = carried + (step->rounds || carried != 0.0 ? 4.0 * UNIT * fabs(out) : 0.0);
     }
 }

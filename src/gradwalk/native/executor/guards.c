@@ -24,11 +24,13 @@ static int guards_compare(double left, int sign, double right)
 /* The guards over slots before `end` once more for one example, with the doubt about each side. */
 static unsigned guards_judged(const Executor *self, const Memory *memory, Count lane, Count count, Count end)
 {
-    double *values = PyMem_RawCalloc((size_t)self->size, 2 * sizeof *values), *doubt = values + self->size;
-    unsigned verdict = values == NULL ? UNDECIDED(lane) : 0;
-    if (values == NULL)
+    int apart = memory->width > 1; /* examples lie side by side: this one is taken out */
+    double *doubt = PyMem_RawCalloc((size_t)self->size * (apart ? 2 : 1), sizeof *doubt);
+    double *values = apart && doubt != NULL ? doubt + self->size : memory->values;
+    unsigned verdict = doubt == NULL ? UNDECIDED(lane) : 0;
+    if (doubt == NULL)
         return verdict;
-    for (Count slot = 0; slot < self->size; slot++)
+    for (Count slot = 0; apart && slot < self->size; slot++)
         values[slot] = memory->values[slot * memory->width + lane];
     Memory one = {.width = 1, .values = values, .scratch = memory->scratch, .facts = memory->facts};
     for (Count i = 0; i < self->step_count && self->steps[i].out < end; i++)
@@ -49,26 +51,42 @@ static unsigned guards_judged(const Executor *self, const Memory *memory, Count 
         if (step->out < end && KINDS[step->kind]->is_doubtful(step, &one, doubt))
             verdict = UNDECIDED(lane);
     }
-    PyMem_RawFree(values);
+    PyMem_RawFree(doubt);
     return verdict;
+}
+
+/* The largest of the sizes that are asked for, in slots from `first` to before `end`. */
+static double guards_most(const Executor *self, Count width, const double *values, Count first, Count end)
+{
+    double most = 0.0;
+    for (Count i = 0; i < self->size_count; i++) {
+        Count from = self->sizes[i].from > first ? self->sizes[i].from : first;
+        Count to = self->sizes[i].to < end ? self->sizes[i].to : end;
+        double here = from < to ? self->kernels->most((to - from) * width, values + from * width) : 0.0;
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
+/* Leaves are many, and often as they were in the last run. */
+INTERNAL void guards_measure_leaves(Executor *self)
+{
+    if (!self->doubtful || self->measured_at == self->read_at)
+        return;
+    self->most_of_leaves = guards_most(self, 1, self->single.values, self->leaves_from, self->leaves_to);
+    self->measured_at = self->read_at;
 }
 
 /* Closer than that, it is worth asking for the doubt. Generous: in products of two numbers, most digits may have
  * cancelled. */
 static double guards_margin(const Executor *self, const Memory *memory)
 {
-    double most = 0.0;
-    for (Count i = 0, to; i < self->size_count; i++) {
-        for (Count from = self->sizes[i].from, end = self->sizes[i].to; from < end; from = to) {
-            int before = from < memory->shared_from, shared = !before && from < memory->shared_to;
-            to = before && memory->shared_from < end ? memory->shared_from
-               : shared && memory->shared_to < end ? memory->shared_to : end;
-            Count width = shared ? 1 : memory->width;
-            const double *values = shared ? memory->shared : memory->values;
-            double here = self->kernels->most((to - from) * width, values + from * width);
-            most = here > most ? here : most;
-        }
-    }
+    int measured = self->read_at != 0 && self->measured_at == self->read_at;
+    Count from = measured ? self->leaves_from : 0, to = measured ? self->leaves_to : 0;
+    double before = guards_most(self, memory->width, memory->values, 0, from);
+    double most = guards_most(self, memory->width, memory->values, to, self->size);
+    most = before > most ? before : most;
+    most = measured && self->most_of_leaves > most ? self->most_of_leaves : most;
     return 1e-9 * (most > 1.0 ? most * most : most);
 }
 

@@ -310,24 +310,42 @@ static void matmul_reverse(const Kernels *kernels, const Step *step, const Memor
 
 /* ---------------------------------------------------------------- doubt */
 
+/* Whether a row is all 0, without a doubt: nothing is added up, as where an example has no entries. */
+static int products_is_nothing(Count n, const double *x, const double *of_x)
+{
+    return !step_is_reached(x, n) && !step_is_reached(of_x, n);
+}
+
+static double products_doubt_of(Count n, const double *x, const double *y, const double *of_x, const double *of_y,
+                                int rounds)
+{
+    double size = 0.0, carried = 0.0;
+    int terms = 0; /* other than 0: one alone is rounded as by anybody else */
+    for (Count k = 0; k < n; k++) {
+        size += fabs(x[k] * y[k]), terms += x[k] * y[k] != 0.0;
+        carried += fabs(x[k]) * of_y[k] + fabs(y[k]) * of_x[k];
+    }
+    return carried + (rounds && terms > 1 ? (double)(n + 1) * UNIT * size : 0.0);
+}
+
 static void products_doubt(const Step *step, const Memory *memory, double *doubt)
 {
     const Operand *left = &step->operands[0], *right = &step->operands[1];
     Count n = left->columns;
     double *scratch = memory->scratch;
-    for (Count i = 0; i < step->rows * step->columns; i++) {
-        Count row = i / step->columns, column = products_right_row(step, row, i % step->columns);
+    for (Count row = 0; row < step->rows; row++) {
         const double *x = view_row(left, 1, memory->values, row, scratch);
-        const double *y = view_row(right, 1, memory->values, column, scratch + n);
-        const double *of_x = view_row(left, 1, doubt, row, scratch + 2 * n);
-        const double *of_y = view_row(right, 1, doubt, column, scratch + 3 * n);
-        double size = 0.0, carried = 0.0;
-        int terms = 0; /* other than 0: one alone is rounded as by anybody else */
-        for (Count k = 0; k < n; k++) {
-            size += fabs(x[k] * y[k]), terms += x[k] * y[k] != 0.0;
-            carried += fabs(x[k]) * of_y[k] + fabs(y[k]) * of_x[k];
+        const double *of_x = view_row(left, 1, doubt, row, scratch + n);
+        double *out = doubt + step->out + row * step->columns;
+        if (products_is_nothing(n, x, of_x)) /* and 0 is what is there */
+            continue;
+        for (Count column = 0; column < step->columns; column++) {
+            Count beside = products_right_row(step, row, column);
+            const double *y = view_row(right, 1, memory->values, beside, scratch + 2 * n);
+            const double *of_y = view_row(right, 1, doubt, beside, scratch + 3 * n);
+            if (!products_is_nothing(n, y, of_y))
+                out[column] = products_doubt_of(n, x, y, of_x, of_y, step->rounds);
         }
-        doubt[step->out + i] = carried + (step->rounds && terms > 1 ? (double)(n + 1) * UNIT * size : 0.0);
     }
 }
 

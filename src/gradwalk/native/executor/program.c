@@ -362,15 +362,30 @@ INTERNAL int program_expect(const char *name, Py_ssize_t count, Py_ssize_t expec
     return -1;
 }
 
+/* Where the leaves are, behind `first` other inputs. */
+static void program_find_leaves(Executor *self, Count first)
+{
+    Count from = self->size, to = 0;
+    for (Count i = first; i < self->input_count; i++) {
+        from = self->inputs[i] < from ? self->inputs[i] : from;
+        to = self->inputs[i] >= to ? self->inputs[i] + 1 : to;
+    }
+    int together = to - from == self->input_count - first;
+    self->leaves_from = together ? from : 0;
+    self->leaves_to = together ? to : 0;
+}
+
 /* The numbers of the leaves, behind `first` other inputs. Mostly it is the same tuple at every call, and nobody has
  * changed any since they were read. The executor is locked. */
 INTERNAL void program_fill_leaves(Executor *self, Count first, PyObject *leaves)
 {
     if (leaves != self->known_leaves) {
         Py_XSETREF(self->known_leaves, Py_NewRef(leaves));
-        self->read_at = 0;
+        program_find_leaves(self, first);
+        self->read_at = self->measured_at = 0;
     }
     for (Count i = first; self->read_at != data_writes && i < self->input_count; i++)
         self->single.values[self->inputs[i]] = LEAF_AT(leaves, i - first)->data;
     self->read_at = data_writes;
+    guards_measure_leaves(self);
 }

@@ -52,6 +52,9 @@ typedef struct {
     PyObject *gradients_again; /* what knows that 0 times infinity hands on nothing, or NULL: see program_run_reverse */
     PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */
     uint64_t read_at; /* data_writes when their numbers were last seen to be in their slots; 0: never */
+    Count leaves_from, leaves_to; /* their slots, where they lie side by side, in whatever order; else none */
+    double most_of_leaves; /* for guards.c: the largest of their sizes; read_at when it was looked for: */
+    uint64_t measured_at;
     Trained trained;
     Memory single, batch[2]; /* for one example; for a batch, by this thread and by a second: made when first needed */
 } Executor;
@@ -66,6 +69,7 @@ typedef struct {
 /* ---- guards.c ---- */
 
 INTERNAL int guards_read(Executor *self, PyObject *given);
+INTERNAL void guards_measure_leaves(Executor *self);
 INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Count count, Count end);
 
 /* ---- program.c: running, and what all ways to run share ---- */

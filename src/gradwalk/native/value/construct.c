@@ -207,57 +207,10 @@ PyObject *value_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf,
 
 /* ---------------------------------------------------------------- many at once, for functional.py */
 
-static inline int is_plain(PyObject *given)
-{
-    return PyFloat_CheckExact(given) || PyLong_CheckExact(given);
-}
-
-/* Whether a list or tuple holds nothing but floats and ints. New. */
-PyObject *construct_all_plain(PyObject *module, PyObject *numbers)
-{
-    (void)module;
-    if (!PyList_Check(numbers) && !PyTuple_Check(numbers)) {
-        PyErr_SetString(PyExc_TypeError, "all_plain: expected a list or tuple");
-        return NULL;
-    }
-    PyObject **items = PySequence_Fast_ITEMS(numbers);
-    Py_ssize_t i = 0, count = PySequence_Fast_GET_SIZE(numbers);
-    while (i < count && is_plain(items[i]))
-        i++;
-    return PyBool_FromLong(i == count);
-}
-
-/* The type that all items of a list or tuple have; None if they differ, or there are none. New. */
-PyObject *construct_only_type(PyObject *module, PyObject *items)
-{
-    (void)module;
-    if (!PyList_Check(items) && !PyTuple_Check(items)) {
-        PyErr_SetString(PyExc_TypeError, "only_type: expected a list or tuple");
-        return NULL;
-    }
-    PyObject **each = PySequence_Fast_ITEMS(items);
-    Py_ssize_t i = 0, count = PySequence_Fast_GET_SIZE(items);
-    while (i < count && Py_TYPE(each[i]) == Py_TYPE(each[0]))
-        i++;
-    return Py_NewRef(i == count && count > 0 ? (PyObject *)Py_TYPE(each[0]) : Py_None);
-}
-
-/* The doubles of an array that lies in memory as C has it; -1 with an exception set if it is no such array. */
-static int doubles_of(PyObject *array, Py_buffer *view, int flags)
-{
-    if (PyObject_GetBuffer(array, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | flags) < 0)
-        return -1;
-    if (strcmp(view->format, "d") == 0)
-        return 0;
-    PyErr_Format(PyExc_TypeError, "expected an array of doubles, got one of the format %s", view->format);
-    PyBuffer_Release(view);
-    return -1;
-}
-
 static PyObject *leaves_of_array(PyObject *array)
 {
     Py_buffer view;
-    if (doubles_of(array, &view, 0) < 0)
+    if (structure_doubles_of(array, &view, 0) < 0)
         return NULL;
     PyObject *leaves = PyList_New(view.len / (Py_ssize_t)sizeof(double));
     for (Py_ssize_t i = 0; leaves != NULL && i < PyList_GET_SIZE(leaves); i++) {
@@ -289,28 +242,4 @@ PyObject *construct_leaves(PyObject *unused, PyObject *numbers)
             PyList_SET_ITEM(leaves, i, (PyObject *)leaf);
     }
     return leaves;
-}
-
-/* Writes a list of floats and ints into an array of as many doubles. None. */
-PyObject *construct_write(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyObject *numbers, *array;
-    Py_buffer view;
-    if (!PyArg_ParseTuple(args, "O!O:write", &PyList_Type, &numbers, &array)
-        || doubles_of(array, &view, PyBUF_WRITABLE) < 0)
-        return NULL;
-    Py_ssize_t i = 0, count = PyList_GET_SIZE(numbers);
-    if (count * (Py_ssize_t)sizeof(double) != view.len)
-        PyErr_Format(PyExc_ValueError, "write: expected room for %zd numbers, got %zd bytes", count, view.len);
-    for (; i < count && !PyErr_Occurred(); i++) {
-        PyObject *given = item_of(numbers, i);
-        if (given != NULL)
-            number_from(given, "numbers", NULL, (double *)view.buf + i);
-        Py_XDECREF(given);
-    }
-    PyBuffer_Release(&view);
-    if (PyErr_Occurred())
-        return NULL;
-    Py_RETURN_NONE;
 }

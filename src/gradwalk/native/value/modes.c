@@ -14,11 +14,15 @@ int modes_in_use;
 _Thread_local Modes modes;
 
 static PyObject *variable; /* modes.VARIABLE */
+static PyObject *names;    /* a tuple: of the modes, in order */
 
 int modes_ready(void)
 {
     PyObject *module = PyImport_ImportModule("gradwalk.modes");
-    variable = module ? PyObject_GetAttrString(module, "VARIABLE") : NULL;
+    PyObject *type = module ? PyObject_GetAttrString(module, "Modes") : NULL;
+    names = type ? PyObject_GetAttrString(type, "_fields") : NULL;
+    variable = names ? PyObject_GetAttrString(module, "VARIABLE") : NULL;
+    Py_XDECREF(type);
     Py_XDECREF(module);
     return variable == NULL ? -1 : 0;
 }
@@ -174,12 +178,13 @@ static int change_clear(PyObject *self)
 }
 
 /* -1 with an exception set if there is no such mode. */
-static Py_ssize_t place_of(PyObject *tuple, PyObject *name)
+static Py_ssize_t place_of(PyObject *name)
 {
-    PyObject *fields = PyObject_GetAttrString(tuple, "_fields");
-    Py_ssize_t place = fields ? PySequence_Index(fields, name) : -1;
-    Py_XDECREF(fields);
-    return place;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+        if (PyTuple_GET_ITEM(names, i) == name) /* both are interned: they stand in somebody's code */
+            return i;
+    }
+    return PySequence_Index(names, name);
 }
 
 /* The named tuple with the changes made. New. */
@@ -191,7 +196,7 @@ static PyObject *with_changes(PyObject *before, PyObject *changes)
     for (Py_ssize_t i = 0; after != NULL && i < count; i++)
         PyTuple_SET_ITEM(after, i, Py_NewRef(PyTuple_GET_ITEM(before, i)));
     while (after != NULL && PyDict_Next(changes, &at, &name, &value)) {
-        Py_ssize_t place = place_of(after, name);
+        Py_ssize_t place = place_of(name);
         if (place < 0) {
             Py_CLEAR(after);
             break;

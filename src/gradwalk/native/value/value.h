@@ -190,10 +190,13 @@ int cycles_ready(void); /* before the first node that the collector sees */
 PyObject *value_new(PyTypeObject *type, PyObject *args, PyObject *kwargs); /* new */
 int value_init(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *value_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *names); /* new */
-PyObject *construct_all_plain(PyObject *module, PyObject *numbers); /* new: a bool */
-PyObject *construct_only_type(PyObject *module, PyObject *items);   /* new: a type, or None */
 PyObject *construct_leaves(PyObject *unused, PyObject *numbers);    /* new: a list of Values */
-PyObject *construct_write(PyObject *module, PyObject *args);        /* None */
+
+/* ---- structure.c: what people nest numbers in ---- */
+
+extern PyMethodDef structure_functions[];
+/* The doubles of an array that lies in memory as C has it; -1 with an exception set if it is no such array. */
+int structure_doubles_of(PyObject *array, Py_buffer *view, int flags);
 
 /* ---- attributes.c ---- */
 

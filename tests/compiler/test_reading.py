@@ -1,0 +1,91 @@
+"""The arguments of a call as the native engine reads them, and as structure.py does: one key, one order of numbers."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradwalk import engine, structure
+from gradwalk.compiler import reading
+
+native: Any = engine.load("native")
+Value = native.Value
+Pair = collections.namedtuple("Pair", "left right")
+
+
+@dataclasses.dataclass
+class Point:
+    x: Any
+    steps: int = 2
+
+
+class Labelled(list):  # type: ignore[type-arg]
+    pass
+
+
+VALUE = Value(2.0)
+ROW = [1.0, 2.0]
+WHOLES: list[Callable[[], Any]] = [
+    lambda: 1.0, lambda: 3, lambda: True, lambda: None, lambda: "text", lambda: VALUE, lambda: np.float64(2.0),
+    lambda: np.int64(2), lambda: [], lambda: (), lambda: {}, lambda: [1.0, 2.0], lambda: (1, 2), lambda: [1.0, 2],
+    lambda: [True, False], lambda: [VALUE, Value(3.0)], lambda: [VALUE, VALUE], lambda: [[1.0], [2.0, 3.0], ()],
+    lambda: [ROW, ROW], lambda: ((1.0, 2.0),) * 2, lambda: {"a": 1.0, "b": [2, 3]}, lambda: {1: 2.0, "b": VALUE},
+    lambda: {VALUE: 1.0}, lambda: collections.OrderedDict(a=1.0), lambda: Pair(1.0, [2.0]), lambda: Point(1.0),
+    lambda: Point([VALUE]), lambda: Point(2), lambda: np.arange(6.0).reshape(2, 3), lambda: np.arange(3),
+    lambda: np.array([VALUE, 1.0], object), lambda: Labelled([1.0, 2.0]), lambda: {"deep": [{"er": (ROW, [VALUE])}]},
+]  # fmt: skip
+
+
+def _read_slowly(args: tuple[Any, ...], kwargs: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> reading.Call:
+    with monkeypatch.context() as patch:
+        patch.setattr(reading, "read", lambda whole, numbers, holders, kinds, other: tuple(map(other, whole)))
+        patch.setattr(reading, "repetitions", _repeated)
+        return reading.Call(args, kwargs)
+
+
+def _repeated(items: list[Any]) -> tuple[tuple[int, int], ...]:
+    first: dict[int, int] = {}
+    places = [first.setdefault(id(item), place) for place, item in enumerate(items)]
+    return tuple((place, at) for place, at in enumerate(places) if place != at and type(items[at]) is not tuple)
+
+
+@pytest.mark.parametrize("make", WHOLES)
+def test_both_ways_to_read_say_the_same(make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Key, numbers, and what is there twice."""
+    whole = make()
+    for args, kwargs in (((whole,), {}), ((whole, 1.0, whole), {"named": whole})):
+        quick, slow = reading.Call(args, kwargs), _read_slowly(args, kwargs, monkeypatch)
+        assert (slow.key, slow.repeated) == (quick.key, quick.repeated)
+        assert list(map(type, slow.holders)) == list(map(type, quick.holders))
+        assert list(map(type, slow.entries)) == list(map(type, quick.entries))
+        assert slow.numbers()[1].tolist() == quick.numbers()[1].tolist()
+
+
+def test_many_objects_of_which_two_are_one() -> None:
+    """The table of places grows with them."""
+    items = [Value(float(i)) for i in range(1000)]
+    assert native.repetitions(items) == ()
+    assert native.repetitions([*items, items[7], items[999]]) == ((1000, 7), (1001, 999))
+
+
+def test_what_cannot_be_written_is_said() -> None:
+    """Floats, ints and Values are numbers; where there is anything else the caller takes another way."""
+    into = np.zeros(3)
+    assert structure.write([1.0, 2, VALUE], into)
+    assert into.tolist() == [1.0, 2.0, 2.0]
+    assert not structure.write([1.0, np.arange(2.0), 2.0], into)
+    with pytest.raises(OverflowError):
+        structure.write([1.0, 10**400, 2.0], into)
+
+
+def test_a_structure_that_holds_itself_is_refused() -> None:
+    """As deep as Python goes, and no further."""
+    endless: list[Any] = [1.0]
+    endless.append(endless)
+    with pytest.raises(RecursionError):
+        reading.Call((endless,), {})
