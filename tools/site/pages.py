@@ -15,7 +15,7 @@ from gradwalk.lessons import source  # noqa: E402
 SECTIONS = {
     "Start": ("index",),
     "Lessons": (),
-    "How-to": ("how-backward-works", "derivatives", "compiled-functions"),
+    "How-to": ("derivatives", "compiled-functions"),
     "Coming from": ("from-micrograd",),
     "Reference": ("ops",),
     "More": ("contributing",),

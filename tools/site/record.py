@@ -12,7 +12,7 @@ import pages  # noqa: F401  # makes src importable
 
 from gradwalk.lessons import cells, source
 
-_CELL = re.compile(r"^```python( seconds=\d+)?\n(.*?)^```\n(?:```text\n.*?^```\n)?", re.DOTALL | re.MULTILINE)
+_CELL = re.compile(r"^```python( seconds=\d+| static)?\n(.*?)^```\n(?:```text\n.*?^```\n)?", re.DOTALL | re.MULTILINE)
 
 
 def main() -> None:

@@ -109,6 +109,8 @@ class Renderer:
     # ---------------------------------------------------------------- what is live
 
     def cell(self, cell: source.Cell) -> str:
+        if not cell.is_live:
+            return self.text(f"```python\n{cell.code}```\n```text\n{cell.output}```\n")
         self.cells.append({"code": cell.code, "seconds": cell.seconds})
         self.heard(cell.code)
         output = f'<pre class="output">{html.escape(cell.output)}</pre>' if cell.output else ""

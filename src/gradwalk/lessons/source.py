@@ -1,8 +1,9 @@
 """Reads a lesson: a Markdown file in which some fenced blocks mean more.
 
     ```python             a cell; a ```text block right below it is what it prints
+    ```python static      the same for what needs NumPy, which the page's Python does not have: shown there, not live
     ```python exercise    where the learner starts; followed by python check, python answer and python wrong
-    ```walk               an expression, and below it values and settings: the walk is embedded there
+    ```walk               an expression, and values and settings (`a=2 mode=assign`): the walk is embedded there
 
 `{name}` in the text, for a name in figures.json, is a figure that benchmarks/lesson_figures.py wrote.
 """
@@ -28,11 +29,15 @@ class Text:
 
 @dataclass(frozen=True)
 class Cell:
-    """Python that runs in the page, and what it prints; `seconds` is how long it may take there."""
+    """Python and what it prints; `seconds` is how long it may take in the page, 0 where it cannot run there."""
 
     code: str
     output: str
     seconds: int
+
+    @property
+    def is_live(self) -> bool:
+        return self.seconds > 0
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,7 @@ def parts_of(text: str) -> list[Part]:
             parts.append(_exercise(body, blocks))
         elif word == "python":
             seconds = next((int(option[8:]) for option in options if option.startswith("seconds=")), 10)
+            seconds = 0 if "static" in options else seconds
             output = blocks.pop(0)[1] if blocks and blocks[0][0] == "text" else ""
             parts.append(Cell(body, output, seconds))
         elif word == "walk":
@@ -129,10 +135,12 @@ def _exercise(start: str, blocks: list[tuple[str, str]]) -> Exercise:
 
 
 def _walk(body: str) -> Walk:
-    expression, *rest = body.strip().splitlines()
-    pairs = dict(word.split("=") for line in rest for word in line.split())
+    lines = body.strip().splitlines()
+    of_pairs = [line for line in lines if all(re.fullmatch(r"\w+=[^=\s]+", word) for word in line.split())]
+    pairs = dict(word.split("=") for line in of_pairs for word in line.split())
     values = {name: float(value) for name, value in pairs.items() if _is_number(value) and name != "t"}
-    return Walk(expression, values, {name: value for name, value in pairs.items() if name not in values})
+    settings = {name: value for name, value in pairs.items() if name not in values}
+    return Walk("\n".join(line for line in lines if line not in of_pairs), values, settings)
 
 
 def _is_number(text: str) -> bool:
