@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -214,6 +215,23 @@ def run(keep_class: bool, report: bool, module: bool, script: str, arguments: tu
     from gradwalk.run import run as run_script
 
     run_script("module" if module else "path", script, arguments, keep_class, report)
+
+
+@main.command()
+@click.argument("folder", default="gradwalk-lessons", type=click.Path(file_okay=False, path_type=Path))
+def lessons(folder: Path) -> None:
+    """Write the lessons as notebooks into FOLDER, and say how to open them.
+
+    A notebook that is there already stays as it is: somebody may have worked in it.
+
+    \b
+    Examples:
+      gradwalk lessons
+      gradwalk lessons ~/course
+    """
+    from gradwalk.lessons.notebooks import command
+
+    command(folder.expanduser())
 
 
 @main.command()

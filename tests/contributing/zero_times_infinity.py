@@ -2,7 +2,7 @@
 
     GRADWALK_ENGINE=reference python zero_times_infinity.py [name …]
 
-prints a line for each mode that hands something on where the rule of docs/how-backward-works.md says nothing.
+prints a line for each mode that hands something on where the rule of lesson 14 says nothing.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-import lesson_figures  # noqa: E402
+import lesson_figures
 
-from gradwalk.lessons import source  # noqa: E402
+from gradwalk.lessons import source
 
 
 def test_counts_are_what_the_lessons_say() -> None:

@@ -1,0 +1,73 @@
+"""The lessons as notebooks, made from the same Markdown as the site's pages: the body of `gradwalk lessons`."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from gradwalk.lessons.source import Cell, Lesson, Part, Text, Walk, lessons
+
+
+def notebook(lesson: Lesson) -> dict[str, Any]:
+    """A lesson in the notebook format 4.5: outputs are there before anything is run.
+
+    >>> notebook(lessons()[0])["cells"][0]["source"].splitlines()[0]
+    '# What a derivative tells'
+    """
+    cells = [cell for part in lesson.parts for cell in _cells(part)]
+    for number, cell in enumerate(cells):
+        cell["id"] = f"{lesson.name[:2]}-{number:03}"
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells}
+
+
+def _cells(part: Part) -> list[dict[str, Any]]:
+    if isinstance(part, Text):
+        return [_markdown(part.markdown)]
+    if isinstance(part, Cell):
+        return [_code(part.code, part.output)]
+    if isinstance(part, Walk):
+        given = "".join(f", {name}={value:g}" for name, value in part.values.items())
+        return [_code(f"import gradwalk\n\ngradwalk.play({part.expression!r}{given})")]
+    answer = f"<details><summary>One answer</summary>\n\n```python\n{part.answer}```\n</details>"
+    return [
+        _markdown("**Exercise.** Change the next cell; the one below it checks your answer."),
+        _code(part.start),
+        _code(f"{part.checks}\nprint('That is right.')"),
+        _markdown(answer),
+    ]
+
+
+def _markdown(text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": text.strip()}
+
+
+def _code(code: str, output: str = "") -> dict[str, Any]:
+    outputs = [{"output_type": "stream", "name": "stdout", "text": output}] if output else []
+    return {"cell_type": "code", "metadata": {}, "execution_count": None, "source": code.strip(), "outputs": outputs}
+
+
+def command(folder: Path) -> None:
+    """Write the notebooks that are not in the folder yet, and say how to open them."""
+    import click
+
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = 0
+    for lesson in lessons():
+        path = folder / f"{lesson.name}.ipynb"
+        if path.exists():
+            kept += 1  # somebody may have worked in it
+            continue
+        path.write_text(json.dumps(notebook(lesson), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    total = len(lessons())
+    already = f"; {kept} were there already and stay as they are" if kept else ""
+    click.echo(f"{total - kept} of {total} lessons written to {folder}{already}")
+    opener = next((name for name in ("lab", "notebook") if find_spec({"lab": "jupyterlab"}.get(name, name))), None)
+    if opener:
+        click.echo(f"open them with: jupyter {opener} {folder}")
+    else:
+        click.echo("Jupyter is not installed here; to open them:")
+        click.echo(f"  pip install jupyterlab 'gradwalk[notebook]'\n  jupyter lab {folder}")

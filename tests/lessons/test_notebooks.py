@@ -1,0 +1,68 @@
+"""`gradwalk lessons`: the same lessons as notebooks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradwalk.cli import main
+from gradwalk.lessons import cells, notebooks, source
+
+
+def written(folder: Path) -> str:
+    done = CliRunner().invoke(main, ["lessons", str(folder)])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_all_lessons_are_written_and_said_how_to_open(tmp_path: Path) -> None:
+    """One notebook a lesson; the last lines are what to type next."""
+    output = written(tmp_path / "course")
+    names = [lesson.name for lesson in source.lessons()]
+    assert sorted(path.stem for path in (tmp_path / "course").glob("*.ipynb")) == names
+    assert f"{len(names)} of {len(names)} lessons written to" in output
+    assert "jupyter lab" in output or "jupyter notebook" in output
+
+
+def test_work_in_a_notebook_is_kept(tmp_path: Path) -> None:
+    """A second call writes only what is missing."""
+    written(tmp_path)
+    mine = tmp_path / f"{source.lessons()[0].name}.ipynb"
+    mine.write_text("my own work")
+    (tmp_path / f"{source.lessons()[1].name}.ipynb").unlink()
+    assert "1 of 14 lessons written" in written(tmp_path)
+    assert mine.read_text() == "my own work"
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    """One line, status 2."""
+    (tmp_path / "file").write_text("")
+    assert CliRunner().invoke(main, ["lessons", str(tmp_path / "file")]).exit_code == 2
+
+
+@pytest.mark.parametrize("lesson", source.lessons(), ids=lambda lesson: lesson.name)
+def test_a_notebook_holds_the_lesson(lesson: source.Lesson) -> None:
+    """Every cell with its recorded output, every walk as a call, every exercise with its checks; ids are unique."""
+    made = json.loads(json.dumps(notebooks.notebook(lesson)))
+    assert (made["nbformat"], made["nbformat_minor"]) == (4, 5)
+    ids = [cell["id"] for cell in made["cells"]]
+    assert len(ids) == len(set(ids))
+    code = [cell for cell in made["cells"] if cell["cell_type"] == "code"]
+    outputs = ["".join(output["text"] for output in cell["outputs"]) for cell in code]
+    recorded = [part.output for part in lesson.parts if isinstance(part, source.Cell)]
+    assert [text for text in outputs if text] == [text for text in recorded if text]
+    for cell in code:
+        compile(cell["source"], "cell", "exec")
+
+
+def test_an_exercise_in_a_notebook_is_checked_by_the_cell_below_it() -> None:
+    """With the answer in place it says so."""
+    [exercise] = [part for part in source.lessons()[0].parts if isinstance(part, source.Exercise)]
+    made = notebooks.notebook(source.lessons()[0])
+    [check] = [cell for cell in made["cells"] if "That is right" in cell["source"]]
+    namespace: dict[str, object] = {}
+    cells.run(exercise.answer, namespace)
+    assert cells.run(check["source"], namespace).text == "That is right.\n"
