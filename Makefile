@@ -17,6 +17,11 @@ train: .venv/installed  ## the main job: a small GPT on the bundled names, in ab
 test: .venv/tested chromium npm check  ## style, types, and the whole suite on both engines
 	GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto
 
+.PHONY: scale
+scale: .venv-scale/installed  ## what is beyond one machine (or TESTS=…): jax, Dask and MPI, in an environment of their own
+	GRADWALK_ENGINE=native .venv-scale/bin/python -m pytest --override-ini addopts="--strict-markers -ra" \
+	  $(or $(TESTS),tests/scale)
+
 chromium:  # the page is tested in a real browser
 	@command -v chromium >/dev/null || (apt-get -qq update && apt-get -qq install -y chromium >/dev/null) \
 	  || echo "chromium is missing and could not be installed; the page's tests will fail: apt-get install chromium"
@@ -73,7 +78,7 @@ generate: .venv/installed  ## write what follows from the table: C header, ops.j
 	$(BIN)/python tools/generate.py
 
 clean:  ## remove environments and everything built
-	rm -rf .venv .venv-docs .venv-bench .venv-sanitize .venv-thread .venv-coverage build dist src/gradwalk/*.so src/*.egg-info
+	rm -rf .venv .venv-docs .venv-bench .venv-scale .venv-sanitize .venv-thread .venv-coverage build dist src/gradwalk/*.so src/*.egg-info
 
 .venv/installed: pyproject.toml setup.py $(NATIVE)
 	$(PYTHON) -m venv .venv
@@ -99,6 +104,11 @@ clean:  ## remove environments and everything built
 	$(PYTHON) -m venv .venv-thread
 	GRADWALK_SANITIZE=thread .venv-thread/bin/pip install --quiet '.[test]'
 	grep -q __tsan_init .venv-thread/lib/*/site-packages/gradwalk/_native*.so
+	@touch $@
+
+.venv-scale/installed: pyproject.toml setup.py $(NATIVE)
+	$(PYTHON) -m venv .venv-scale
+	.venv-scale/bin/pip install --quiet --editable '.[jax,cluster]' pytest
 	@touch $@
 
 .venv-coverage/installed: pyproject.toml setup.py $(NATIVE)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import os
 import threading
 import types
 import warnings
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -28,6 +30,9 @@ from gradwalk.control import current_modes, inside, is_watched
 from gradwalk.errors import GradwalkWarning, add_note
 from gradwalk.functional import is_nested
 from gradwalk.structure import is_value, only_type, values_among, write
+
+if TYPE_CHECKING:
+    from gradwalk.compiler.to_jax import JaxFunction
 
 KEPT = 32  # programs for one function; the one that was not used for longest goes
 _FLOAT64 = np.dtype(np.float64)
@@ -203,6 +208,41 @@ class Compiled(functional.Replayed, Generic[P, R]):
         """
         product = self.derivatives.hessian_vector(args, vector if len(args) > 1 else (vector,))
         return product[0] if len(args) == 1 else product
+
+    # ---------------------------------------------------------------- elsewhere
+
+    def to_jax(self, *example: Any) -> JaxFunction:
+        """The program for arguments like these as a function of jax arrays: (leaves, arguments) → outputs, holds.
+
+        It is pure, so `jax.jit`, `grad`, `vmap` and meshes take it; docs/more-machines.md says when that pays.
+        """
+        from gradwalk.compiler.to_jax import to_jax
+
+        return to_jax(self, self.version_for(example, "to_jax"))
+
+    def export(self, path: str | os.PathLike[str], *example: Any) -> None:
+        """Write the same function, over a batch of arguments, to a StableHLO file that jax reads without gradwalk.
+
+        Without an example it is the program used last. `jax.export.deserialize` gives (leaves, arguments) → outputs,
+        holds, with a row of numbers for each input, and its gradients; the leaves are those of `to_jax`, in its order.
+        """
+        from gradwalk.compiler.to_jax import exported, to_jax
+
+        version = self.version_for(example, "export") if example or self._latest is None else self._latest
+        Path(path).write_bytes(exported(to_jax(self, version)))
+
+    def version_for(self, args: tuple[Any, ...], called: str) -> Version:
+        """The version that applies to these arguments, to be taken elsewhere."""
+        self._refuse_inside(called)
+        found = self._run(Run.applicable, args, {})
+        if found is PLAIN:
+            raise ValueError(
+                f"{called}: expected arguments for which {with_line(self.function)} is a program; for these only the "
+                "plain function knows the result: it compares numbers that are too close, or catches an error"
+            )
+        if found.values:
+            raise TypeError(f"{called}: expected plain numbers as arguments, got a Value among them")
+        return found  # type: ignore[no-any-return]
 
     # ---------------------------------------------------------------- for functional.py
 

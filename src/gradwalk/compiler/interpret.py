@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gradwalk.compiler import formulas
 from gradwalk.compiler.flat import CHECKED, EXACT, ROW_OPS, TARGETED
+from gradwalk.compiler.formulas import NUMPY, Arrays, OverRows
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 from gradwalk.custom import CustomOp
 from gradwalk.ops import OPS
@@ -19,10 +19,10 @@ from gradwalk.row_ops import COMPOSITES
 
 Array = npt.NDArray[np.float64]
 _UNIT = 2.0**-53
-_SAFETY = 4.0
+SAFETY = 4.0
 _EDGES = {op.name: [op.inputs.index(each) for each in op.edge_inputs] for op in OPS.values() if op.edge_inputs}
 _ROW_EDGES = ("largest", "smallest", "norm")  # two entries are the largest; the length is 0
-_SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne
 }  # fmt: skip
 
@@ -38,7 +38,7 @@ def run(program: Program, inputs: npt.ArrayLike) -> Array:
     """Every slot after the forward pass."""
     slots = program.initial.copy()
     slots[program.inputs] = inputs
-    forward = _exact_forward if program.exact else _forward
+    computed = _exact_forward if program.exact else forward
     with np.errstate(all="ignore"):
         for instruction in program.instructions:
             out = instruction.out
@@ -46,7 +46,7 @@ def run(program: Program, inputs: npt.ArrayLike) -> Array:
             if instruction.op == "call":
                 result = _called(program, instruction, operands[0], slots)
             else:
-                result = forward(instruction, operands)
+                result = computed(instruction, operands)
             slots[out : out + instruction.rows * instruction.columns] = np.ravel(result)
     return slots
 
@@ -154,20 +154,20 @@ def judged(program: Program, slots: Array, guards: Sequence[Guard], end: int) ->
         undecided = any(_is_beyond_edge(each, slots, doubt) for each in near)
     for guard in guards:
         left, right = slots[guard.left], slots[guard.right]
-        doubtful = _SAFETY * (doubt[guard.left] + doubt[guard.right])
+        doubtful = SAFETY * (doubt[guard.left] + doubt[guard.right])
         if guard.left != guard.right and doubtful != 0.0 and not abs(left - right) > doubtful:
             undecided = True
-        elif bool(_SIGNS[guard.sign](left, right)) != guard.outcome:
+        elif bool(SIGNS[guard.sign](left, right)) != guard.outcome:
             return guard, undecided
     return None, undecided
 
 
-def _edge_distance(instruction: Instruction, slots: Array) -> Array:
+def _edge_distance(instruction: Instruction, slots: Array) -> Any:
     if instruction.op in _ROW_EDGES:
         return _row_edge_distance(instruction, slots)
     with np.errstate(all="ignore"):
         numbers = [slots[places(view)] for view in instruction.operands]
-        return formulas.edge_distance(instruction.op, numbers, instruction.parameters)
+        return NUMPY.edge_distance(instruction.op, numbers, instruction.parameters)
 
 
 def _row_edge_distance(instruction: Instruction, slots: Array) -> Array:
@@ -195,7 +195,7 @@ def _is_beyond_edge(instruction: Instruction, slots: Array, doubt: Array) -> boo
         doubtful = doubt[there[0]].sum(axis=1, keepdims=True)
     else:
         doubtful = sum(doubt[there[operand]] for operand in _EDGES[instruction.op])
-    return bool(((doubtful != 0.0) & ~(_edge_distance(instruction, slots) > _SAFETY * doubtful)).any())
+    return bool(((doubtful != 0.0) & ~(_edge_distance(instruction, slots) > SAFETY * doubtful)).any())
 
 
 def doubts(program: Program, slots: Array, end: int) -> Array:
@@ -211,60 +211,67 @@ def doubts(program: Program, slots: Array, end: int) -> Array:
             operands, before = [slots[place] for place in there], [doubt[place] for place in there]
             if instruction.op == "call":
                 function = program.functions[int(instruction.parameters[0])]
-                made = _carried(_slopes(function, operands[0], out), before[0]).sum(axis=1)
+                made = carried(_slopes(function, operands[0], out), before[0]).sum(axis=1)
             else:
-                made = _doubt(instruction, operands, before, out)
+                made = doubt_of(instruction, operands, before, out)
             doubt[own] = np.ravel(made)
     return doubt
 
 
-def _carried(slopes: Array, before: Array) -> Array:
+def carried(slopes: Any, before: Any, on: Arrays = NUMPY) -> Any:
     """The doubt that comes with an operand: where there is none, an infinite slope makes none."""
-    return np.where(before == 0.0, 0.0, np.abs(slopes) * before)
+    return on.xp.where(before == 0.0, 0.0, on.xp.abs(slopes) * before)
 
 
-def _doubt(instruction: Instruction, operands: list[Array], before: list[Array], out: Array) -> Any:
-    name, xs = instruction.op, operands[0]
+def doubt_of(
+    instruction: Instruction, operands: list[Any], before: list[Any], out: Any, on: Arrays = NUMPY, unit: float = _UNIT
+) -> Any:
+    """The doubt of what an instruction makes, where its operands have some; numbers are rounded to `unit`."""
+    name, xs, xp = instruction.op, operands[0], on.xp
     if name in OPS:
-        slopes = formulas.local_grads(name, operands, instruction.parameters, out)
-        carried = sum(map(_carried, slopes, before))
-        return carried + (np.asarray(carried != 0.0) if name in EXACT else 1.0) * (4 * _UNIT * np.abs(out))
+        slopes = on.local_grads(name, operands, instruction.parameters, out)
+        brought = sum(carried(slope, each, on) for slope, each in zip(slopes, before, strict=True))
+        return brought + (xp.asarray(brought != 0.0) if name in EXACT else 1.0) * (4 * unit * xp.abs(out))
     if name in ("matmul", "dot"):
-        sizes = [np.abs(operand) for operand in operands]
-        own = 0.0 if xs.shape[1] == 1 else (xs.shape[1] + 1) * _UNIT
+        sizes = [xp.abs(operand) for operand in operands]
+        own = 0.0 if xs.shape[1] == 1 else (xs.shape[1] + 1) * unit
         left, right = before[0] + own * sizes[0], before[1]
         if name == "matmul":
             return left @ sizes[1].T + sizes[0] @ right.T
         return (left * sizes[1] + sizes[0] * right).sum(axis=1)
     if name == "take":
-        return before[0][np.clip(operands[1][:, 0].astype(np.intp), 0, len(xs) - 1)]
-    made = _over_rows(instruction, operands)
-    slopes_of_rows = np.abs(made.local_grads())
-    own = 0.0 if made.row.is_exact(xs.shape[1]) else (xs.shape[1] + 16) * _UNIT
-    size = np.abs(out) + (slopes_of_rows * np.abs(xs)[:, None, :]).sum(axis=2) + made.row.is_logarithm
-    return _carried(slopes_of_rows, before[0][:, None, :]).sum(axis=2) + own * size
+        return before[0][_within(operands[1][:, 0], len(xs), on)]
+    made = OverRows(on, COMPOSITES[name], xs, _target(operands, on), instruction.parameters)
+    slopes_of_rows = xp.abs(made.local_grads())
+    own = 0.0 if made.row.is_exact(xs.shape[1]) else (xs.shape[1] + 16) * unit
+    size = xp.abs(out) + (slopes_of_rows * xp.abs(xs)[:, None, :]).sum(axis=2) + made.row.is_logarithm
+    return carried(slopes_of_rows, before[0][:, None, :], on).sum(axis=2) + own * size
 
 
 # ---------------------------------------------------------------- what each instruction computes
 
 
-def _forward(instruction: Instruction, operands: list[Array]) -> Any:
+def forward(instruction: Instruction, operands: list[Any], on: Arrays = NUMPY) -> Any:
+    """What the instruction computes, of arrays of any kind."""
     name, xs = instruction.op, operands[0]
     if name in OPS:
-        return formulas.forward(name, operands, instruction.parameters)
+        return on.forward(name, operands, instruction.parameters)
     if name == "matmul":
         return xs @ operands[1].T
     if name == "take":
-        return xs[np.clip(operands[1][:, 0].astype(np.intp), 0, len(xs) - 1)]
+        return xs[_within(operands[1][:, 0], len(xs), on)]
     if name == "dot":
         return (xs * operands[1]).sum(axis=1)
-    return _over_rows(instruction, operands).out
+    return on.over_rows(name, xs, _target(operands, on), instruction.parameters)
 
 
-def _over_rows(instruction: Instruction, operands: list[Array]) -> formulas.OverRows:
-    xs, *targets = operands
-    target = np.clip(targets[0].astype(np.intp), 0, xs.shape[1] - 1) if targets else None
-    return formulas.OverRows(instruction.op, xs, target, instruction.parameters)
+def _within(places: Any, count: int, on: Arrays = NUMPY) -> Any:
+    """Places as whole numbers; one that is outside would have failed a guard."""
+    return on.xp.clip(places.astype(np.int32), 0, count - 1)
+
+
+def _target(operands: list[Any], on: Arrays = NUMPY) -> Any:
+    return _within(operands[1], operands[0].shape[1], on) if len(operands) > 1 else None
 
 
 # ---------------------------------------------------------------- and what it hands back
@@ -273,7 +280,7 @@ def _over_rows(instruction: Instruction, operands: list[Array]) -> formulas.Over
 def _backward(instruction: Instruction, operands: list[Array], out: Array, grad: Array) -> list[Array | None]:
     name, xs = instruction.op, operands[0]
     if name in OPS:
-        local = formulas.local_grads(name, operands, instruction.parameters, out)
+        local = NUMPY.local_grads(name, operands, instruction.parameters, out)
         return [_contribution(each, grad) for each in local]
     if name == "matmul":
         return [handed_on(operands[1], grad), handed_on(xs, grad.T)]
@@ -281,9 +288,9 @@ def _backward(instruction: Instruction, operands: list[Array], out: Array, grad:
         return [_contribution(operands[1], grad), _contribution(xs, grad)]
     if name == "take":
         table = np.zeros_like(xs)
-        np.add.at(table, np.clip(operands[1][:, 0].astype(np.intp), 0, len(xs) - 1), grad)
+        np.add.at(table, _within(operands[1][:, 0], len(xs)), grad)
         return [table, None]
-    slopes = _over_rows(instruction, operands).local_grads()
+    slopes = OverRows(NUMPY, COMPOSITES[name], xs, _target(operands), instruction.parameters).local_grads()
     return [_contribution(slopes, grad[:, :, None]).sum(axis=1), *([None] * (len(operands) - 1))]
 
 

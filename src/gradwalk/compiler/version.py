@@ -56,6 +56,7 @@ class Version:
         self.whole = trace.whole
         self._fixed = itemgetter(*self.whole) if self.whole else None
         self._fixed_at = self._fixed(self.whole) if self._fixed else None
+        self.key = call.key
         self.lines = trace.lines
         self.caught = trace.caught
         self.digest = _digest(trace)
