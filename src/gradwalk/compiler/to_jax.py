@@ -219,7 +219,7 @@ class JaxFunction:
     the Values closed over, in the order in which their numbers are taken.
     """
 
-    def __init__(self, compiled: Compiled, version: Version) -> None:
+    def __init__(self, compiled: Compiled[..., Any], version: Version) -> None:
         self.compiled, self._version, self.program = compiled, version, version.program
         program = self.program
         slots = program.inputs[program.arguments :]
@@ -343,7 +343,7 @@ def _doubts(program: Program, memory: _Memory, sides: Any) -> Any:
     return jax.lax.stop_gradient(doubts.read(sides[:, :1]) + doubts.read(sides[:, 1:]))
 
 
-def _warn_of_many(compiled: Compiled, program: Program) -> None:
+def _warn_of_many(compiled: Compiled[..., Any], program: Program) -> None:
     kinds = {
         (each.op, each.rows, each.columns, each.parameters, *((view.row_stride, view.column_stride)
           if view.index is None else view.index.tobytes() for view in each.operands))
@@ -358,7 +358,7 @@ def _warn_of_many(compiled: Compiled, program: Program) -> None:
         )
 
 
-def to_jax(compiled: Compiled, version: Version) -> JaxFunction:
+def to_jax(compiled: Compiled[..., Any], version: Version) -> JaxFunction:
     """The version's program."""
     if version.program.functions:
         raise TypeError(
