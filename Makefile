@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test chromium npm check docs docs-test sanitize tsan soak coverage fuzz mutate bench generate clean
+.PHONY: help train test chromium clang npm check docs docs-test sanitize tsan soak coverage fuzz mutate bench generate clean
 
 THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
 
@@ -14,7 +14,7 @@ help:  ## list the targets
 train: .venv/installed  ## the main job: a small GPT on the bundled names, in about a second
 	$(BIN)/gradwalk train
 
-test: .venv/tested chromium npm check  ## style, types, and the whole suite on both engines
+test: .venv/tested chromium clang npm check  ## style, types, and the whole suite on both engines
 	GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto
 
 .PHONY: scale
@@ -25,6 +25,10 @@ scale: .venv-scale/installed  ## what is beyond one machine (or TESTS=…): jax,
 chromium:  # the page is tested in a real browser
 	@command -v chromium >/dev/null || (apt-get -qq update && apt-get -qq install -y chromium >/dev/null) \
 	  || echo "chromium is missing and could not be installed; the page's tests will fail: apt-get install chromium"
+
+clang:  # each file of the engine is compiled by two compilers
+	@command -v clang >/dev/null || (apt-get -qq update && apt-get -qq install -y --no-install-recommends clang >/dev/null) \
+	  || echo "clang is missing and could not be installed; tests of the C files will fail: apt-get install clang"
 
 npm:  # through it the tests fetch axe-core, which judges whether everybody can use the page
 	@command -v npm >/dev/null || (apt-get -qq update && apt-get -qq install -y --no-install-recommends npm >/dev/null) \

@@ -19,7 +19,7 @@ WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
 def compiler(name: str) -> str:
     found = shutil.which(name)
     if found is None:
-        pytest.skip(f"{name} is not installed")
+        pytest.fail(f"{name} is missing; apt-get install {name}")
     return found
 
 

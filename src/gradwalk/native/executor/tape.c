@@ -47,7 +47,7 @@ typedef struct {
     Count n, inputs;
 } Arguments;
 
-static inline double argument(const Arguments *of, Count j, Count i)
+static inline double tape_argument(const Arguments *of, Count j, Count i)
 {
     if (j < of->inputs)
         return of->values[of->slots[j * of->n + i]];
@@ -56,37 +56,37 @@ static inline double argument(const Arguments *of, Count j, Count i)
     return parameter;
 }
 
-static inline double value_of_1(double (*row)(double), const Arguments *of, Count i)
+static inline double tape_value_of_1(double (*row)(double), const Arguments *of, Count i)
 {
-    return row(argument(of, 0, i));
+    return row(tape_argument(of, 0, i));
 }
 
-static inline double value_of_2(double (*row)(double, double), const Arguments *of, Count i)
+static inline double tape_value_of_2(double (*row)(double, double), const Arguments *of, Count i)
 {
-    return row(argument(of, 0, i), argument(of, 1, i));
+    return row(tape_argument(of, 0, i), tape_argument(of, 1, i));
 }
 
-static inline double value_of_3(double (*row)(double, double, double), const Arguments *of, Count i)
+static inline double tape_value_of_3(double (*row)(double, double, double), const Arguments *of, Count i)
 {
-    return row(argument(of, 0, i), argument(of, 1, i), argument(of, 2, i));
+    return row(tape_argument(of, 0, i), tape_argument(of, 1, i), tape_argument(of, 2, i));
 }
 
-static inline void slopes_of_1(void (*row)(double, double, double *), const Arguments *of, Count i, double out,
+static inline void tape_slopes_of_1(void (*row)(double, double, double *), const Arguments *of, Count i, double out,
                                double *slopes)
 {
-    row(argument(of, 0, i), out, slopes);
+    row(tape_argument(of, 0, i), out, slopes);
 }
 
-static inline void slopes_of_2(void (*row)(double, double, double, double *), const Arguments *of, Count i,
+static inline void tape_slopes_of_2(void (*row)(double, double, double, double *), const Arguments *of, Count i,
                                double out, double *slopes)
 {
-    row(argument(of, 0, i), argument(of, 1, i), out, slopes);
+    row(tape_argument(of, 0, i), tape_argument(of, 1, i), out, slopes);
 }
 
-static inline void slopes_of_3(void (*row)(double, double, double, double, double *), const Arguments *of, Count i,
+static inline void tape_slopes_of_3(void (*row)(double, double, double, double, double *), const Arguments *of, Count i,
                                double out, double *slopes)
 {
-    row(argument(of, 0, i), argument(of, 1, i), argument(of, 2, i), out, slopes);
+    row(tape_argument(of, 0, i), tape_argument(of, 1, i), tape_argument(of, 2, i), out, slopes);
 }
 
 /* ---------------------------------------------------------------- composites of an exact program */
@@ -98,7 +98,7 @@ typedef struct {
 } Row;
 
 /* The row's numbers go into x. */
-static Row composite_read(const int32_t *record, const Memory *memory, double *x)
+static Row tape_composite_read(const int32_t *record, const Memory *memory, double *x)
 {
     int has_target = record[RECORD_FLAGS] & HAS_TARGET ? 1 : 0;
     Row row = {.composite = composite_of((unsigned)record[RECORD_OP]), .n = record[RECORD_INNER]};
@@ -111,19 +111,19 @@ static Row composite_read(const int32_t *record, const Memory *memory, double *x
     return row;
 }
 
-static double composite_forward(const int32_t *record, const Memory *memory)
+static double tape_composite_forward(const int32_t *record, const Memory *memory)
 {
     const double *x = memory->scratch;
-    Row row = composite_read(record, memory, memory->scratch);
+    Row row = tape_composite_read(record, memory, memory->scratch);
     if (record[RECORD_FLAGS] & OWNS_FACTS)
         composite_keep(row.composite, row.n, x, row.parameters, row.facts);
     return composite_output(row.composite, row.n, x, row.i, row.parameters, row.facts);
 }
 
-static void composite_reverse(const int32_t *record, const Memory *memory)
+static void tape_composite_reverse(const int32_t *record, const Memory *memory)
 {
     double *x = memory->scratch, out = memory->values[record[RECORD_OUT]], grad = memory->grads[record[RECORD_OUT]];
-    Row row = composite_read(record, memory, x);
+    Row row = tape_composite_read(record, memory, x);
     double *local_grads = x + row.n;
     composite_slopes(row.composite, row.n, x, row.i, row.parameters, row.facts, out, local_grads);
     for (Count k = 0; k < row.n; k++)
@@ -144,9 +144,9 @@ NOT_INLINED static void row_forward(const int32_t *record, const Memory *memory)
     case OP_##name: \
         for (Count i = 0; i < n; i++) { \
             out[i] = _Generic(&name##_forward, \
-                double (*)(double): value_of_1, \
-                double (*)(double, double): value_of_2, \
-                double (*)(double, double, double): value_of_3)( \
+                double (*)(double): tape_value_of_1, \
+                double (*)(double, double): tape_value_of_2, \
+                double (*)(double, double, double): tape_value_of_3)( \
                 name##_forward, &(Arguments){a, values, n, op_inputs[OP_##name]}, i); \
         } \
         break;
@@ -160,7 +160,7 @@ NOT_INLINED static void row_forward(const int32_t *record, const Memory *memory)
         for (Count i = 0; i < n; i++)
             out[i] = sigmoid_forward(values[a[i]]);
         break;
-    default: *out = composite_forward(record, memory);
+    default: *out = tape_composite_forward(record, memory);
     }
 }
 
@@ -182,9 +182,9 @@ NOT_INLINED static void row_reverse(const int32_t *record, const Memory *memory)
             if (g == 0.0) \
                 continue; \
             _Generic(&name##_local_grads, \
-                void (*)(double, double, double *): slopes_of_1, \
-                void (*)(double, double, double, double *): slopes_of_2, \
-                void (*)(double, double, double, double, double *): slopes_of_3)( \
+                void (*)(double, double, double *): tape_slopes_of_1, \
+                void (*)(double, double, double, double *): tape_slopes_of_2, \
+                void (*)(double, double, double, double, double *): tape_slopes_of_3)( \
                 name##_local_grads, &(Arguments){a, values, n, op_inputs[OP_##name]}, i, out[i], slopes); \
             for (int j = 0; j < op_inputs[OP_##name]; j++) { \
                 if (flags & TO_OPERAND << j) \
@@ -210,13 +210,13 @@ NOT_INLINED static void row_reverse(const int32_t *record, const Memory *memory)
             grads[a[i]] += contribution(slopes[0], out_grad[i]);
         }
         break;
-    default: composite_reverse(record, memory);
+    default: tape_composite_reverse(record, memory);
     }
 }
 
 /* ---------------------------------------------------------------- running */
 
-static inline void record_forward(const int32_t *record, const Memory *memory)
+static inline void tape_record_forward(const int32_t *record, const Memory *memory)
 {
     double *values = memory->values;
     Count n = record[RECORD_ENTRIES], inner = record[RECORD_INNER];
@@ -264,14 +264,14 @@ INTERNAL int tape_forward(const Tape *tape, const Memory *memory)
     int finite = 1;
     const int32_t *end = tape->records + tape->length;
     for (const int32_t *record = tape->records; record < end; record += record[RECORD_LENGTH]) {
-        record_forward(record, memory);
+        tape_record_forward(record, memory);
         for (Count i = 0; record[RECORD_FLAGS] & IS_CHECKED && i < record[RECORD_ENTRIES]; i++)
             finite &= isfinite(memory->values[record[RECORD_OUT] + i]) != 0;
     }
     return finite;
 }
 
-static inline void record_reverse(const int32_t *record, const Memory *memory)
+static inline void tape_record_reverse(const int32_t *record, const Memory *memory)
 {
     const double *values = memory->values;
     double *grads = memory->grads;
@@ -327,14 +327,14 @@ INTERNAL void tape_reverse(const Tape *tape, const Memory *memory, int partial)
         const int32_t *record = end - end[-1];
         if (record[RECORD_FLAGS] & IS_NEEDED
             && (!partial || step_is_reached(memory->grads + record[RECORD_OUT], record[RECORD_ENTRIES])))
-            record_reverse(record, memory);
+            tape_record_reverse(record, memory);
         end = record;
     }
 }
 
 /* ---------------------------------------------------------------- making */
 
-static int has_few_entries(const Step *step)
+static int tape_has_few_entries(const Step *step)
 {
     int direct = 1, cheap = step->op == OP_add || step->op == OP_sub || step->op == OP_mul || step->op == OP_neg;
     for (int j = 0; j < step->operand_count; j++)
@@ -343,11 +343,11 @@ static int has_few_entries(const Step *step)
 }
 
 /* Whether a step is for a tape. */
-static int is_for_tape(const Step *step, int exact)
+static int tape_takes(const Step *step, int exact)
 {
     Count entries = step->rows * step->columns, inner = step->operands[0].columns;
     switch (step->kind) {
-    case KIND_ENTRIES: return exact || has_few_entries(step);
+    case KIND_ENTRIES: return exact || tape_has_few_entries(step);
     case KIND_DOT: return exact || entries * inner <= FEW;
     case KIND_ROWS: return exact || (step->op == COMPOSITE_sum && entries * inner <= FEW);
     case KIND_MATMUL: return exact;
@@ -356,7 +356,7 @@ static int is_for_tape(const Step *step, int exact)
 }
 
 /* Numbers that a record takes which makes so many of the step's outputs. */
-static Count record_length(const Step *step, Count entries)
+static Count tape_record_length(const Step *step, Count entries)
 {
     int composite = step->kind == KIND_ROWS && step->op != COMPOSITE_sum;
     int parameters = composite || (step->kind == KIND_ENTRIES && op_parameters[step->op] > 0);
@@ -366,7 +366,7 @@ static Count record_length(const Step *step, Count entries)
     return RECORD_SLOTS + slots + (composite ? RECORD_ROW : 0) + (parameters ? PARAMETERS : 0) + 1;
 }
 
-static int op_on_tape(const Step *step, Count entries, int exact)
+static int tape_op(const Step *step, Count entries, int exact)
 {
     int shortest = entries == 1 ? ONE_ADD : entries == 2 ? TWO_ADD : SHORT_ADD;
     if (step->kind == KIND_MATMUL)
@@ -389,7 +389,7 @@ typedef struct {
 } Known;
 
 /* Completes a composite's record, all of whose slots are written: the facts of its row may be known already. */
-static void record_find_facts(const Step *step, Count i, int32_t *record, int32_t *row, Known *known)
+static void tape_record_find_facts(const Step *step, Count i, int32_t *record, int32_t *row, Known *known)
 {
     Count n = record[RECORD_INNER];
     row[0] = (int32_t)(step->over_rows.entry < 0 ? i % step->columns : step->over_rows.entry);
@@ -414,11 +414,12 @@ static void record_find_facts(const Step *step, Count i, int32_t *record, int32_
 }
 
 /* Writes the record for the step's outputs from `first` on; returns where it ends. */
-static int32_t *record_write(const Step *step, Count first, Count entries, int exact, int32_t *record, Known *known)
+static int32_t *tape_record_write(const Step *step, Count first, Count entries, int exact, int32_t *record,
+                                  Known *known)
 {
-    Count length = record_length(step, entries);
+    Count length = tape_record_length(step, entries);
     int32_t *slots = record + RECORD_SLOTS;
-    record[RECORD_OP] = op_on_tape(step, entries, exact);
+    record[RECORD_OP] = tape_op(step, entries, exact);
     record[RECORD_FLAGS] = (step->needed ? IS_NEEDED : 0) | (step->checked ? IS_CHECKED : 0);
     record[RECORD_ENTRIES] = (int32_t)entries;
     record[RECORD_INNER] = step->kind == KIND_ENTRIES ? 1 : (int32_t)step->operands[0].columns;
@@ -439,7 +440,7 @@ static int32_t *record_write(const Step *step, Count first, Count entries, int e
         memcpy(slots, step->parameters, sizeof step->parameters);
     if (step->kind == KIND_ROWS && step->op != COMPOSITE_sum) {
         record[RECORD_FLAGS] |= step->operand_count > 1 ? HAS_TARGET : 0;
-        record_find_facts(step, first, record, slots, known);
+        tape_record_find_facts(step, first, record, slots, known);
     }
     return record + length;
 }
@@ -449,14 +450,14 @@ static int tape_make(const Step *steps, int exact, Tape *tape, Known *known)
 {
     for (Count i = tape->first; i < tape->end; i++) {
         Count outputs = steps[i].rows * steps[i].columns;
-        tape->length += exact ? outputs * record_length(&steps[i], 1) : record_length(&steps[i], outputs);
+        tape->length += exact ? outputs * tape_record_length(&steps[i], 1) : tape_record_length(&steps[i], outputs);
     }
     tape->records = PyMem_Malloc((size_t)tape->length * sizeof *tape->records);
     int32_t *record = tape->records;
     for (Count i = tape->first; record != NULL && i < tape->end; i++) {
         Count outputs = steps[i].rows * steps[i].columns, at_a_time = exact ? 1 : outputs;
         for (Count first = 0; first < outputs; first += at_a_time)
-            record = record_write(&steps[i], first, at_a_time, exact, record, known);
+            record = tape_record_write(&steps[i], first, at_a_time, exact, record, known);
     }
     if (tape->records == NULL || known->facts > INT32_MAX) {
         PyErr_NoMemory();
@@ -473,7 +474,7 @@ INTERNAL Tape *tape_make_all(const Step *steps, Count count, int exact, Count *t
     Tape *tapes = NULL;
     *tape_count = 0;
     for (Count first = 0, end; first <= count; first = end) {
-        for (end = first; end < count && is_for_tape(&steps[end], exact);)
+        for (end = first; end < count && tape_takes(&steps[end], exact);)
             end++;
         if (first < count && (end == first || (!exact && end < first + 2))) { /* alone it gains nothing */
             end = first + 1;

@@ -107,9 +107,9 @@ static PyMethodDef value_methods[] = {
     {"_gradients", backward_gradients, METH_O,
      "_gradients($self, inputs, /)\n--\n\nThe derivative of this node by each of a list of Values; no grad is changed. "
      "None if a node has a hand-written _backward."},
-    {"_topological_order", backward_topological_order, METH_NOARGS,
+    {"_topological_order", order_topological, METH_NOARGS,
      "Every node reachable from this one, each after all of its children."},
-    {"_cut", backward_cut, METH_VARARGS | METH_STATIC,
+    {"_cut", cut_run, METH_VARARGS | METH_STATIC,
      "_cut(nodes, function, /)\n--\n\nCall the function; meanwhile these nodes are leaves, whatever they were made of."},
     {"_leaves", construct_leaves, METH_O | METH_STATIC,
      "_leaves(numbers, /)\n--\n\nA Value for each number of a list, or of an array of doubles."},

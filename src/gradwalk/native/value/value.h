@@ -269,8 +269,11 @@ PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
 PyObject *backward_keeping(PyObject *self, PyObject *unused); /* None: for stand-ins */
 PyObject *backward_push(PyObject *self, PyObject *unused);                                          /* None */
 PyObject *backward_gradients(PyObject *self, PyObject *inputs); /* new: a list of floats, or None */
-PyObject *backward_topological_order(PyObject *self, PyObject *unused);                             /* new */
-PyObject *backward_cut(PyObject *unused, PyObject *args); /* new: what the function returned */
+
+/* ---- order.c, cut.c ---- */
+
+PyObject *order_topological(PyObject *self, PyObject *unused); /* new: a list of Values */
+PyObject *cut_run(PyObject *unused, PyObject *args); /* new: what the function returned */
 
 /* ---- composites.c ---- */
 
