@@ -254,6 +254,9 @@ def test_axe_finds_nothing(browser: Browser, tmp_path: Path, dark: bool) -> None
     choose(tab, 5)
     tab.run("gradwalk.player.go(32, 'jump'); gradwalk.table.showAll(true)")
     assert axe.findings(tab) == []
+    for study in ("predict", "downhill", "paths"):
+        tab.run(f"gradwalk.study.choose('{study}')")
+        assert axe.findings(tab) == []
     tab.run(
         "gradwalk.setMode('assign'); gradwalk.player.go(gradwalk.line.firstWrongStep, 'jump'); gradwalk.type('rleu(a)')"
     )

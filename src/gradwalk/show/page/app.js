@@ -2,14 +2,14 @@
 // `mount(root, options)` is all that the file, and the widget in a notebook, call.
 
 import { inWords, kind, sentence } from "./describe.js";
-import { download, element, fill, setText } from "./dom.js";
+import { element, fill, setText } from "./dom.js";
 import { Drawing } from "./draw.js";
 import { titleOf } from "./fold.js";
 import { MODES, timeline } from "./engine.js";
 import { EXAMPLES } from "./examples.js";
-import { htmlText, pngBlob, pythonCode, svgText } from "./export.js";
-import { fromExpression, fromProgram, toProgram, withNumber } from "./graph.js";
+import { fromExpression, fromProgram, withNumber } from "./graph.js";
 import { Header } from "./header.js";
+import { keep } from "./keep.js";
 import { shortcut } from "./keyboard.js";
 import { short } from "./numbers.js";
 import { detailContent, modeContent, nudge, partContent, stepContent, Table } from "./panel.js";
@@ -17,6 +17,7 @@ import { ExpressionError } from "./parser.js";
 import { KEYS, Player } from "./player.js";
 import { startingValues } from "./starts.js";
 import { fromHash, toHash } from "./state.js";
+import { Study } from "./study.js";
 import { typeset } from "./typeset.js";
 
 const MOST_OPENED = 12;
@@ -65,9 +66,15 @@ class App {
       mode: (mode) => this.setMode(mode),
       theme: () => this.toggleTheme(),
       help: () => this.help.showModal(),
-      save: (what) => this.save(what),
+      save: (what) => keep(this, what),
       focusGraph: () => this.drawing.focus(this.drawing.cards.length - 1),
     }, { hasProgram: Boolean(this.start.program), canSaveHtml: Boolean(this.pristine) });
+    this.study = new Study({
+      reveal: () => this.player.step(1),
+      values: (changes) => this.editAll(changes),
+      mark: (path) => this.drawing.mark(path),
+      changed: () => this.line && this.render("edit"),
+    });
     this.formula = element("div", { class: "written" });
     this.note = element("p", { class: "note" });
     this.detail = element("div", { class: "detail", hidden: true, role: "tooltip" });
@@ -93,7 +100,7 @@ class App {
       element("main", {},
         element(this.ownsAddress ? "h1" : "h2", { class: "unseen" }, "gradwalk: backpropagation, step by step"),
         element("div", { class: "left" }, this.stage, this.player.root),
-        element("aside", {}, this.trouble, this.modeBox, this.stepBox, this.table.root)),
+        element("aside", {}, this.trouble, this.modeBox, this.stepBox, this.study.root, this.table.root)),
       this.live, this.help);
     if (this.ownsAddress) document.addEventListener("keydown", (event) => this.key(event));
     root.append(this.root);
@@ -192,6 +199,7 @@ class App {
     this.drawing.show(graph);
     this.listOpened();
     this.table.build(graph);
+    this.study.load(graph, new Set(EXAMPLES.find((example) => example.text === graph.text)?.fixed));
     this.player.pause();
     this.player.load(this.line.steps, this.line.forwardSteps + 1, this.line.firstWrongStep, this.t);
     this.hover(null);
@@ -266,6 +274,16 @@ class App {
     this.recompute();
   }
 
+  /** New values of several leaves at once, and what follows from them. */
+  editAll(changes) {
+    const whole = this.recompute;
+    this.recompute = () => {};
+    for (const [i, value] of changes) this.edit(i, value);
+    this.recompute = whole;
+    this.recompute();
+    return this.line;
+  }
+
   /** Values from the kernel: they are shown, not sent back. */
   receive(values) {
     for (const [i, value] of Object.entries(values)) this.values[i] = value;
@@ -335,6 +353,8 @@ class App {
     const said = sentence(line, t, step);
     this.player.show(said);
     fill(this.stepBox, ...stepContent(line, t, step));
+    this.study.show(line, t, step);
+    this.root.classList.toggle("hides-answers", this.study.isAsking);
     this.table.update(line, t);
     if (this.shownMode !== line) {
       this.shownMode = line;
@@ -363,7 +383,7 @@ class App {
     const node = this.graph.nodes[i];
     const about = item.part ? `${item.nodes.length.toLocaleString("en")} nodes, folded up` : `${kind(node)}${node.children.length ? ` ${inWords(this.graph, i)}` : ""}`;
     this.drawing.announce(card, this.line, this.t, about);
-    fill(this.detail, ...(item.part ? partContent(item) : detailContent(this.line, i, this.t, (at) => this.table.difference(at))));
+    fill(this.detail, ...(item.part ? partContent(item) : detailContent(this.line, i, this.t, (at) => (this.study.isAsking ? null : this.table.difference(at)))));
     const box = card.group.getBoundingClientRect();
     const stage = this.stage.getBoundingClientRect();
     const { offsetWidth: width, offsetHeight: height } = this.detail;
@@ -444,35 +464,6 @@ class App {
 
   nodeKey(event, i) {
     if (event.key === "Enter" && this.table.focusFirst(i)) event.preventDefault();
-  }
-
-  // ---------------------------------------------------------------- taking it along
-
-  async save(what) {
-    const name = "gradwalk";
-    if (what === "svg") download(`${name}.svg`, svgText(this.drawing), "image/svg+xml");
-    if (what === "png") download(`${name}.png`, await pngBlob(this.drawing), "image/png");
-    if (what === "python") download(`${name}_walk.py`, pythonCode(this.graph, this.values, this.line.data), "text/x-python");
-    if (what === "html") download(`${name}.html`, htmlText(this.pristine, this.startingPoint()), "text/html");
-    if (what === "link") await this.copyAddress();
-  }
-
-  async copyAddress() {
-    let said = "Copied";
-    try {
-      await navigator.clipboard.writeText(location.href);
-    } catch {
-      said = "Copy it from the address bar"; // a page in a frame, or from a file, may not write to the clipboard
-    }
-    this.header.say(said);
-    setText(this.live, said);
-  }
-
-  /** What a new file has to begin with to show what is shown now. */
-  startingPoint() {
-    const common = { t: this.t, mode: this.mode, theme: this.theme };
-    if (this.graph.text) return { ...common, text: this.graph.text, values: this.valuesToKeep() };
-    return { ...common, program: toProgram(this.graph, this.values, this.line.data) };
   }
 }
 

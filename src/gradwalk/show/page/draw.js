@@ -241,6 +241,13 @@ export class Drawing {
     card.group.setAttribute("aria-label", `${name}, ${text}${numbers}`);
   }
 
+  /** Light a path from the result to a leaf, or none. */
+  mark(path) {
+    const slots = path ? path.slots.map((slot, k) => ({ kind: "contribution", node: path.nodes[k], slot })) : [];
+    const lit = new Set(slots.flatMap((step) => this.edgesOf(step)));
+    for (const edge of this.edges) edge.path.classList.toggle("on-path", lit.has(edge));
+  }
+
   /** Let what the step does be seen to move. */
   animate(step) {
     const child = step.child === undefined ? null : this.cards[this.itemOf[step.child]];

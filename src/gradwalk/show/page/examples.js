@@ -29,12 +29,14 @@ export const EXAMPLES = [
     title: "a neuron",
     text: "tanh(w1*x1 + w2*x2 + b)",
     values: { w1: -3, x1: 2, w2: 1, x2: 0.5, b: 6.5 },
+    fixed: ["x1", "x2"],
     note: "Where tanh is flat, little gradient gets through: drag b and see.",
   },
   {
     title: "a small MLP",
     text: "h1 = tanh(u1*x1 + u2*x2 + b1)\nh2 = tanh(w1*x1 + w2*x2 + b2)\nout = p*h1 + q*h2 + b3\nloss = (out - y)**2",
     values: { u1: 0.7, x1: 1, u2: -0.4, x2: 2, b1: 0.3, w1: -0.3, w2: 0.6, b2: -0.2, p: 1.1, q: -0.8, b3: 0.3, y: 1 },
+    fixed: ["x1", "x2", "y"],
     note: "Two hidden neurons and a squared error: the gradients of the nine weights are what training follows.",
   },
   {

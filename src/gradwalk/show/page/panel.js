@@ -133,7 +133,7 @@ export function detailContent(line, i, t, differences) {
   const rows = [["data", exact(line.data[i])]];
   if (grads) rows.push(["grad", exact(grads[i]) + (node.partial ? `, ${PARTIAL}` : "")]);
   const difference = differences(i);
-  if (!Number.isNaN(difference.slope)) rows.push(["finite difference", exact(difference.slope) + (difference.isKink ? ", at a kink" : "")]);
+  if (difference && !Number.isNaN(difference.slope)) rows.push(["finite difference", exact(difference.slope) + (difference.isKink ? ", at a kink" : "")]);
   if (node.scope) rows.push(["scope", node.scope]);
   const slots = node.children.length <= 4 ? node.children.map((_, slot) => slot) : [0];
   return [
