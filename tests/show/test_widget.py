@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from chromium import Browser, started
 import gradwalk
 from gradwalk import Value, composites
 from gradwalk.show import play
-from gradwalk.show.widget import Player, static_walk
+from gradwalk.show.widget import Player
 
 
 @pytest.fixture
@@ -39,8 +41,8 @@ def test_an_edit_reaches_python(program: tuple[Value, Value, Value]) -> None:
     """A leaf edited in the page has its new data in Python, and `value` is recorded again from it."""
     a, b, root = program
     player = Player(root)
-    player._received(player, {"kind": "edit", "values": {"0": 0.5}}, [])
-    player._received(player, {"kind": "edit", "values": {"1": 0.25}}, [])
+    player.values = {"0": 0.5}
+    player.values = {"0": 0.5, "1": 0.25}
     assert (a.data, b.data) == (0.5, 0.25)
     again = gradwalk.tanh(a * b) + gradwalk.softmax([a, b])[1]
     assert player.value.data == again.data
@@ -69,55 +71,104 @@ def test_composites_are_recorded_again() -> None:
     parts += [gradwalk.dot([a], [b]), composites.maximum([a, b]), composites.minimum([a, b])]
     root = gradwalk.sum(parts)
     player = Player(root)
-    player._received(player, {"kind": "edit", "values": {}}, [])
+    player.values = {"0": a.data}
     assert player.value is not root
     assert player.value.data == root.data
 
 
-@pytest.mark.parametrize(
-    "message", ["edit", {}, {"kind": "edit"}, {"kind": "edit", "values": {"99": 1.0, "-1": 1.0, "2": 1.0}}]
-)
-def test_other_messages_change_nothing(program: tuple[Value, Value, Value], message: Any) -> None:
-    """What is no edit of a leaf is ignored."""
+@pytest.mark.parametrize("values", [{"99": 1.0, "-1": 1.0, "2": 1.0}, {"0": "two"}, {"x": 1.0}, {"0": None}])
+def test_what_is_no_edit_changes_nothing(program: tuple[Value, Value, Value], values: Any) -> None:
+    """Places that are no leaf and values that are no number are ignored."""
     a, b, root = program
     player = Player(root)
-    player._received(player, message, [])
+    player.values = values
     assert (a.data, b.data, player.value.data) == (2.0, -3.0, root.data)
 
 
-def test_python_pushes_updates(program: tuple[Value, Value, Value], monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a change in Python, update() sends the leaves' data to the page; another Value replaces the program."""
+def test_python_pushes_updates(program: tuple[Value, Value, Value]) -> None:
+    """After a change in Python, update() hands the leaves' data to the page; another Value replaces the program."""
     a, _, root = program
     player = Player(root)
-    sent: list[Any] = []
-    monkeypatch.setattr(player, "send", sent.append)
     a.data = 7.0
     player.update()
-    assert sent == [{"kind": "values", "values": {"0": 7.0, "1": -3.0}}]
+    assert player.values == {"0": 7.0}
     assert player.value.data == (gradwalk.tanh(a * program[1]) + gradwalk.softmax([a, program[1]])[1]).data
     player.update(a * 2.0)
     assert len(player.start["program"]["nodes"]) == 3
+    assert player.values == {}
 
 
-def test_a_saved_notebook_shows_the_walk(program: tuple[Value, Value, Value], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the live view the output has the walk as HTML without scripts, and as text."""
+def test_a_page_that_is_loaded_again_has_the_edits(program: tuple[Value, Value, Value]) -> None:
+    """What a new view begins with, the start and the values, is what the kernel has."""
+    a, b, root = program
+    player = Player(root)
+    player.values = {"0": 4.0}
+    shown = [node.get("data") for node in player.start["program"]["nodes"]][:2]
+    shown = [player.values.get(str(i), data) for i, data in enumerate(shown)]
+    assert shown == [a.data, b.data] == [4.0, -3.0]
+
+
+def test_two_widgets_of_one_leaf_agree(program: tuple[Value, Value, Value]) -> None:
+    """An edit in one is in the other, and both have recorded their result again."""
+    a, b, root = program
+    one, other = Player(root), Player(a * a)
+    one.values = {"0": 4.0}
+    assert other.values == {"0": 4.0}
+    assert other.value.data == 16.0
+    other.values = {"0": 0.5}
+    assert (a.data, one.values["0"]) == (0.5, 0.5)
+    assert one.value.data == (gradwalk.tanh(a * b) + gradwalk.softmax([a, b])[1]).data
+
+
+def test_numbers_that_json_lacks_arrive(program: tuple[Value, Value, Value]) -> None:
+    """inf and nan go both ways, and end in one message each."""
+    a, _, root = program
+    player = Player(root)
+    player.values = {"0": "inf"}
+    assert a.data == math.inf
+    a.data = math.nan
+    player.update()
+    assert player.values == {"0": "nan"}
+
+
+class Shown:
+    """An output of a cell, which can be written anew."""
+
+    def __init__(self, data: dict[str, str], **_: Any) -> None:
+        self.data = data
+
+    def update(self, data: dict[str, str], **_: Any) -> None:
+        self.data = data
+
+
+def test_a_saved_notebook_shows_the_page(program: tuple[Value, Value, Value], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the live view the cell has the whole page in a frame, and its picture for where frames are stripped."""
     *_, root = program
-    root.backward()  # what the leaves hold from before is not part of what is shown
-    outputs: list[dict[str, str]] = []
-    monkeypatch.setattr("IPython.display.display", lambda data, **_: outputs.append(data))
-    Player(root)._ipython_display_()
-    live, static = outputs
+    outputs: list[Shown] = []
+
+    def display(data: dict[str, str], **options: Any) -> Shown:
+        outputs.append(Shown(data, **options))
+        return outputs[-1]
+
+    monkeypatch.setattr("IPython.display.display", display)
+    player = Player(root)
+    player._ipython_display_()
+    live, copy = (output.data for output in outputs)
     assert "application/vnd.jupyter.widget-view+json" in live
-    assert "a.grad +=" in static["text/html"]
-    assert "<script" not in static["text/html"]
-    assert static == {"text/html": static_walk(root), "text/plain": repr(root)}
+    assert live["text/plain"] == ""
+    assert html.escape(play.page(root)) in copy["text/html"]
+    assert 'src="data:image/svg+xml;base64,' in copy["text/html"]
+    assert copy["text/plain"] == repr(root)
+    assert copy["image/svg+xml"].startswith("<?xml")
+    player.values = {"0": 4.0}
+    assert html.escape(play.page(player.value)) in outputs[1].data["text/html"]
 
 
-def test_labels_in_the_static_walk_are_text() -> None:
+def test_labels_in_the_copy_are_text() -> None:
     """A label cannot be markup in a saved notebook either."""
-    html = static_walk(Value(1.0, label="<img src=x onerror=alert(1)>") * 2.0)
-    assert "<img" not in html
-    assert "&lt;img" in html
+    copy = Player(Value(1.0, label='"><img src=x onerror=alert(1)>') * 2.0)._copy()["text/html"]
+    assert copy.count("<img") == 1  # the picture
+    assert "onerror=alert(1)>" not in copy
 
 
 def test_without_a_kernel_there_is_no_widget() -> None:
@@ -138,18 +189,24 @@ def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tm
     """The widget's own module, given a model as anywidget would, draws, sends edits and takes values."""
     *_, root = program
     player = Player(root)
-    state = json.dumps({"start": player.start, "stylesheet": player.stylesheet, "height": player.height}).replace(
-        "<", "\\u003c"
-    )
+    names = ("start", "values", "stylesheet", "height", "copy")
+    state = json.dumps({name: getattr(player, name) for name in names}).replace("<", "\\u003c")
     module = str(player._esm).replace("export default module_widget;", "globalThis.widget = module_widget;")
     model = (
         f"const state = {state}; const heard = {{}}; globalThis.sent = []; globalThis.heard = heard;"
-        "const model = { get: (n) => state[n], on: (n, f) => { heard[n] = f; }, send: (m) => sent.push(m) };"
-        "widget.render({ model, el: document.body }); globalThis.tree = document.body.lastElementChild.shadowRoot;"
+        "const tell = (n) => (heard[n] ?? []).forEach((f) => f());"
+        "globalThis.model = { get: (n) => state[n], on: (n, f) => { (heard[n] ??= []).push(f); },"
+        " set: (n, v) => { state[n] = v; tell(`change:${n}`); }, save_changes: () => sent.push(state.values) };"
+        "const shown = () => { widget.render({ model, el: document.body });"
+        " return document.body.lastElementChild.shadowRoot; };"
+        "globalThis.tree = shown(); globalThis.second = shown();"
     )
-    html = f"<!doctype html><meta charset=utf-8><body></body><script type=module>{module}{model}</script>"
+    text = (
+        "<!doctype html><meta charset=utf-8><body data-jp-theme-light=false></body>"
+        f"<div class={player.copy}>copy</div><script type=module>{module}{model}</script>"
+    )
     tab = browser.open()
-    tab.show(html, tmp_path)
+    tab.show(text, tmp_path)
     tab.settle()
     assert tab.run("tree.querySelectorAll('.node').length") == 6
     assert tab.run("tree.querySelector('.graph').getBoundingClientRect().height") > 200
@@ -158,10 +215,18 @@ def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tm
         " f.dispatchEvent(new Event('input')); })()"
     )
     tab.wait("sent.length === 1")
-    assert tab.run("sent[0]") == {"kind": "edit", "values": {"0": 4}}
-    tab.run("heard['msg:custom']({ kind: 'values', values: { 1: 9 } })")
+    assert tab.run("sent[0]") == {"0": 4}
+    assert tab.run("second.querySelector('input.value').value") == "4"
+    tab.run("model.set('values', { 0: 4, 1: 9 })")
     tab.settle()
-    assert tab.run("[...tree.querySelectorAll('input.value')].at(1).value") == "9"
+    values = "(view) => [...view.querySelectorAll('input.value')].map((field) => field.value)"
+    assert tab.run(f"[tree, second].map({values})") == [["4", "9"], ["4", "9"]]
+    # the notebook's theme; its copy for saved notebooks is hidden; what an edit means is said
+    assert tab.run("tree.querySelector('.gradwalk').dataset.theme") == "dark"
+    tab.run("document.body.dataset.jpThemeLight = 'true'")
+    tab.wait("tree.querySelector('.gradwalk').dataset.theme === 'light'")
+    assert tab.run(f"getComputedStyle(document.querySelector('.{player.copy}')).display") == "none"
+    assert "in the kernel" in tab.run("tree.querySelector('.note').textContent")
     assert tab.errors == []
     tab.close()
 

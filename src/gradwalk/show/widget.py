@@ -1,13 +1,18 @@
 """The page inside a notebook, through anywidget: edits of leaves reach Python, and Python's changes reach the page.
 
-Where widgets are not live (a saved notebook, a renderer without scripts) the walk is there as plain tables.
+Where widgets are not live (a saved notebook, nbconvert) the same page is there as a copy that needs no kernel, and
+where even that is stripped, its picture.
 """
 
 from __future__ import annotations
 
+import base64
 import html
+import math
+import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
+from uuid import uuid4
 
 import anywidget
 import traitlets
@@ -18,67 +23,127 @@ from gradwalk.expression import Expression, parsed
 from gradwalk.ops import OPS
 from gradwalk.reference import Value as ReferenceValue
 from gradwalk.row_ops import COMPOSITES
-from gradwalk.show.play import script, start_of, style
+from gradwalk.show.notebook import mimebundle
+from gradwalk.show.play import page, script, start_of, style
 from gradwalk.show.program import nodes_of, number
-from gradwalk.walk import walk
-
-MOST_STEPS = 200
 
 
 class Player(anywidget.AnyWidget):
     """A walk in a notebook. `value` is the root, computed anew from the leaves whenever one was edited.
 
-    Change leaves in Python and call `update()`, or give it another Value: `update(loss)`.
+    An edit in the page sets the leaf's data here; what was recorded before keeps its numbers, as ever. Change leaves in
+    Python and call `update()`, or give it another Value: `update(loss)`.
     """
 
     # anywidget reads these two by name
     _esm = script("widget") + "export default module_widget;\n"
     start = traitlets.Dict().tag(sync=True)
+    values = traitlets.Dict().tag(sync=True)  # what differs from the start, by the leaf's number in the page
     # not "style": widgets have one already, which is a model of its own
     stylesheet = traitlets.Unicode(style()).tag(sync=True)
     height = traitlets.Int(640).tag(sync=True)
+    copy = traitlets.Unicode().tag(sync=True)  # the class of the copy that a live view hides
+
+    _all: ClassVar[weakref.WeakSet[Player]] = weakref.WeakSet()
 
     def __init__(self, shown: Any, values: Mapping[str, float] | None = None, **options: Any) -> None:
-        self.value, self._nodes, start = _prepared(shown, values)
-        super().__init__(start=start, **options)
-        self.on_msg(self._received)
+        self._copies: list[Any] = []
+        self._nodes: list[Any] = []
+        self.value, nodes, start = _prepared(shown, values)
+        super().__init__(start=start, copy=f"gradwalk-copy-{uuid4().hex[:12]}", **options)
+        self._nodes = nodes
+        Player._all.add(self)
 
     def update(self, shown: Any = None) -> None:
         """Show the leaves' current data, or another Value or expression."""
-        if shown is not None:
-            self.value, self._nodes, self.start = _prepared(shown, None)
+        if shown is None:
+            self._pull()
             return
-        self._recompute()
-        leaves = {str(i): number(node.data) for i, node in enumerate(self._nodes) if not node._children}
-        self.send({"kind": "values", "values": leaves})
+        self._nodes = []
+        self.values = {}
+        self.value, self._nodes, self.start = _prepared(shown, None)
+        self._renew_copies()
 
-    def _received(self, _: Any, message: Any, __: Any) -> None:
+    @traitlets.observe("values")
+    def _edited(self, change: Any) -> None:
         """An edit in the page: the leaf's data changes, and `value` is recorded again from the leaves."""
-        if not isinstance(message, dict) or message.get("kind") != "edit":
-            return
-        for place, value in dict(message.get("values", {})).items():
-            index = int(place)
-            if 0 <= index < len(self._nodes) and not self._nodes[index]._children:
-                self._nodes[index].data = float(value)
+        leaves = dict(self._leaves())
+        for place, value in dict(change["new"]).items():
+            known = _number(value)
+            if str(place) in leaves and known is not None and not _same(leaves[str(place)].data, known):
+                leaves[str(place)].data = known
         self._recompute()
+        self._renew_copies()
+        for other in list(Player._all):
+            if other is not self:
+                other._pull()
+
+    def _leaves(self) -> list[tuple[str, Any]]:
+        return [(str(i), node) for i, node in enumerate(self._nodes) if not node._children and not node._constant]
+
+    def _pull(self) -> None:
+        """Let the page have what the leaves are now; nothing is sent if it has."""
+        written = self.start.get("program", {}).get("nodes", [])
+        news = {}
+        for place, leaf in self._leaves():
+            shown = _number(self.values.get(place, written[int(place)].get("data")))
+            if shown is None or not _same(shown, leaf.data):
+                news[place] = number(leaf.data)
+        if news:
+            self.values = self.values | news
 
     def _recompute(self) -> None:
-        if self.value is not None:
+        if self.value is not None and self._nodes:
             self.value, self._nodes = recomputed(self.value, self._nodes)
 
-    def _ipython_display_(self) -> None:
-        """Two outputs: the live page, and the walk as tables, which is what a saved notebook still shows.
+    # ---------------------------------------------------------------- what a notebook shows
 
-        As two forms of one output they would not do: a notebook without a kernel takes the live one, and shows nothing.
+    def _ipython_display_(self) -> None:
+        """Two outputs: the live page, and a copy of it that needs no kernel, which a live page hides.
+
+        As two forms of one output they would not do: without a kernel a notebook takes the live one, and shows none.
         """
         from IPython import display as notebook
 
         display: Any = notebook.display
         bundle = self._repr_mimebundle_()
         data, *metadata = bundle if isinstance(bundle, tuple) else (bundle,)
-        display(data, raw=True, metadata=metadata[0] if metadata else None)
-        if self.value is not None:
-            display({"text/html": static_walk(self.value), "text/plain": repr(self.value)}, raw=True)
+        live = {**(data or {}), "text/plain": ""}  # no repr where widgets are not known
+        display(live, raw=True, metadata=metadata[0] if metadata else None)
+        self._copies.append(display(self._copy(), raw=True, display_id=True))
+
+    def _renew_copies(self) -> None:
+        for handle in self._copies:
+            if handle is not None:
+                handle.update(self._copy(), raw=True)
+
+    def _copy(self) -> dict[str, str]:
+        """The whole page in a frame; its picture, for where frames are stripped; its text."""
+        shown = self.value
+        drawn = {} if shown is None else mimebundle(shown)
+        picture = drawn.get("image/svg+xml", "")
+        encoded = base64.b64encode(picture.encode()).decode()
+        fallback = f'<img alt="the graph" src="data:image/svg+xml;base64,{encoded}">' if picture else ""
+        framed = (
+            f'<div class="{self.copy}"><style>.{self.copy} iframe ~ img {{ display: none }}</style>'
+            f'<iframe title="gradwalk" sandbox="allow-scripts allow-downloads" style="width: 100%; border: 0" '
+            f'height="{self.height}" srcdoc="{html.escape(page(shown))}"></iframe>{fallback}</div>'
+        )
+        return {"text/html": framed, "text/plain": drawn.get("text/plain", "gradwalk")} | (
+            {"image/svg+xml": picture} if picture else {}
+        )
+
+
+def _number(given: Any) -> float | None:
+    """What the page sent as a number; None where it is none."""
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        return None
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
 
 
 def _prepared(shown: Any, values: Mapping[str, float] | None) -> tuple[Any, list[Any], dict[str, Any]]:
@@ -129,37 +194,3 @@ def _applied(name: str, node: Any, children: list[Any]) -> Any:
     parameters = node._parameters[1:] if row.per_entry else node._parameters
     made = function(*lists, *parameters)
     return made[node._parameters[0]] if row.per_entry else made
-
-
-# ---------------------------------------------------------------- what is left when nothing is live
-
-
-def static_walk(root: Any) -> str:
-    """The leaves and the steps as two tables: no script, no style sheet, every label escaped."""
-    walked = walk(root, fresh=True)
-    names = _names(walked.order)
-    walked.seek(-1)
-    leaves = [node for node in walked.order if not node._children and not node._constant]
-    rows = "".join(_row(names[node], f"{node.data:.6g}", f"{walked.grad(node):.6g}") for node in leaves[:MOST_STEPS])
-    steps = []
-    for step in walked:
-        for given in step.contributions:
-            local = "" if given.local_grad is None else f"{given.local_grad:.6g} × {given.upstream:.6g} = "
-            arithmetic = "1" if step.is_seed else f"{local}{given.product:.6g}"
-            steps.append(_row(names[step.node], f"{names[given.child]}.grad += {arithmetic}", f"{given.after:.6g}"))
-        if len(steps) >= MOST_STEPS:
-            steps.append(_row("…", f"{len(walked):,} steps in all", ""))
-            break
-    return (
-        f"<table><thead><tr><th>leaf</th><th>data</th><th>grad</th></tr></thead><tbody>{rows}</tbody></table>"
-        f"<details><summary>the walk, step by step</summary><table><thead><tr><th>node</th><th>step</th><th>sum</th>"
-        f"</tr></thead><tbody>{''.join(steps)}</tbody></table></details>"
-    )
-
-
-def _row(*cells: str) -> str:
-    return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
-
-
-def _names(order: list[Any]) -> dict[Any, str]:
-    return {node: str(node.label) or f"{'v' if node._children else 'x'}{i}" for i, node in enumerate(order)}

@@ -21,6 +21,7 @@ import { Study } from "./study.js";
 import { typeset } from "./typeset.js";
 
 const MOST_OPENED = 12;
+const KERNEL_NOTE = "An edit sets the leaf\u2019s .data in the kernel, in every view. The widget\u2019s .value is the result recorded again; results recorded before keep their numbers.";
 const HASH_MS = 250;
 const FOLLOW_MS = 160;
 
@@ -139,7 +140,7 @@ class App {
       this.header.showProgram(graph.title || "your program");
       const whole = graph.total > graph.nodes.length ? `The ${graph.nodes.length} nodes nearest the result, of ${graph.total}. ` : "";
       const fixed = graph.editable ? "" : "Some operations were made by hand, so the values are as recorded.";
-      setText(this.note, whole + fixed);
+      setText(this.note, whole + fixed + (this.kernel ? KERNEL_NOTE : ""));
       this.setGraph(graph);
     } catch (error) {
       this.setError(error.message, "", -1);
@@ -286,8 +287,12 @@ class App {
 
   /** Values from the kernel: they are shown, not sent back. */
   receive(values) {
-    for (const [i, value] of Object.entries(values)) this.values[i] = value;
-    this.recompute();
+    const changed = Object.entries(values).filter(([i, value]) => !Object.is(this.values[i], value));
+    for (const [i, value] of changed) {
+      this.values[i] = value;
+      this.overrides[i] = value;
+    }
+    if (changed.length) this.recompute();
   }
 
   recompute() {

@@ -14,7 +14,7 @@ export class Downhill {
   constructor(on) {
     this.on = on;
     this.timer = null;
-    this.rate = element("input", { class: "value rate", type: "text", inputmode: "decimal", value: "0.05", autocomplete: "off", "aria-label": "Learning rate \u03b7" });
+    this.rate = element("input", { class: "field rate", type: "text", inputmode: "decimal", value: "0.05", autocomplete: "off", "aria-label": "Learning rate \u03b7" });
     this.run = element("button", { type: "button", class: "quiet", click: () => (this.timer === null ? this.start() : this.stop()) }, "Run");
     this.leaves = element("div", { class: "leaves", role: "group", "aria-label": "Leaves that move" });
     this.curve = svg("polyline", { class: "falling" });

@@ -25,7 +25,7 @@ export class Predict {
     this.isOn = false;
     this.right = 0;
     this.asked = 0;
-    this.field = element("input", { class: "value answer", type: "text", inputmode: "decimal", autocomplete: "off", "aria-label": "Your prediction", keydown: (event) => this.key(event) });
+    this.field = element("input", { class: "field answer", type: "text", inputmode: "decimal", autocomplete: "off", "aria-label": "Your prediction", keydown: (event) => this.key(event) });
     this.question = element("p", { class: "question" });
     this.verdict = element("p", { class: "told", role: "status" });
     this.score = element("p", { class: "score" });

@@ -1,7 +1,10 @@
-// The same page inside a notebook, through anywidget. It lives in a shadow tree, so that neither styles the other;
-// edits of leaves go to the kernel, and what Python changes comes back.
+// The same page inside a notebook, through anywidget. It lives in a shadow tree, so that neither styles the other. The
+// edited values are part of the model: the kernel, every view and a page that is loaded again have the same ones.
 
 import { mount } from "./app.js";
+import { fromJson, toJson } from "./numbers.js";
+
+const SEND_MS = 120;
 
 export default {
   render({ model, el }) {
@@ -16,22 +19,50 @@ export default {
     let sending = null;
     const send = () => {
       sending = null;
-      model.send({ kind: "edit", values: edits });
+      model.set("values", { ...model.get("values"), ...edits });
+      model.save_changes();
       edits = {};
     };
     const kernel = {
       edit(i, value) {
-        edits[i] = value;
-        sending ??= setTimeout(send, 60);
+        edits[i] = toJson(value);
+        sending ??= setTimeout(send, SEND_MS);
       },
     };
-    let app = mount(shadow, { start: model.get("start"), kernel });
-    model.on("msg:custom", (message) => {
-      if (message.kind === "values") app.receive(message.values);
-    });
-    model.on("change:start", () => {
-      app.root.remove();
+    let app = null;
+    const receive = () => {
+      const known = Object.entries(model.get("values") ?? {}).filter(([i]) => !Object.hasOwn(edits, i));
+      app.receive(Object.fromEntries(known.map(([i, value]) => [i, fromJson(value)])));
+    };
+    const show = () => {
+      app?.root.remove();
       app = mount(shadow, { start: model.get("start"), kernel });
-    });
+      app.setTheme(notebookTheme());
+      receive();
+    };
+    show();
+    model.on("change:values", receive);
+    model.on("change:start", show);
+    const themes = new MutationObserver(() => app.setTheme(notebookTheme()));
+    themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
+    hideCopy(model.get("copy"));
+    return () => themes.disconnect();
   },
 };
+
+/** The theme of the notebook around, where it tells; else the system's. */
+function notebookTheme() {
+  const { jpThemeLight } = document.body.dataset;
+  if (jpThemeLight !== undefined) return jpThemeLight === "false" ? "dark" : "light";
+  if (document.body.classList.contains("vscode-dark")) return "dark";
+  return document.body.classList.contains("vscode-light") ? "light" : null;
+}
+
+/** Beside a live view the copy for saved notebooks is not needed: it is hidden, wherever and whenever it appears. */
+function hideCopy(name) {
+  if (!name || document.getElementById(`${name}-hidden`)) return;
+  const style = document.createElement("style");
+  style.id = `${name}-hidden`;
+  style.textContent = `.${name} { display: none; }`;
+  document.head.append(style);
+}
