@@ -2,9 +2,10 @@
 
 PYTHON ?= python3
 BIN = .venv/bin
+DIST = .venv-dist/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test chromium clang npm check docs docs-test sanitize tsan soak coverage fuzz mutate bench generate clean
+.PHONY: help train test chromium clang npm check docs docs-test sanitize tsan soak coverage fuzz mutate bench dist generate clean
 
 THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
 
@@ -78,11 +79,21 @@ bench: .venv-bench/installed  ## side by side with floats, micrograd, torch, jax
 	.venv-bench/bin/python benchmarks/growth.py
 	.venv-bench/bin/python benchmarks/functional.py
 
+dist: .venv-dist/installed  ## a source distribution, a wheel for this machine, one for all others; checked and tried
+	rm -rf dist build/lib* build/bdist*
+	LDFLAGS=-s $(DIST)/python -m build --quiet --outdir dist
+	GRADWALK_PURE=1 $(DIST)/python -m build --quiet --wheel --outdir dist
+	$(DIST)/twine check --strict dist/*
+	$(DIST)/check-wheel-contents dist/*.whl
+	$(DIST)/pyroma --min 10 .
+	find dist -name '*.whl' -size +700k | (! grep .)
+	$(DIST)/python tools/try_dist.py
+
 generate: .venv/installed  ## write what follows from the table: C header, ops.js, docs/ops.md, stubs
 	$(BIN)/python tools/generate.py
 
 clean:  ## remove environments and everything built
-	rm -rf .venv .venv-docs .venv-bench .venv-scale .venv-sanitize .venv-thread .venv-coverage build dist src/gradwalk/*.so src/*.egg-info
+	rm -rf .venv .venv-* build dist src/gradwalk/*.so src/*.egg-info
 
 .venv/installed: pyproject.toml setup.py $(NATIVE)
 	$(PYTHON) -m venv .venv
@@ -118,6 +129,11 @@ clean:  ## remove environments and everything built
 .venv-coverage/installed: pyproject.toml setup.py $(NATIVE)
 	$(PYTHON) -m venv .venv-coverage
 	GRADWALK_COVERAGE=1 .venv-coverage/bin/pip install --quiet '.[test]'
+	@touch $@
+
+.venv-dist/installed:
+	$(PYTHON) -m venv .venv-dist
+	$(DIST)/pip install --quiet build twine check-wheel-contents pyroma
 	@touch $@
 
 .venv-bench/installed: pyproject.toml setup.py benchmarks/requirements.txt $(NATIVE)

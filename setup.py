@@ -1,22 +1,29 @@
-"""The C extension; all else is in pyproject.toml.
+"""The C extension, and the README as PyPI shows it; all else is in pyproject.toml.
 
-GRADWALK_SANITIZE=address or thread builds it with those sanitizers, GRADWALK_COVERAGE=1 so that gcov counts its lines.
+GRADWALK_SANITIZE=address or thread builds it with those sanitizers, GRADWALK_COVERAGE=1 so that gcov counts its lines;
+GRADWALK_PURE=1 leaves it out: a wheel for every platform, on the reference engine.
 """
 
 import os
+import re
 import sys
+import tempfile
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, ExecError
 
 # -ffp-contract=off: a fused multiply-add would round once where the reference engine rounds twice
-flags = ["/O2", "/std:c11", "/fp:precise"] if sys.platform == "win32" else [
-    "-std=c11", "-O3", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden",
-]  # fmt: skip
-if sys.platform == "linux":
-    flags += ["-fno-plt", "-fno-semantic-interposition"]  # calls of the interpreter, and of our own, go straight
-link_flags = []
-options = {}
+FLAGS = {
+    "msvc": ["/O2", "/std:c11", "/fp:precise"],
+    "unix": ["-std=c11", "-O3", "-g0", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno",
+             "-fvisibility=hidden"],
+}  # fmt: skip
+# for compilers that know them: calls go straight, and no tables for exceptions that C does not have
+MAYBE = ["-fno-plt", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables"]
+# x87 registers round to another precision than the reference engine's doubles have
+SSE = ["-msse2", "-mfpmath=sse"]
 SANITIZERS = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
     "thread": ["-fsanitize=thread", "-fno-omit-frame-pointer"],
@@ -26,20 +33,81 @@ if kind:
     more = ["-g", "-O1", *SANITIZERS[kind]]
 elif os.environ.get("GRADWALK_COVERAGE"):
     more, kind = ["-O1", "--coverage", "-fprofile-update=atomic"], "coverage"
-if more:
-    flags += more
-    link_flags += more
-    options["build"] = {"build_base": f"build/{kind}"}  # or what was built otherwise would be taken again
+
+
+class Build(build_ext):
+    """Chooses flags by the compiler; where it fails, what it said is kept beside the package, for `gradwalk doctor`."""
+
+    def build_extension(self, ext):
+        kept = Path(self.get_ext_fullpath(ext.name)).with_name("build_failure.txt")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.unlink(missing_ok=True)
+        ext.extra_compile_args = self.flags() + more
+        ext.extra_link_args = more
+        with tempfile.TemporaryFile() as said:
+            try:
+                printing_to(said, super().build_extension, ext)
+            except Exception as error:
+                kept.write_text(text_of(said) + f"{error}\n", encoding="utf-8")
+                raise  # the extension is optional: setuptools warns, and goes on
+            finally:
+                print(text_of(said), file=sys.stderr)
+
+    def flags(self):
+        if self.compiler.compiler_type == "msvc":
+            return FLAGS["msvc"]
+        flags = FLAGS["unix"] + [flag for flag in MAYBE if self.takes("int x;", "-Werror", flag)]
+        return flags + (SSE if self.takes("#ifndef __i386__\n#error\n#endif\nint x;", *SSE) else [])
+
+    def takes(self, source, *flags):
+        """Whether the compiler takes this source with these flags."""
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as said:
+            file = Path(folder, "try.c")
+            file.write_text(source)
+            try:
+                printing_to(said, self.compiler.compile, [str(file)], output_dir=folder, extra_postargs=[*flags])
+            except (CompileError, ExecError):
+                return False
+        return True
+
+
+def printing_to(file, function, *arguments, **named):
+    """Call the function; what it and the processes that it starts print goes to the file."""
+    kept = os.dup(1), os.dup(2)
+    try:
+        for descriptor in (1, 2):
+            os.dup2(file.fileno(), descriptor)
+        function(*arguments, **named)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for descriptor, before in enumerate(kept, 1):
+            os.dup2(before, descriptor)
+            os.close(before)
+
+
+def text_of(file):
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
 
 native = Extension(
     "gradwalk._native",
     sources=["src/gradwalk/native/one_unit.c"],  # it includes the others
     include_dirs=["src/gradwalk/native"],
     depends=sorted(str(path) for path in Path("src/gradwalk/native").rglob("*.[ch]")),
-    extra_compile_args=flags,
-    extra_link_args=link_flags,
     # without a C compiler the package installs all the same, on the reference engine, and says so
     optional=True,
 )
 
-setup(ext_modules=[native], options=options)
+# on PyPI a link into the repository has to say where that is; pyproject.toml is the one place that does
+source = re.search('^Source = "(.*?)"', Path("pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)[1]
+readme = re.sub(r"\]\((?!https?:|#)", f"]({source}/blob/main/", Path("README.md").read_text(encoding="utf-8"))
+
+setup(
+    ext_modules=[] if os.environ.get("GRADWALK_PURE") else [native],
+    cmdclass={"build_ext": Build},
+    long_description=readme,
+    long_description_content_type="text/markdown",
+    options={"build": {"build_base": f"build/{kind}"}} if more else {},  # or what was built otherwise would be taken
+)

@@ -26,7 +26,6 @@ PACKAGES = {
     "science": ("scipy",),
 }
 PURPOSES = {"draw": "pictures of graphs", "notebook": "notebooks", "science": "SciPy"}
-REINSTALL = "pip install --force-reinstall --no-cache-dir gradwalk"
 CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "asimd", "sve")
 
 
@@ -57,8 +56,8 @@ def native_extension() -> dict[str, Any]:
     try:
         module = engine.load("native")
     except ImportError as error:
-        return {"available": False, "file": None, "error": str(error)}
-    return {"available": True, "file": module.__file__, "error": None}
+        return {"available": False, "file": None, "error": str(error), "build_failure": engine.build_failure()}
+    return {"available": True, "file": module.__file__, "error": None, "build_failure": ""}
 
 
 def compiler() -> dict[str, Any]:
@@ -66,7 +65,7 @@ def compiler() -> dict[str, Any]:
     configured = os.environ.get("CC") or sysconfig.get_config_var("CC") or ""
     candidates = [*configured.split()[:1], "cc", "gcc", "clang", *(["cl"] if os.name == "nt" else [])]
     file = next((found for found in map(shutil.which, candidates) if found), None)
-    advice = None if file else f"{how_to_get_a_compiler()}, then: {REINSTALL}"
+    advice = None if file else f"{how_to_get_a_compiler()}, then: {engine.REINSTALL}"
     return {"file": file, "version": version_line(file) if file else None, "advice": advice}
 
 
@@ -135,12 +134,13 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str, bool | None]]:
     """The report as rows to read: what, the finding, and whether it is as it should be; None for what is optional."""
     python, native, cc, test = found["python"], found["native"], found["compiler"], found["self_test"]
     features = " ".join(found["cpu"]["features"])
-    advice = f"run: {REINSTALL}" if cc["file"] else "it needs a C compiler"
+    advice = f"run: {engine.REINSTALL}" if cc["file"] else "it needs a C compiler"
     rows: list[tuple[str, str, bool | None]] = [
         ("gradwalk", found["gradwalk"], True),
         ("python", f"{python['version']} ({python['implementation']}), {python['executable']}", True),
         ("engine", f"{found['engine']['name']}: {found['engine']['reason']}", True),
         ("native engine", native["file"] or f"not built ({native['error']}); {advice}", native["available"]),
+        *[("the compiler said", line, False) for line in excerpt(native["build_failure"])],
         # once the native engine is there, nothing needs the compiler
         ("C compiler", compiler_line(cc), bool(cc["file"]) or (None if native["available"] else False)),
         ("processor", f"{found['cpu']['machine']} {features}".rstrip(), True),
@@ -159,6 +159,13 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str, bool | None]]:
     wrong = [what for what, _, state in rows if state is False]
     rows.append(("verdict", f"look at: {', '.join(wrong)}" if wrong else "all is well", not wrong))
     return rows
+
+
+def excerpt(failure: str) -> list[str]:
+    """The lines of the compiler's message that say most: the first errors; else its end."""
+    said = failure.splitlines()
+    errors = [line for line in said if "error" in line.lower()]
+    return (errors or said[-3:])[:3]
 
 
 def compiler_line(cc: dict[str, Any]) -> str:

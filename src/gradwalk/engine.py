@@ -20,6 +20,7 @@ from gradwalk.passes import THE_PASS
 __all__ = ["ENGINES", "FUNCTIONS", "NAME", "REASON", "Value", "available", "load", "topological_order"]
 
 ENGINES = ("native", "reference")
+REINSTALL = "pip install --force-reinstall --no-cache-dir --no-binary gradwalk gradwalk"  # --no-binary: builds it
 
 
 def _chosen() -> tuple[str, str]:
@@ -33,22 +34,39 @@ def _chosen() -> tuple[str, str]:
             load(wanted)
         except ImportError as error:
             raise ImportError(
-                f"GRADWALK_ENGINE={wanted} is set, but that engine could not be imported ({error}); install a C "
-                "compiler and reinstall gradwalk, or unset it",
+                f"GRADWALK_ENGINE={wanted} is set, but that engine could not be imported ({why_not_built() or error}); "
+                f"install a C compiler and run: {REINSTALL}, or unset it",
                 name="gradwalk",
             ) from error
         return wanted, f"GRADWALK_ENGINE={wanted} is set"
     try:
         load("native")
     except ImportError as error:
+        if sys.platform == "emscripten":  # in a browser nobody can build it
+            return "reference", "there is no native engine in a browser"
         warnings.warn(
-            f"gradwalk runs on its slow reference engine, the native one was not built ({error}); "
-            "install a C compiler and reinstall gradwalk, or set GRADWALK_ENGINE=reference to silence this",
+            f"gradwalk runs on its slow reference engine, the native one was not built ({why_not_built() or error}); "
+            f"install a C compiler and run: {REINSTALL}, or set GRADWALK_ENGINE=reference to silence this",
             GradwalkWarning,
             stacklevel=2,
         )
         return "reference", f"the native engine could not be imported ({error})"
     return "native", "it was built with the package"
+
+
+def build_failure() -> str:
+    """What the compiler said when it failed to build the native engine; setup.py keeps it. Empty where it did not."""
+    try:
+        with open(os.path.join(os.path.dirname(__file__), "build_failure.txt"), encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def why_not_built() -> str:
+    """Its first line with an error."""
+    lines = build_failure().splitlines()
+    return next((line.strip() for line in lines if "error" in line.lower()), lines[-1] if lines else "")
 
 
 def load(name: str) -> ModuleType:

@@ -39,7 +39,7 @@ def test_native_extension_is_named_by_its_file():
         file = engine.load("native").__file__
     except ImportError:
         pytest.skip("the native engine is not built here")
-    assert {"available": True, "file": file, "error": None} == doctor.native_extension()
+    assert {"available": True, "file": file, "error": None, "build_failure": ""} == doctor.native_extension()
 
 
 def test_missing_native_extension_is_said(monkeypatch):
@@ -57,7 +57,7 @@ def test_missing_compiler_comes_with_advice(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     line = next(line for line in run().output.splitlines() if line.startswith("C compiler: "))
     assert line.startswith("C compiler: none; ")
-    assert line.endswith("pip install --force-reinstall --no-cache-dir gradwalk")
+    assert line.endswith("pip install --force-reinstall --no-cache-dir --no-binary gradwalk gradwalk")
 
 
 def test_compiler_that_does_not_start(monkeypatch):
@@ -74,14 +74,14 @@ def test_missing_extra_comes_with_its_command(monkeypatch):
 
 def test_missing_extra_is_no_fault(monkeypatch):
     """What is optional does not change the verdict."""
-    monkeypatch.setattr(doctor, "native_extension", lambda: {"available": True, "file": "native.so", "error": None})
+    monkeypatch.setattr(doctor, "native_extension", lambda: {"available": True, "file": "native.so", "error": None, "build_failure": ""})
     monkeypatch.setitem(doctor.PACKAGES, "draw", ("no-such-package",))
     assert run().output.endswith("verdict: all is well\n")
 
 
 def test_verdict_names_what_is_wrong(monkeypatch):
     """The last line says where to look."""
-    monkeypatch.setattr(doctor, "native_extension", lambda: {"available": True, "file": "native.so", "error": None})
+    monkeypatch.setattr(doctor, "native_extension", lambda: {"available": True, "file": "native.so", "error": None, "build_failure": ""})
     monkeypatch.setitem(doctor.PACKAGES, "core", ("click", "no-such-package"))
     assert run().output.endswith("verdict: look at: no-such-package\n")
 

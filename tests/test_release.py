@@ -1,0 +1,79 @@
+"""What a release is made of: the metadata, a failed build that is explained, documents that agree with the package."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gradwalk
+from gradwalk import doctor, engine
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("file", ["CHANGELOG.md", "CITATION.cff"])
+def test_version_is_named(file: str) -> None:
+    """The changelog and the citation are about this version."""
+    assert gradwalk.__version__ in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_links_of_the_documents_lead_somewhere() -> None:
+    """What README and CONTRIBUTING link to in the repository is there; setup.py makes these links absolute for PyPI."""
+    for file in ("README.md", "CONTRIBUTING.md"):
+        links = re.findall(r"\]\((?!https?:|#)([^)#]*)", (ROOT / file).read_text(encoding="utf-8"))
+        assert links
+        assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def built_with(compiler: Path, tmp_path: Path) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """A build of an extension with this compiler, in a small copy of the tree."""
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "src/gradwalk/_version.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "src/gradwalk/native").mkdir()
+    (tmp_path / "src/gradwalk/native/one_unit.c").write_text("int x;\n")
+    done = subprocess.run(
+        [sys.executable, "setup.py", "build_ext", "--build-lib", "out"],
+        cwd=tmp_path,
+        env={**os.environ, "CC": str(compiler)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done, tmp_path / "out" / "gradwalk" / "build_failure.txt"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the compiler is a shell script")
+def test_failed_build_keeps_what_the_compiler_said(tmp_path: Path) -> None:
+    """The package installs all the same, and the message lies beside it."""
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho 'one_unit.c:7:1: error: conflicting types for call_once' >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    done, kept = built_with(compiler, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "conflicting types for call_once" in kept.read_text(encoding="utf-8")
+    assert "conflicting types for call_once" in done.stderr
+
+
+def test_missing_compiler_is_named(tmp_path: Path) -> None:
+    """Where there is none, the message says so."""
+    done, kept = built_with(tmp_path / "no-such-compiler", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "no-such-compiler" in kept.read_text(encoding="utf-8")
+
+
+def test_failure_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the doctor in a few lines, and by the warning in one."""
+    said = "gcc -O3 one_unit.c\none_unit.c: In function\none_unit.c:7:1: error: conflicting types for call_once\nmore\n"
+    monkeypatch.setattr(engine, "build_failure", lambda: said)
+    assert engine.why_not_built() == "one_unit.c:7:1: error: conflicting types for call_once"
+    found = doctor.report()
+    found["native"] = {"available": False, "file": None, "error": "No module", "build_failure": said}
+    rows = {what: finding for what, finding, _ in doctor.lines(found)}
+    assert rows["the compiler said"] == "one_unit.c:7:1: error: conflicting types for call_once"
