@@ -12,6 +12,8 @@ from click.testing import CliRunner
 from gradwalk import cli, doctor, engine
 from gradwalk._version import __version__
 
+NATIVE = {"available": True, "file": "native.so", "error": None, "build_failure": ""}
+
 
 def run(*arguments):
     return CliRunner().invoke(cli.main, ["doctor", *arguments])
@@ -74,14 +76,14 @@ def test_missing_extra_comes_with_its_command(monkeypatch):
 
 def test_missing_extra_is_no_fault(monkeypatch):
     """What is optional does not change the verdict."""
-    monkeypatch.setattr(doctor, "native_extension", lambda: {"available": True, "file": "native.so", "error": None, "build_failure": ""})
+    monkeypatch.setattr(doctor, "native_extension", lambda: NATIVE)
     monkeypatch.setitem(doctor.PACKAGES, "draw", ("no-such-package",))
     assert run().output.endswith("verdict: all is well\n")
 
 
 def test_verdict_names_what_is_wrong(monkeypatch):
     """The last line says where to look."""
-    monkeypatch.setattr(doctor, "native_extension", lambda: {"available": True, "file": "native.so", "error": None, "build_failure": ""})
+    monkeypatch.setattr(doctor, "native_extension", lambda: NATIVE)
     monkeypatch.setitem(doctor.PACKAGES, "core", ("click", "no-such-package"))
     assert run().output.endswith("verdict: look at: no-such-package\n")
 
