@@ -55,6 +55,22 @@ def test_derivatives(name: str) -> None:
     assert report, str(report)
 
 
+@pytest.mark.parametrize("name", ["qr", "lstsq", "pinv"])
+@pytest.mark.parametrize("made", [pytest.param(lambda f: f, id="eager"), pytest.param(compile, id="compiled")])
+def test_less_than_full_rank_is_refused(name: str, made: Any) -> None:
+    """What is left of the last column is rounding, and nothing may be computed from it."""
+    dependent = np.column_stack([TALL[:, :2], TALL[:, 0] - 2.0 * TALL[:, 1]])
+    functions: dict[str, Any] = {
+        "qr": lambda a: np.linalg.qr(a)[1].sum(),
+        "lstsq": lambda a: np.linalg.lstsq(a, np.ones(5), rcond=None)[0].sum(),
+        "pinv": lambda a: np.linalg.pinv(a).sum(),
+    }
+    f = made(functions[name])
+    value_and_grad(f)(TALL)
+    with pytest.raises(np.linalg.LinAlgError, match="full rank"):
+        value_and_grad(f)(dependent)
+
+
 def test_second_derivatives() -> None:
     """Of the determinant by two entries that meet in it: the product of the others."""
     by = hessian(np.linalg.det)(np.array([[2.0, 1.0], [1.0, 3.0]]))

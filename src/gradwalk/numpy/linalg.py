@@ -20,6 +20,7 @@ from gradwalk.numpy.functions import objects
 from gradwalk.numpy.spectral import svd
 
 Rows = list[list[Any]]
+_ROUNDING = float(np.finfo(float).eps)
 
 
 def __getattr__(name: str) -> Any:
@@ -157,14 +158,18 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     basis: Rows = []
     triangle = [[0.0] * len(columns) for _ in columns]
     for j, column in enumerate(columns):
+        before = composites.norm(column)
         for _ in range(2):  # twice is enough for rounding not to count
             for i, unit in enumerate(basis):
                 share = composites.dot(unit, column)
                 triangle[i][j] = triangle[i][j] + share
                 column = [number - share * along for number, along in zip(column, unit, strict=True)]
         length = composites.norm(column)
-        if length == 0.0:
-            raise LinAlgError("qr: expected columns that do not depend on each other")
+        if length <= before * (_ROUNDING * len(column)):
+            raise LinAlgError(
+                "qr: expected columns that do not depend on each other: of less than full rank, how qr, lstsq and pinv "
+                "move is not defined"
+            )
         triangle[j][j] = length
         basis.append([number / length for number in column])
     return objects(basis).T, objects(triangle)
