@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import integrate, optimize
 
 import gradwalk
 from gradwalk import Value, compile, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
@@ -346,3 +346,26 @@ def test_a_branch_that_returns_a_constant_has_no_gradient(derivative: Any) -> No
     ramp = compile(lambda x: x if x > 0.0 else 0.0)
     for x in (-1.0, 2.0, -3.0):
         assert derivative(ramp)(x) == derivative(ramp.function)(x)
+
+
+def test_scipy_gets_plain_numbers_from_a_compiled_function() -> None:
+    """As `fun`, with the derivatives of the same function or without; everybody else gets Values."""
+    weight = Value(100.0)
+
+    def rosenbrock(x: Any) -> Any:
+        return weight * (x[1] - x[0] ** 2) ** 2 + (1.0 - x[0]) ** 2
+
+    compiled = compile(rosenbrock)
+    residuals = compile(lambda x: np.array([10.0 * (x[1] - x[0] ** 2), 1.0 - x[0]]))
+    start = np.zeros(2)
+    second = {"jac": grad(compiled), "hess": hessian(compiled), "method": "Newton-CG"}
+    for options in ({}, {"jac": grad(compiled)}, second):
+        found: Any = optimize.minimize(compiled, start, **options)
+        assert found.x == pytest.approx([1.0, 1.0], abs=1e-3)
+        assert isinstance(found.fun, float)
+    assert optimize.least_squares(residuals, start, jac=jacobian(residuals)).x == pytest.approx([1.0, 1.0])
+    assert optimize.root(residuals, start).x == pytest.approx([1.0, 1.0])
+    cube = compile(lambda x: x * x * x - 2.0)
+    assert optimize.brentq(cube, 0.0, 3.0) == pytest.approx(2.0 ** (1 / 3))
+    assert integrate.quad(cube, 0.0, 1.0)[0] == pytest.approx(-1.75)
+    assert isinstance(compiled(start), Value)

@@ -227,3 +227,11 @@ def test_a_compiled_function_returns_plain_arrays() -> None:
     with gradwalk.no_grad():
         plain = compile(lambda x: np.sin(x) * 2.0)(POINT)
     assert (type(plain), plain.dtype) == (np.ndarray, np.float64)
+
+
+def test_what_numpy_makes_of_such_an_array_in_floats_can_be_computed_with() -> None:
+    """Plotting libraries ask for floats and keep the subclass; NumPy's functions on that end."""
+    made = np.asanyarray(gnp.array([1.0, 2.0]), float)
+    assert [each.tolist() for each in np.broadcast_arrays(made, made)] == [[1.0, 2.0], [1.0, 2.0]]
+    assert np.column_stack([made, made]).tolist() == [[1.0, 1.0], [2.0, 2.0]]
+    assert (made + 1.0).tolist() == [2.0, 3.0]

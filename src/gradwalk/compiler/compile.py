@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 import os
+import sys
 import threading
 import types
 import warnings
@@ -26,7 +27,7 @@ from gradwalk.compiler.reading import Call, Result, user_line, with_line
 from gradwalk.compiler.runs import Derivatives, RunOfGradient, RunOfResult, run_at
 from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
-from gradwalk.control import current_modes, inside, is_watched
+from gradwalk.control import current_modes, inside, is_watched, no_grad
 from gradwalk.errors import GradwalkWarning, add_note
 from gradwalk.functional import is_nested
 from gradwalk.structure import is_value, only_type, values_among, write
@@ -137,6 +138,13 @@ class Compiled(functional.Replayed, Generic[P, R]):
             return self.function(*args, **kwargs)
         if is_nested():  # one node has a first derivative only
             return self._plain(args, kwargs)
+        if "scipy" in sys.modules and sys._getframe(1).f_globals.get("__name__", "").startswith("scipy."):
+            return self._numbers(args, kwargs)  # SciPy computes with what it gets, and hands no gradient on
+        made = self._run(Run.node, args, kwargs)
+        return self._plain(args, kwargs) if made is PLAIN else made
+
+    @no_grad()
+    def _numbers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         made = self._run(Run.node, args, kwargs)
         return self._plain(args, kwargs) if made is PLAIN else made
 

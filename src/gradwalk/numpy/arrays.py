@@ -81,6 +81,8 @@ def plain(given: Any) -> Any:
     """The argument as NumPy knows it: arrays of plain numbers as such."""
     if isinstance(given, np.ndarray) and given.dtype.kind == "O":
         return np.array(given.view(np.ndarray).tolist()) if given.size else np.zeros(given.shape)
+    if isinstance(given, Array):  # NumPy's own functions may make one of them of floats
+        return given.view(np.ndarray)
     if isinstance(given, list | tuple) and any(isinstance(each, Array | list | tuple) for each in given):
         return type(given)(map(plain, given)) if type(given) in (list, tuple) else given
     return given
