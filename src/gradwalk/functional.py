@@ -189,18 +189,21 @@ class Recording:
         """The derivative of the weighted sum of the outputs by each input."""
         if self.with_graph or any(map(is_value, weights)):
             return self._backward_with_graph(weights)
-        return engine.gradients_of(self._root(weights), self.inputs)
+        return self._told(engine.gradients_of(self._root(weights), self.inputs))
 
     def row(self, i: int) -> list[Any]:
         """The derivative of one output by each input."""
         if self.with_graph:
             return self._backward_with_graph(_one_hot(len(self.outputs), i))
         output = self.outputs[i]
-        gradients = engine.gradients_of(output, self.inputs) if is_value(output) else [0.0] * len(self.inputs)
-        if self.compared.sides and 0.0 in gradients:
+        return self._told(engine.gradients_of(output, self.inputs) if is_value(output) else [0.0] * len(self.inputs))
+
+    def _told(self, found: list[Any]) -> list[Any]:
+        """What was found; if some of it is 0, and the function searched by comparing, with a warning."""
+        if self.compared.sides and any(type(each) is float and each == 0.0 for each in found):
             names = list(self.structure.names("the argument"))
             self.compared.warn(self.what, self._root([0.0] * len(self.outputs)), self.inputs, names)
-        return gradients
+        return found
 
     def _backward_with_graph(self, weights: Sequence[Any]) -> list[Any]:
         gradients: dict[Any, Any] = {}
@@ -209,7 +212,7 @@ class Recording:
                 gradients[output] = gradients[output] + weight if output in gradients else weight
         order = engine.topological_order(self._root([0.0] * len(weights)))[:-1]
         gradients = higher_order.pulled_back(order, gradients, set(self.inputs), higher_order.local_grads_of)
-        return [gradients.get(leaf, 0.0) for leaf in self.inputs]
+        return self._told([gradients.get(leaf, 0.0) for leaf in self.inputs])
 
     def forward(self, tangents: Sequence[Any]) -> list[Any]:
         """How fast each output changes as the inputs move along `tangents`: one sweep in the order of recording."""
@@ -217,7 +220,7 @@ class Recording:
         rule = higher_order.local_grads_of if with_graph else self._local_grads_of
         order = engine.topological_order(self._root([0.0] * len(self.outputs)))[:-1]
         moving = higher_order.pushed_forward(order, dict(zip(self.inputs, tangents, strict=True)), rule)
-        return [moving.get(output, 0.0) if is_value(output) else 0.0 for output in self.outputs]
+        return self._told([moving.get(output, 0.0) if is_value(output) else 0.0 for output in self.outputs])
 
     def _local_grads_of(self, node: Any) -> Sequence[float]:
         local_grads: Sequence[float] = node._local_grads

@@ -43,11 +43,15 @@ class Comparisons:
         for i, name in enumerate(names):
             times = sum(below.get(node, 0) >> i & 1 for node in compared)
             if times >= SEARCH:
-                warnings.warn(
-                    f"{what}: the result does not depend on {name}, which was compared with {times} times, but not "
-                    "computed with: a search by comparing, as bisection, has no derivative; give its result to "
-                    "gradwalk.implicit_root, which has one",
-                    GradwalkWarning,
-                    stacklevel=6,
-                )
+                warn_of_search(what, name, times, stacklevel=7)
                 return
+
+
+def warn_of_search(what: str, name: str, times: int, stacklevel: int) -> None:
+    warnings.warn(
+        f"{what}: the result does not depend on {name}, which was compared with {times} times, but not computed "
+        "with: a search by comparing, as bisection, has no derivative; give its result to gradwalk.implicit_root, "
+        "which has one",
+        GradwalkWarning,
+        stacklevel=stacklevel,
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwalk import compile, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from gradwalk import Value, compile, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 
 MAKERS = [pytest.param(lambda f: f, id="plain"), pytest.param(compile, id="compiled")]
 
@@ -94,6 +94,31 @@ def test_a_search_that_loses_the_derivative_is_told() -> None:
         assert grad(lambda p: p[0] * root_by_bisection(p[1]))([3.0, 4.0]) == [2.0, 0.0]
     with pytest.warns(RuntimeWarning, match="jacobian"):
         jacobian(lambda a: [root_by_bisection(a), 2.0])(2.0)
+
+
+@pytest.mark.parametrize("derivative", [grad, value_and_grad, hessian, jacobian, *(
+    lambda f, taken=taken: lambda a: taken(f)(a, 1.0) for taken in (jvp, vjp, hvp)
+)])  # fmt: skip
+@pytest.mark.parametrize("made", MAKERS)
+def test_every_derivative_tells_of_a_search(derivative: Any, made: Any) -> None:
+    """Compiled, too, and whether or not it was called before."""
+    function = made(lambda a: root_by_bisection(a) * weight)
+    weight = Value(3.0)
+    function(2.0)
+    with pytest.warns(RuntimeWarning, match="the result does not depend on .* compared with 60 times"):
+        derivative(function)(2.0)
+
+
+def test_a_compiled_function_tells_of_a_search_when_it_is_asked_for_the_derivative() -> None:
+    function = compile(lambda scale, a: root_by_bisection(a) * scale)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        function(3.0, 4.0)
+        assert grad(function)(3.0, 4.0) == 2.0
+    with pytest.warns(RuntimeWarning, match="does not depend on a, which was compared with 60 times"):
+        assert function.value_and_grad(3.0, 4.0)[1] == (2.0, 0.0)
+    with pytest.warns(RuntimeWarning, match="does not depend on a, which was compared with 60 times"):
+        assert grad(function, argnums=(0, 1))(3.0, 4.0) == (2.0, 0.0)
 
 
 def test_a_branch_is_not_a_search() -> None:

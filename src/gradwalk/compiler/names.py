@@ -19,7 +19,7 @@ _MANY = 2_000_000  # entries looked at: names are a help, not worth more time th
 
 def named(program: Program, function: Callable[..., Any], call: Call, leaves: tuple[Any, ...]) -> None:
     """Give the program's inputs their names: each name at the first slot of the block it belongs to."""
-    names = [*_argument_names(function, call), *_leaf_names(function, leaves)]
+    names = [*argument_names(function, call), *_leaf_names(function, leaves)]
     if len(names) != len(program.inputs):
         return
     order = np.argsort(program.inputs)
@@ -30,7 +30,7 @@ def named(program: Program, function: Callable[..., Any], call: Call, leaves: tu
             program.names[int(program.inputs[place])] = before
 
 
-def _argument_names(function: Callable[..., Any], call: Call) -> Iterator[str]:
+def argument_names(function: Callable[..., Any], call: Call) -> Iterator[str]:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -41,6 +41,7 @@ from gradwalk.errors import add_note, refusals
 from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
+from gradwalk.searches import SEARCH
 from gradwalk.structure import is_value
 
 _TAKEN = "take"
@@ -303,6 +304,19 @@ class Trace:
                 self.compared.append((self.recorded[node - first], math.inf, "<=", True))
                 self.lines.append(f"{with_line(self.function)}, of something that is not used,")
             self._as_arrays()
+
+    def searched(self) -> dict[int, int]:
+        """Numbers of the arguments that were compared again and again, but not computed with, and how often."""
+        flat, count = self.flat, len(self.entries)
+        if len(flat.guards) < SEARCH:
+            return {}
+        unused = ~needed_for(flat, flat.outputs)[flat.inputs[:count]]
+        unused &= np.array([type(given) is not int for given in self.given])
+        if not unused.any():
+            return {}
+        guards = flat.guards[: 10 * SEARCH]
+        times = np.sum([needed_for(flat, guard)[flat.inputs[:count]] for guard in guards], axis=0) * unused
+        return {entry: int(times[entry]) for entry in np.flatnonzero(times >= SEARCH).tolist()}
 
     def _refuse_made_inside(self) -> None:
         """A node from outside may have been computed before the trace, but not by hand out of what is inside."""

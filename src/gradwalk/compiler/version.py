@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any
 
@@ -18,12 +18,13 @@ import numpy.typing as npt
 
 from gradwalk import custom, engine
 from gradwalk.compiler import executors, interpret
-from gradwalk.compiler.names import named
+from gradwalk.compiler.names import argument_names, named
 from gradwalk.compiler.reading import Call
 from gradwalk.compiler.rolling import calls_are_exact, rolled_up, step_by_step
 from gradwalk.compiler.trace import Trace, traced
 from gradwalk.control import current_modes
 from gradwalk.hub import nodes_over_one
+from gradwalk.searches import warn_of_search
 from gradwalk.structure import is_value
 
 Array = npt.NDArray[np.float64]
@@ -65,6 +66,21 @@ class Version:
         self.ends = not self.values and not any(leaf._children for leaf in self.leaves)
         self.of_children = np.array([*self.values, *range(len(trace.entries), len(self.program.inputs))], np.int32)
         self._idle = [Run(self)]
+        self.searched = trace.searched()
+        if self.searched:
+            self._names = list(argument_names(function, call))
+            self.used = self._used_and_told  # type: ignore[method-assign]
+
+    def _used_and_told(self, use: Callable[..., Any], numbers: Any, call: Call | None = None) -> Any:
+        if use is Run.value_and_gradient:
+            self.tell("compile: value_and_grad", self.searched)
+        return Version.used(self, use, numbers, call)
+
+    def tell(self, what: str, entries: Iterable[int]) -> None:
+        """Warn of the first of these that the result does not depend on, because it was only compared with."""
+        for entry in entries:
+            if entry in self.searched:
+                return warn_of_search(what, self._names[entry], self.searched[entry], stacklevel=6)
 
     def used(self, use: Callable[..., Any], numbers: Any, call: Call | None = None) -> Any:
         """What `use` makes of a run that nobody else uses meanwhile."""
