@@ -211,7 +211,8 @@ class Recording:
             if is_value(output):
                 gradients[output] = gradients[output] + weight if output in gradients else weight
         order = engine.topological_order(self._root([0.0] * len(weights)))[:-1]
-        gradients = higher_order.pulled_back(order, gradients, set(self.inputs), higher_order.local_grads_of)
+        with changed(on_compare=self.compared.told_too):  # of what the rows of the table compare, only a trace is told
+            gradients = higher_order.pulled_back(order, gradients, set(self.inputs), higher_order.local_grads_of)
         return self._told([gradients.get(leaf, 0.0) for leaf in self.inputs])
 
     def forward(self, tangents: Sequence[Any]) -> list[Any]:
@@ -219,7 +220,8 @@ class Recording:
         with_graph = self.with_graph or any(map(is_value, tangents))
         rule = higher_order.local_grads_of if with_graph else self._local_grads_of
         order = engine.topological_order(self._root([0.0] * len(self.outputs)))[:-1]
-        moving = higher_order.pushed_forward(order, dict(zip(self.inputs, tangents, strict=True)), rule)
+        with changed(on_compare=self.compared.told_too):
+            moving = higher_order.pushed_forward(order, dict(zip(self.inputs, tangents, strict=True)), rule)
         return self._told([moving.get(output, 0.0) if is_value(output) else 0.0 for output in self.outputs])
 
     def _local_grads_of(self, node: Any) -> Sequence[float]:

@@ -19,13 +19,16 @@ class Comparisons:
     """The Values of that class that are compared, the first so many of them."""
 
     def __init__(self, cls: Any, told_before: Callable[..., Any] | None) -> None:
-        self.cls, self._told_before = cls, told_before
+        around = getattr(told_before, "__self__", None)
+        # of what a derivative inside compares, that one tells: if it is constant, it has lost nothing
+        self.told_too: Callable[..., Any] | None = around.told_too if isinstance(around, Comparisons) else told_before
+        self.cls = cls
         self.sides: list[Any] = []
 
     def remember(self, left: Any, right: Any, sign: str, outcome: bool) -> None:
         """The hook: whoever was told before is told, too."""
-        if self._told_before is not None:
-            self._told_before(left, right, sign, outcome)
+        if self.told_too is not None:
+            self.told_too(left, right, sign, outcome)
         if len(self.sides) < 2 * MOST_COMPARISONS:
             self.sides += (left, right)
 

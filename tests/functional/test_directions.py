@@ -121,6 +121,10 @@ def test_a_compiled_function_tells_of_a_search_when_it_is_asked_for_the_derivati
         assert grad(function, argnums=(0, 1))(3.0, 4.0) == (2.0, 0.0)
 
 
+def straight(x: Any) -> Any:
+    return sum(max(x - 0.1 * i, 0.0) for i in range(40))
+
+
 def test_a_branch_is_not_a_search() -> None:
     """What is compared now and then, or computed with too, is not told of."""
     with warnings.catch_warnings():
@@ -128,3 +132,5 @@ def test_a_branch_is_not_a_search() -> None:
         assert grad(lambda x: max(x, 0.0) * 1.0)(-1.0) == 0.0
         assert grad(lambda a: root_by_bisection(a) + 0.0 * a)(2.0) == 0.0
         assert grad(lambda p: sum(max(x, 0.0) for x in p))([-1.0] * 50) == [0.0] * 50
+        for f in (straight, compile(straight)):  # its slope does not depend on x, as that of a line does not
+            assert (hvp(f)(2.0, 1.0), hessian(f)(2.0), grad(grad(f))(2.0)) == (0.0, 0.0, 0.0)

@@ -63,7 +63,7 @@ def custom_operations() -> dict[str, Any]:
         "cube": made(lambda x: x**3, lambda x, out: 3.0 * x**2, name="cube", check=False),
         "step": made(lambda x: 1.0 if x > 0.0 else -0.5, lambda x, out: 0.0, name="step", check=False),
         "strict": made(_strict, lambda x, out: 3.0, name="strict", check=False),
-        "blend": made(lambda x, y: x * math.tanh(y), lambda x, y, out: (math.tanh(y), x / math.cosh(y) ** 2),
+        "blend": made(lambda x, y: x * math.tanh(y), lambda x, y, out: (math.tanh(y), x * (1.0 - math.tanh(y) ** 2)),
                       name="blend", check=False),
     }  # fmt: skip
 
