@@ -48,12 +48,8 @@ class Cell {
     bar.className = "bar";
     bar.append(this.runButton, this.resetButton, this.shareButton, this.progress, this.status);
     this.editor.root.after(bar);
-    this.output = document.createElement("div");
-    this.output.className = "output";
-    const recorded = this.root.querySelector("pre.output");
-    if (recorded) this.output.append(text(recorded.textContent));
-    recorded?.remove();
-    this.output.classList.toggle("recorded", Boolean(recorded));
+    this.output = this.root.querySelector(".output") ?? document.createElement("div");
+    this.output.classList.add("output");
     bar.after(this.output);
     this.recorded = [...this.output.childNodes];
     this.changed();

@@ -15,7 +15,7 @@ export function mountWalks(isDark) {
 function open(figure, isDark) {
   const frame = document.createElement("iframe");
   frame.title = figure.dataset.said;
-  const address = () => `${figure.querySelector("a").getAttribute("href")}&theme=${isDark() ? "dark" : "light"}`;
+  const address = () => `${figure.querySelector("a").getAttribute("href")}&mode=embed&theme=${isDark() ? "dark" : "light"}`;
   frame.src = address();
   figure.prepend(frame);
   addEventListener("gradwalk-theme", () => { frame.src = address(); });

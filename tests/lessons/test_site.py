@@ -50,6 +50,14 @@ def test_a_link_that_leads_nowhere_ends_the_build(target: str, tmp_path: Path) -
         made.write_pages()
 
 
+def test_the_links_of_the_readme(site: Any) -> None:
+    """Each leads to a file, and to a heading of it where it says so."""
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", (ROOT / "README.md").read_text(encoding="utf-8")):
+        assert (ROOT / target).is_file(), target
+    for target, anchor in re.findall(r"\]\(([^)#]+)#([^)]*)\)", (ROOT / "README.md").read_text(encoding="utf-8")):
+        assert anchor in site.anchors[site.at[(ROOT / target).resolve()].address]
+
+
 def test_formulas() -> None:
     """What the table prints becomes MathML; what is not known is an error."""
     assert (

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from packages import package
 from pages import ROOT, Page, sections
-from render import Renderer
+from render import Renderer, titled
 
 from gradwalk import _version
 from gradwalk.show import play
@@ -69,9 +69,9 @@ class Site:
         self.anchors[page.address] = {anchor for _, _, anchor in renderer.headings}
         for (_, heading, _), (anchor, text) in zip(renderer.headings, renderer.words, strict=True):
             plain = re.sub(r"\x02\d+\x03|<[^>]+>|\s+", " ", text).strip()
-            self.index.append([f"{page.address}#{anchor}", page.title, heading, plain])
+            self.index.append([f"{page.address}#{anchor}", page.title.replace("`", ""), heading, plain])
         fields = {
-            "title": page.title if page.title == "gradwalk" else f"{page.title} · gradwalk",
+            "title": page.title if page.title == "gradwalk" else f"{page.title.replace('`', '')} · gradwalk",
             "up": page.up or "./",
             "navigation": self.navigation(page),
             "contents": self.contents(renderer),
@@ -90,7 +90,7 @@ class Site:
         for title, pages in self.sections.items():
             items = "".join(
                 f'<li><a href="{here.up or "./"}{page.address}"{" aria-current=page" if page is here else ""}>'
-                f"{html.escape(page.title)}</a></li>"
+                f"{titled(page.title)}</a></li>"
                 for page in pages
             )
             ordered = "ol" if title == "Lessons" else "ul"
@@ -112,7 +112,7 @@ class Site:
             if 0 <= number + step < len(self.pages):
                 page = self.pages[number + step]
                 address = f"{here.up or './'}{page.address}"
-                links.append(f'<a class="{word}" rel="{word[:4]}" href="{address}">{html.escape(page.title)}</a>')
+                links.append(f'<a class="{word}" rel="{word[:4]}" href="{address}">{titled(page.title)}</a>')
         return "".join(links)
 
     # ---------------------------------------------------------------- links

@@ -6,20 +6,24 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import reference
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
 from gradwalk.lessons import source  # noqa: E402
 
-# the pages of docs/ in each section; a lesson is a page of its own section
+# the pages of each section; every lesson is a page of its section, too
 SECTIONS = {
-    "Start": ("index",),
+    "Start": ("index", "lessons"),
     "Lessons": (),
-    "How-to": ("derivatives", "compiled-functions"),
-    "Coming from": ("from-micrograd",),
-    "Reference": ("ops",),
-    "More": ("contributing",),
+    "How-to": ("derivatives", "physics", "compiled-functions", "nan", "training"),
+    "Coming from": ("from-micrograd", "coming-from"),
+    "Reference": ("reference", "ops"),
+    "Design": ("design", "benchmarks"),
+    "More": ("teachers", "contributing"),
 }
+ELSEWHERE = {"benchmarks": ROOT / "benchmarks" / "README.md"}  # pages that are not in docs/
 
 
 @dataclass
@@ -47,8 +51,8 @@ def sections() -> dict[str, list[Page]]:
 
 
 def document(name: str) -> Page:
-    """A page of docs/. Its Python is shown with what it prints, and the tests run it; it is not live."""
-    path = ROOT / "docs" / f"{name}.md"
-    text = path.read_text(encoding="utf-8")
+    """A page that is no lesson. Its Python is shown with what it prints, and the tests run it; it is not live."""
+    path = ELSEWHERE.get(name, ROOT / "docs" / f"{name}.md")
+    text = reference.markdown() if name == "reference" else path.read_text(encoding="utf-8")
     title = next(line[2:] for line in text.splitlines() if line.startswith("# "))
     return Page("" if name == "index" else f"{name}/", title, path, [source.Text(text)])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import re
-from pathlib import Path
 from urllib.parse import urlencode
 
 from markdown_it import MarkdownIt
@@ -16,9 +16,10 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from gradwalk.lessons import source
+from gradwalk.lessons import cells, source
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\w$])\$(?! )([^$\n]+?)(?<! )\$(?![\w$])", re.DOTALL)
+QUICK = 10  # seconds: a cell that may take longer is not run by the build
 _LONGEST_IN_TEXT = 60  # letters of LaTeX
 _SIDEWAYS = 'tabindex="0" role="group" aria-label'  # what can be wider than the page has to be reached with keys
 
@@ -37,6 +38,11 @@ def walk_address(walk: source.Walk) -> str:
     return f"walk/#{urlencode(parts)}"
 
 
+def titled(text: str) -> str:
+    """A title as HTML: what stands in backticks is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
 class Renderer:
     """Renders the parts of one page; `link(target)` says where a link leads, `headings` collects what it saw."""
 
@@ -45,6 +51,8 @@ class Renderer:
         self.headings: list[tuple[int, str, str]] = []
         self.words: list[tuple[str, str]] = []  # anchor and text below it, for the search
         self.cells: list[dict[str, object]] = []
+        self.namespace: dict[str, object] = {}
+        self.is_trained = False
         self.markdown = MarkdownIt("commonmark", {"html": True, "highlight": highlighted}).enable("table")
 
     def rendered(self, parts: list[source.Part]) -> str:
@@ -113,8 +121,20 @@ class Renderer:
             return self.text(f"```python\n{cell.code}```\n```text\n{cell.output}```\n")
         self.cells.append({"code": cell.code, "seconds": cell.seconds})
         self.heard(cell.code)
-        output = f'<pre class="output">{html.escape(cell.output)}</pre>' if cell.output else ""
+        recorded = self.recorded(cell)
+        output = f'<div class="output recorded">{recorded}</div>' if cell.output else ""
         return self.section("cell", "Python", highlighted(cell.code, "python", ""), output)
+
+    def recorded(self, cell: source.Cell) -> str:
+        """What the cell shows: the recorded text, with tables and pictures as it makes them here."""
+        text = f"<pre>{html.escape(cell.output)}</pre>"
+        self.is_trained |= cell.seconds > QUICK
+        if self.is_trained:  # the build trains nothing, and what comes after it depends on that
+            return text
+        outcome = cells.run(cell.code, self.namespace)
+        if (outcome.error, outcome.text) != ("", cell.output):
+            raise ValueError(f"{outcome.error or outcome.text}: not what is recorded for\n{cell.code}")
+        return "".join(map(drawn, outcome.shown)) if any(len(part) > 1 for part in outcome.shown) else text
 
     def exercise(self, exercise: source.Exercise) -> str:
         self.cells.append({"code": exercise.start, "seconds": 10, "checks": exercise.checks})
@@ -128,7 +148,7 @@ class Renderer:
 
     def walk(self, walk: source.Walk) -> str:
         address = html.escape(self.up + walk_address(walk))
-        said = html.escape(walk.expression)
+        said = html.escape(walk.expression.splitlines()[-1])
         return (
             f'<figure class="walk" data-said="The walk of {said}"><figcaption><a href="{address}">'
             f"Open the walk of <code>{said}</code> on a page of its own</a></figcaption></figure>"
@@ -140,6 +160,16 @@ class Renderer:
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
+def drawn(part: dict[str, str]) -> str:
+    """One thing that a cell showed."""
+    if "image/svg+xml" in part:
+        picture = base64.b64encode(part["image/svg+xml"].encode()).decode()
+        return f'<img alt="{html.escape(part["text/plain"].strip())}" src="data:image/svg+xml;base64,{picture}">'
+    if "text/html" in part:
+        return f'<div class="wide" {_SIDEWAYS}="Table">{part["text/html"]}</div>'
+    return f"<pre>{html.escape(part['text/plain'])}</pre>"
+
+
 def highlighted(code: str, language: str, _: object) -> str:
     """Code with Pygments' classes."""
     try:
@@ -148,7 +178,3 @@ def highlighted(code: str, language: str, _: object) -> str:
         lexer = get_lexer_by_name("text")
     body = highlight(code, lexer, HtmlFormatter(nowrap=True))
     return f'<pre class="code language-{html.escape(language or "text")}" tabindex="0"><code>{body}</code></pre>'
-
-
-def template(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
