@@ -1,4 +1,4 @@
-"""Every cell of every lesson in the built site, by the Python in the page: `LESSONS="01 05"` takes some of them."""
+"""Every cell of the lessons and the start page in the built site, by its own Python; `LESSONS="01 05"` takes some."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import os
 from typing import Any
 
 import pytest
+from conftest import ROOT
 
 from gradwalk.lessons import source
 
 WANTED = tuple(os.environ.get("LESSONS", "").split()) or ("",)
-LESSONS = [lesson for lesson in source.lessons() if lesson.name.startswith(WANTED)]
+START = source.read(ROOT / "docs" / "index.md")
+LESSONS = [lesson for lesson in (START, *source.lessons()) if lesson.name.startswith(WANTED)]
 MINUTES = 5 * 60.0
 
 
@@ -28,7 +30,8 @@ def run(tab: Any, number: int, code: str | None = None) -> dict[str, Any]:
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 def test_every_cell_and_every_exercise(lesson: source.Lesson, host: Any, browser: Any) -> None:
     """Cells print what is recorded; model answers pass, wrong ones and the start do not; nobody else is asked."""
-    tab = browser.open(f"{host.address}lessons/{lesson.name}/", offline=False)
+    address = "" if lesson is START else f"lessons/{lesson.name}/"
+    tab = browser.open(host.address + address, offline=False)
     tab.wait("Boolean(globalThis.gradwalkCells)")
     live = [part for part in lesson.parts if isinstance(part, source.Cell | source.Exercise)]
     live = [part for part in live if isinstance(part, source.Exercise) or part.is_live]

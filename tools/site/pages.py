@@ -23,6 +23,7 @@ SECTIONS = {
     "Design": ("design", "benchmarks"),
     "More": ("teachers", "contributing"),
 }
+LIVE = ("index",)  # pages besides the lessons whose Python runs in the page
 ELSEWHERE = {"benchmarks": ROOT / "benchmarks" / "README.md"}  # pages that are not in docs/
 
 
@@ -51,8 +52,9 @@ def sections() -> dict[str, list[Page]]:
 
 
 def document(name: str) -> Page:
-    """A page that is no lesson. Its Python is shown with what it prints, and the tests run it; it is not live."""
+    """A page that is no lesson. Its Python is shown with what it prints, and the tests run it."""
     path = ELSEWHERE.get(name, ROOT / "docs" / f"{name}.md")
     text = reference.markdown() if name == "reference" else path.read_text(encoding="utf-8")
     title = next(line[2:] for line in text.splitlines() if line.startswith("# "))
-    return Page("" if name == "index" else f"{name}/", title, path, [source.Text(text)])
+    parts = source.parts_of(text) if name in LIVE else [source.Text(text)]
+    return Page("" if name == "index" else f"{name}/", title, path, parts)
