@@ -44,22 +44,22 @@ SimpleNamespace(
 `);
 }
 
-/** Let every fetch of this worker be counted while it comes in. */
+/** Let every fetch of this worker be counted while it comes in. What is counted is a copy: only of an answer that is
+ * the browser's own does it keep the compiled form for the next visit. */
 function countBytes(tell) {
   const original = self.fetch;
   let bytes = 0;
   self.fetch = async (...given) => {
     const response = await original(...given);
-    if (!response.body) return response;
-    const counted = new TransformStream({
-      transform(chunk, controller) {
-        bytes += chunk.byteLength;
-        tell(bytes);
-        controller.enqueue(chunk);
-      },
-    });
-    return new Response(response.body.pipeThrough(counted), { status: response.status, headers: response.headers });
+    if (response.body) count(response.clone().body.getReader());
+    return response;
   };
+  async function count(reader) {
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+      bytes += piece.value.byteLength;
+      tell(bytes);
+    }
+  }
 }
 
 /** Collects what is printed, so that a loop that prints does not drown the page in messages. */

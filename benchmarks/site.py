@@ -1,0 +1,54 @@
+"""How long a visitor waits, in Chromium on the built site: first paint, and the first result of Python.
+
+`make docs` first, then `python benchmarks/site.py`. Cold is a browser that has seen nothing; warm is a second visit.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import time
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "show"), str(ROOT / "docs" / "tests")]
+
+import chromium  # noqa: E402
+from conftest import SITE, Handler  # noqa: E402
+
+PAGE = "lessons/01-what-a-derivative-tells/"
+BARS = {"first paint": 1.0, "first result, cold": 8.0, "first result, warm": 3.0}
+
+
+def visit(browser: chromium.Browser, address: str) -> tuple[float, float]:
+    """Seconds to the first paint of a lesson, and from asking its first cell to the result."""
+    tab = browser.open(address, offline=False)
+    tab.wait("Boolean(globalThis.gradwalkCells)", 60.0)
+    painted = tab.run("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000.0
+    tab.wait("navigator.serviceWorker.controller !== null", 60.0)
+    began = time.perf_counter()
+    tab.run("gradwalkCells[0].run()")
+    waited = time.perf_counter() - began
+    assert tab.run("gradwalkCells[0].outcome.text") == "4.0\n"
+    tab.wait("caches.keys().then((names) => names.length === 2)", 60.0)
+    tab.close()
+    return painted, waited
+
+
+def main() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(SITE)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    chromium.TIMEOUT = 120.0
+    with chromium.started() as browser:
+        address = f"http://127.0.0.1:{server.server_port}/{PAGE}"
+        painted, cold = visit(browser, address)
+        time.sleep(2.0)  # what is fetched goes into the browser's cache
+        _, warm = visit(browser, address)
+    for (what, bar), seconds in zip(BARS.items(), (painted, cold, warm), strict=True):
+        print(f"{what:20} {seconds:6.2f} s   bar {bar:.0f} s   {'' if seconds <= bar else 'MISSED'}")
+
+
+if __name__ == "__main__":
+    main()
