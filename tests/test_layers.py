@@ -17,7 +17,7 @@ PACKAGE = Path(gradwalk.__file__).resolve().parent
 
 # a room may import from its own line and from the lines above it
 ORDER = (
-    ("_version",),
+    ("_version", "cached_property"),
     ("formula",),
     ("row_formula",),
     ("row_ops",),

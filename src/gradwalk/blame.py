@@ -21,6 +21,7 @@ from typing import Any
 
 from gradwalk import engine
 from gradwalk.control import changed, on_construct
+from gradwalk.passes import Locked
 from gradwalk.reference import contribution
 from gradwalk.scopes import path_of
 from gradwalk.structure import VALUE_TYPES, is_value
@@ -49,7 +50,7 @@ class _Active(threading.local):
 
 
 _active = _Active()
-_patching = threading.Lock()
+_patching = Locked()
 _users = 0
 
 
@@ -156,7 +157,7 @@ class _Detector:
 def _watch_backward() -> None:
     """backward() is replaced while any block is active, in any thread; in other threads it does what it did."""
     global _users
-    with _patching:
+    with _patching.lock:
         _users += 1
         if _users == 1:
             for cls in VALUE_TYPES:
@@ -168,7 +169,7 @@ def _watch_backward() -> None:
 
 def _unwatch_backward() -> None:
     global _users
-    with _patching:
+    with _patching.lock:
         _users -= 1
         if _users == 0:
             for (cls, name), original in _originals.items():

@@ -6,7 +6,6 @@ as one; and where rounding or bending hides the slope, the difference says that 
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 from gradwalk import engine
 from gradwalk.agreement import STEPS, inaccuracy, is_at_kink, rounding, verdict
+from gradwalk.cached_property import cached_property
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
 
@@ -55,7 +55,7 @@ class Replay:
         self.place = place
         self.data: list[float] = [node.data for node in self.order]
 
-    @functools.cached_property
+    @cached_property
     def noise(self) -> float:
         """About how far the root is off because every number on the way was rounded."""
         grads = [0.0] * len(self.order)

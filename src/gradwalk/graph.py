@@ -13,10 +13,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from gradwalk import engine
+from gradwalk.cached_property import cached_property
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.scopes import path_of

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from inspect import Parameter, Signature
 from typing import Any
 
+from gradwalk.cached_property import cached_property
 from gradwalk.formula import Number, absolute, div, equal, exp, heads, is_exact, log, pow, power, sqrt, variable, where
 from gradwalk.row_formula import (
     Lists,

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
 
 import pytest
 from measures import python
+
+import gradwalk
 
 PREAMBLE = """
 import asyncio, gc, multiprocessing, os, sys, threading
@@ -47,11 +51,85 @@ stop.append(True)
 for thread in threads:
     thread.join()
 """,
+    "fork while another thread has every lock": """
+from gradwalk.passes import _with_locks
+step = gradwalk.compile(lambda x: x * x)
+right, holding, stop = step.value_and_grad(0.5), threading.Event(), threading.Event()
+def hold():
+    locks = [each.lock for each in _with_locks]
+    for lock in locks:
+        lock.acquire()
+    holding.set()
+    stop.wait()
+    for lock in locks:
+        lock.release()
+thread = threading.Thread(target=hold)
+thread.start()
+holding.wait()
+child = os.fork()
+if child == 0:
+    ok = step.value_and_grad(0.5) == right and step([0.5, 1][0]).data == 0.25
+    with gradwalk.detect_nonfinite(), gradwalk.numpy.everywhere():
+        ok = ok and gradwalk.compile(lambda x: x.tanh())(0.5).data == Value(0.5).tanh().data
+    os._exit(0 if ok else 1)
+stop.set()
+assert os.waitpid(child, 0)[1] == 0
+thread.join()
+""",
+    "fork while other threads compile": """
+def work():
+    while not stop:
+        gradwalk.compile(lambda x: x * x).value_and_grad(0.5)
+stop = []
+gradwalk.compile(lambda x: x * x).value_and_grad(0.5)  # the lock of an import is Python's own, and no fork opens it
+sys.setswitchinterval(1e-5)
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if gradwalk.compile(lambda x: x * x).value_and_grad(0.5) == (0.25, 1.0) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+stop.append(True)
+for thread in threads:
+    thread.join()
+""",
     "spawn": """
 import operator
 if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(operator.attrgetter("data"), (Value(0.5),)) == 0.5
+""",
+    "compiled functions in spawned workers": """
+if __name__ == "__main__":
+    step = gradwalk.compile(gradwalk.math.tanh)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        assert pool.map(step.value_and_grad, [0.1, 0.2, 0.3]) == list(map(step.value_and_grad, [0.1, 0.2, 0.3]))
+""",
+    "modes in asyncio tasks that interleave": """
+async def task(number):
+    for _ in range(5):
+        with gradwalk.no_grad() if number % 2 else gradwalk.ieee():
+            await asyncio.sleep(0)
+            assert bool((Value(1.0) * 2.0)._children) != bool(number % 2)
+            await asyncio.sleep(0.001 * (number % 3))
+        with gradwalk.detect_nonfinite():
+            await asyncio.sleep(0)
+        assert slope(0.5) == right
+right = slope(0.5)
+async def main():
+    await asyncio.gather(*(task(i) for i in range(8)))
+asyncio.run(main())
+assert slope(0.5) == right
+try:
+    Value(-1.0).log()
+except ValueError:
+    pass
+else:
+    raise AssertionError("ieee() stayed on")
+with gradwalk.ieee():
+    assert Value(0.0).log().data == float("-inf")
 """,
     "asyncio": """
 async def task(number):
@@ -85,6 +163,14 @@ interpreters.destroy(inner)
 assert slope(0.5) == slope(0.5)
 """,
 }
+
+
+def test_every_lock_is_one_that_a_fork_leaves_open() -> None:
+    """There are no others than those of passes.py; before Python 3.12, functools.cached_property has one."""
+    package = Path(gradwalk.__file__).parent
+    locks = re.compile(r"threading\.R?Lock\(|functools\.cached_property$|functools import .*cached_property", re.M)
+    found = {path.name for path in package.rglob("*.py") if locks.search(path.read_text("utf-8"))}
+    assert found == {"passes.py", "cached_property.py"}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import gradwalk
+
 
 @pytest.fixture(autouse=True)
 def _eager_switching() -> Iterator[None]:
@@ -90,6 +92,26 @@ def test_shared_interior_nodes(engine: Any) -> None:
 
     at_once(4, work)
     assert x.grad == 53.0 * 50.0 * (1 + 2 + 3 + 4)
+
+
+def test_derivatives_beside_backward(engine: Any) -> None:
+    """gradwalk.grad() uses the gradients of shared nodes and gives them back: backward() loses nothing meanwhile."""
+    x = engine.Value(2.0)
+    shared = x * 3.0
+    derivative = gradwalk.grad(lambda t: t * shared + shared.tanh() + t * t * x)
+    found: list[float] = []
+
+    def work(i: int) -> None:
+        for _ in range(200):
+            if i % 2:
+                (shared * 2.0).backward()
+            else:
+                at_a_number = i == 0 and engine.name == gradwalk.engine.NAME
+                found.append(derivative(1.0) if at_a_number else derivative(engine.Value(1.0)).data)
+
+    at_once(4, work)
+    assert x.grad == 2 * 200 * 6.0
+    assert set(found) == {10.0}
 
 
 def hand_written(engine: Any, x: Any, pause: float) -> Any:

@@ -11,7 +11,6 @@ import itertools
 import math
 import os
 import sys
-import threading
 import types
 import warnings
 from collections.abc import Callable, Hashable, Iterable
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec
 import numpy as np
 
 from gradwalk import engine, functional
+from gradwalk.cached_property import cached_property
 from gradwalk.compiler import batch
 from gradwalk.compiler.program import Program
 from gradwalk.compiler.reading import Call, Result, user_line, with_line
@@ -30,6 +30,7 @@ from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
 from gradwalk.control import current_modes, inside, is_watched, no_grad
 from gradwalk.errors import GradwalkWarning, add_note
 from gradwalk.functional import is_nested
+from gradwalk.passes import Locked
 from gradwalk.structure import is_value, only_type, values_among, write
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         self._arrays: dict[tuple[int, ...], Version] = {}  # the last version for one array of this shape
         self._warned = False
         self._bound: dict[int, Compiled[..., Any]] = {}  # as a method: one for each object
-        self._lock = threading.RLock()  # held where the above are changed, and while nothing else is done
+        self._locked = Locked()  # held where the above are changed, and while nothing else is done
 
     def __reduce__(self) -> Any:
         """By the name that its module or its object has for it, else as the function and the options."""
@@ -118,7 +119,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
             return self
         bound = self._bound.get(id(instance))  # which it keeps alive, so that the id stays its own
         if bound is None:
-            with self._lock:
+            with self._locked.lock:
                 method = Compiled(types.MethodType(self.function, instance), self.exact)
                 bound = self._bound.setdefault(id(instance), method)
                 if len(self._bound) > KEPT:
@@ -254,7 +255,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
     # ---------------------------------------------------------------- for functional.py
 
-    @functools.cached_property
+    @cached_property
     def derivatives(self) -> Derivatives:
         """The programs for its other derivatives, made when they are asked for."""
         return Derivatives(self)
@@ -468,7 +469,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         if type(array) is np.ndarray and array.dtype == np.float64:
             self._arrays[array.shape] = version
         key = call.key
-        with self._lock:
+        with self._locked.lock:
             others = self._versions.get(key)
             if others is None or version not in others:  # it was dropped meanwhile
                 return
@@ -480,7 +481,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
     def _add(self, key: Hashable, version: Version, numbers: Any) -> Version:
         """The version is kept; or the one like it that another thread has made meanwhile is returned."""
-        with self._lock:
+        with self._locked.lock:
             versions = self._versions.get(key, ())
             like = next((other for other in versions if other.digest == version.digest), None)
             if like is not None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gradwalk.cached_property import cached_property
 from gradwalk.compiler.loops import LOOPS, same_rows
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES

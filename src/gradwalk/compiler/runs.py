@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gradwalk import engine
+from gradwalk.cached_property import cached_property
 from gradwalk.compiler import interpret
 from gradwalk.compiler.derivatives import Function, LargeProgramError, Places, along, everywhere
 from gradwalk.compiler.reading import Call, NoValueError, Result
@@ -45,7 +46,7 @@ class Point:
         only: Any = args[0] if len(args) == 1 and not kwargs else None
         self.shape = only.shape if _is_plain_array(only) and only.size else None  # if there is nothing else
 
-    @functools.cached_property
+    @cached_property
     def entries(self) -> Ints:
         """Where the numbers to differentiate by are among those of the arguments."""
         if self.shape is not None:

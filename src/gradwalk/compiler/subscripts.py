@@ -20,6 +20,7 @@ from typing import Any
 from gradwalk import engine
 from gradwalk.compiler.index import is_index
 from gradwalk.own_files import is_own
+from gradwalk.passes import Locked
 from gradwalk.structure import is_value
 
 ITEM = "__gradwalk_item__"  # a builtin, as it is looked up from every module
@@ -89,17 +90,17 @@ class Taken(engine.Value):
 @contextmanager
 def opened(function: Callable[..., Any]) -> Iterator[bool]:
     """Inside, the functions that this one consists of leave their subscripts open; False if there are none."""
-    with _lock:
+    with _locked.lock:
         changed = list(filter(_open, _reachable(function)))
     try:
         yield bool(changed)
     finally:
-        with _lock:
+        with _locked.lock:
             for each in changed:
                 _close(each)
 
 
-_lock = threading.Lock()
+_locked = Locked()
 _in_force: dict[FunctionType, tuple[int, CodeType]] = {}  # how often, and the code it had before
 
 

@@ -8,10 +8,10 @@ can do them all.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from gradwalk.cached_property import cached_property
 from gradwalk.compiler.flat import CODES, CONSTANT, Flat, Ints, Truths, followed, ragged, starts_of
 
 _LONG = 8

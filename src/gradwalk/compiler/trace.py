@@ -40,6 +40,7 @@ from gradwalk.compiler.subscripts import MOST, ClosedError, Taken, last_trace, o
 from gradwalk.errors import add_note, refusals
 from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
+from gradwalk.passes import Locked
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.searches import SEARCH
 from gradwalk.structure import is_value
@@ -367,7 +368,7 @@ class _BuiltIns:
     """
 
     def __init__(self) -> None:
-        self.lock, self.traces = threading.Lock(), 0
+        self.locked, self.traces = Locked(), 0
         self.plain = {name: getattr(builtins, name) for name in ("max", "min", "pow")}
         self.traced = {"max": self._choosing("max"), "min": self._choosing("min"), "pow": self._power()}
 
@@ -405,7 +406,7 @@ class _BuiltIns:
             self._count(-1)
 
     def _count(self, change: int) -> None:
-        with self.lock:
+        with self.locked.lock:
             before, self.traces = self.traces, self.traces + change
             if 0 in (before, self.traces):
                 vars(builtins).update(self.traced if self.traces else self.plain)

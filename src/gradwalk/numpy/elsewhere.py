@@ -20,6 +20,7 @@ import numpy as np
 
 from gradwalk.numpy.makers import ACCEPTING
 from gradwalk.own_files import is_own
+from gradwalk.passes import Locked
 
 
 class _Inside(threading.local):
@@ -27,7 +28,7 @@ class _Inside(threading.local):
 
 
 _inside = _Inside()
-_lock = threading.Lock()
+_locked = Locked()
 _users = 0
 _replaced: list[tuple[dict[str, Any], str, Any]] = []
 
@@ -58,7 +59,7 @@ class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
 
     def __enter__(self) -> None:
         global _users
-        with _lock:
+        with _locked.lock:
             _users += 1
             instead = _stand_ins()
             for namespace in (*_namespaces(self._packages), *self._namespaces):
@@ -71,7 +72,7 @@ class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
     def __exit__(self, *_: object) -> None:
         global _users
         _inside.depth -= 1
-        with _lock:
+        with _locked.lock:
             _users -= 1
             while not _users and _replaced:
                 namespace, name, theirs = _replaced.pop()

@@ -18,8 +18,9 @@ def run(kind: str, target: str, arguments: Sequence[str], keep_class: bool = Fal
     start = os.path.join(os.path.dirname(__file__), "start.py")
     settings = ",".join([kind, *["keep"] * keep_class, *["report"] * report])
     command = [sys.executable, start, settings, target, *arguments]
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # it may have been closed
+            stream.flush()
     if os.name != "nt":
         os.execv(sys.executable, command)
     import signal

@@ -8,6 +8,7 @@ import functools
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
@@ -27,7 +28,8 @@ _worker_of = ""  # in a worker of multiprocessing: the script
 @functools.cache  # each line once
 def say(message: str) -> None:
     if sys.stderr and not _worker_of:  # a worker's parent has said it
-        print(f"gradwalk: {message}", file=sys.stderr, flush=True)
+        with suppress(OSError):  # the script may have no need of stderr
+            print(f"gradwalk: {message}", file=sys.stderr, flush=True)
 
 
 def install(keep_class: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 _lines: list[str] = []  # what was said about classes
@@ -73,7 +74,8 @@ def show() -> None:
             ]
             out += advice(REPLACED, forward, rest)
     if sys.stderr:
-        print("\n".join(f"gradwalk: {line}" for line in out), file=sys.stderr)
+        with suppress(OSError):
+            print("\n".join(f"gradwalk: {line}" for line in out), file=sys.stderr)
 
 
 def advice(replaced: list[Any], forward: float, rest: float) -> list[str]:
