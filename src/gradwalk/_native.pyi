@@ -165,6 +165,9 @@ class Executor:
         self, parameters: tuple[Value, ...], slots: Any, means: Any, squares: Any, beta: float, beta_square: float,
         step: float, scale: float, epsilon: float, shrink: float, /
     ) -> None: ...
+    def step_models(
+        self, rows: Any, slots: Any, arguments: Any, weights: Any, values: Any, settings: Any, first: Any, second: Any, /
+    ) -> list[int]: ...
     def run_directions(self, point: Any, leaves: tuple[Value, ...], directions: Any, outputs: Any, /) -> bool: ...
     def run_batch(
         self,

@@ -23,29 +23,43 @@ Schedule = Callable[[int], float]
 # ---------------------------------------------------------------- the loops, for any engine
 
 
-def _adam(
-    parameters: Parameters, means: array[float], squares: array[float], beta: float, beta_square: float, step: float,
-    scale: float, epsilon: float, shrink: float,
-) -> None:  # fmt: skip
+def adam_moved(
+    data: Any, grad: Any, mean: Any, square: Any, beta: Any, beta_square: Any, step: Any, scale: Any, epsilon: Any,
+    shrink: Any, *, root: Callable[[Any], Any] = math.sqrt,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """A number, or an array of them, after a step of Adam, and both its moments."""
+    mean = beta * mean + (1.0 - beta) * grad
+    square = beta_square * square + (1.0 - beta_square) * grad * grad
+    change = step * mean / (root(square) * scale + epsilon)
+    return data * shrink - change, mean, square
+
+
+def sgd_moved(
+    data: Any, grad: Any, velocity: Any, rate: Any, momentum: float, decay: float, nesterov: float
+) -> tuple[Any, Any]:
+    """The same after a step of gradient descent, and its velocity."""
+    direction = grad
+    if decay != 0.0:
+        direction = direction + decay * data
+    if momentum != 0.0:
+        velocity = momentum * velocity + direction
+        direction = direction + momentum * velocity if nesterov else velocity
+    return data - rate * direction, velocity
+
+
+def _adam(parameters: Parameters, means: Any, squares: Any, *settings: float) -> None:
     for i, parameter in enumerate(parameters):
         grad = reference.number_of(parameter.grad)
-        means[i] = beta * means[i] + (1.0 - beta) * grad
-        squares[i] = beta_square * squares[i] + (1.0 - beta_square) * grad * grad
-        change = step * means[i] / (math.sqrt(squares[i]) * scale + epsilon)
-        parameter.data = parameter.data * shrink - change
+        parameter.data, means[i], squares[i] = adam_moved(parameter.data, grad, means[i], squares[i], *settings)
 
 
-def _sgd(
-    parameters: Parameters, velocities: array[float], rate: float, momentum: float, decay: float, nesterov: bool
-) -> None:
+def _sgd(parameters: Parameters, velocities: Any, rate: float, momentum: float, decay: float, nesterov: float) -> None:
     for i, parameter in enumerate(parameters):
-        direction = reference.number_of(parameter.grad)
-        if decay != 0.0:
-            direction = direction + decay * parameter.data
+        velocity = velocities[i] if momentum != 0.0 else 0.0
+        grad = reference.number_of(parameter.grad)
+        parameter.data, velocity = sgd_moved(parameter.data, grad, velocity, rate, momentum, decay, nesterov)
         if momentum != 0.0:
-            velocities[i] = momentum * velocities[i] + direction
-            direction = direction + momentum * velocities[i] if nesterov else velocities[i]
-        parameter.data = parameter.data - rate * direction
+            velocities[i] = velocity
 
 
 def _zero_grad(parameters: Parameters) -> None:
@@ -161,6 +175,23 @@ class Optimiser:
     def _move(self, rate: float) -> None:
         raise NotImplementedError
 
+    # for many models, whose numbers are in arrays
+
+    loop: str  # which of the loops above
+
+    @property
+    def moments(self) -> tuple[str, ...]:
+        """The names of the numbers that are kept for each parameter."""
+        return tuple(self._moments)
+
+    def settings(self, rate: float, steps: int) -> tuple[float, ...]:
+        """What the loop needs, besides numbers and moments, for the step that comes after so many."""
+        raise NotImplementedError
+
+    def move(self, parameters: Parameters, moments: Sequence[Any], settings: tuple[float, ...]) -> None:
+        """One step of these parameters, whose moments are elsewhere."""
+        getattr(_REFERENCE, self.loop)(parameters, *(moments or [()]), *settings)
+
     def _zeros(self) -> array[float]:
         return array("d", bytes(8 * len(self.parameters)))
 
@@ -222,9 +253,13 @@ class SGD(Optimiser):
             raise ValueError(f"{self.name}: expected momentum > 0 with nesterov, got {momentum!r}")
         self._moments = {"velocities": self._zeros()} if self.momentum else {}
 
+    loop = "sgd"
+
     def _move(self, rate: float) -> None:
-        velocities = self._moments.get("velocities", array("d"))
-        self._loops.sgd(self.parameters, velocities, rate, self.momentum, self.weight_decay, self.nesterov)
+        self._loops.sgd(self.parameters, self._moments.get("velocities", array("d")), *self.settings(rate, 0))
+
+    def settings(self, rate: float, steps: int) -> tuple[float, ...]:
+        return rate, self.momentum, self.weight_decay, self.nesterov
 
 
 class Adam(Optimiser):
@@ -269,12 +304,15 @@ class Adam(Optimiser):
 
     def _moments_and_settings(self, rate: float) -> tuple[Any, ...]:
         """What the loop over the parameters needs for the step that was counted already."""
+        return self._moments["means"], self._moments["squares"], *self.settings(rate, self.steps - 1)
+
+    loop = "adam"
+
+    def settings(self, rate: float, steps: int) -> tuple[float, ...]:
         beta, beta_square = self.betas
         # the running means start at zero; dividing by what is missing to one takes that bias out
-        step, scale = rate / (1.0 - beta**self.steps), 1.0 / math.sqrt(1.0 - beta_square**self.steps)
-        moments = self._moments
-        shrink = 1.0 - rate * self.weight_decay
-        return moments["means"], moments["squares"], beta, beta_square, step, scale, self.eps, shrink
+        step, scale = rate / (1.0 - beta ** (steps + 1)), 1.0 / math.sqrt(1.0 - beta_square ** (steps + 1))
+        return beta, beta_square, step, scale, self.eps, 1.0 - rate * self.weight_decay
 
 
 @functools.cache

@@ -34,6 +34,7 @@ from gradwalk.passes import Locked
 from gradwalk.structure import is_value, only_type, values_among, write
 
 if TYPE_CHECKING:
+    from gradwalk.compiler.models import Models
     from gradwalk.compiler.to_jax import JaxFunction
 
 KEPT = 32  # programs for one function; the one that was not used for longest goes
@@ -240,6 +241,25 @@ class Compiled(functional.Replayed, Generic[P, R]):
         version = self.version_for(example, "export") if example or self._latest is None else self._latest
         Path(path).write_bytes(exported(to_jax(self, version)))
 
+    def models(self, weights: Any, parameters: Any) -> Models:
+        """Many models of this function's shape, stepped side by side by one program: `step(optimiser, inputs)`.
+
+        `parameters` are the Values the function closes over (a Module, a list, a dict of lists), `weights` one model or
+        list of numbers for each, a matrix with a row for each, or a dict of arrays with an axis for the models first.
+
+        >>> from gradwalk.optim import Adam
+        >>> weight = engine.Value(0.0)
+        >>> error = compile(lambda x: (weight * x - 1.0) ** 2)
+        >>> models = error.models([[3.0], [1.0]], [weight])
+        >>> models.step(Adam([weight]), [2.0, 2.0], lr=[0.1, 0.0]).tolist()
+        [25.0, 1.0]
+        >>> models.weights.round(6).tolist()
+        [[2.9], [1.0]]
+        """
+        from gradwalk.compiler.models import Models
+
+        return Models(self, weights, parameters)
+
     def version_for(self, args: tuple[Any, ...], called: str) -> Version:
         """The version that applies to these arguments, to be taken elsewhere."""
         self._refuse_inside(called)
@@ -333,7 +353,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         """What `together` makes of the inputs to which one program applies, and `alone` of those no program fits."""
         calls = [given if isinstance(given, tuple) else (given,) for given in inputs]
         results: list[Any] = [None] * len(calls)
-        for key, rows in _by_structure(calls).items():
+        for key, rows in by_structure(calls).items():
             if values_among(rows[0][1]):  # then there are in all of them
                 for place, _ in rows:
                     results[place] = alone(calls[place])
@@ -520,7 +540,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
 AnyCompiled = Compiled[..., Any]
 
 
-def _by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[tuple[int, list[Any]]]]:
+def by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[tuple[int, list[Any]]]]:
     """The place and the entries of each call, sorted by the structure of its arguments."""
     sorted_by: dict[Hashable, list[tuple[int, list[Any]]]] = {}
     last: Any = None  # type and length of the last call's only argument: a list of plain numbers, or one (-1)

@@ -36,6 +36,7 @@
 #include "executor/single.c"
 #include "executor/batch.c"
 #include "executor/train.c"
+#include "executor/models.c"
 #include "executor/directions.c"
 #include "executor/type.c"
 #include "value/type.c"

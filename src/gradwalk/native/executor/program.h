@@ -92,7 +92,7 @@ INTERNAL int program_check_leaves(const Executor *self, PyObject *leaves, Count 
 INTERNAL int program_check_values(const Executor *self, PyObject *values, Count expected);
 INTERNAL int program_expect(const char *name, Py_ssize_t count, Py_ssize_t expected);
 
-/* ---- the methods of the type Executor: single.c, batch.c, directions.c, train.c ---- */
+/* ---- the methods of the type Executor: single.c, batch.c, directions.c, train.c, models.c ---- */
 
 INTERNAL PyObject *executor_run(Executor *self, PyObject *given);                                             /* new */
 INTERNAL PyObject *executor_run_values(Executor *self, PyObject *const *args, Py_ssize_t count);              /* new */
@@ -106,6 +106,7 @@ INTERNAL PyObject *executor_node(Executor *self, PyObject *const *args, Py_ssize
 INTERNAL PyObject *executor_run_batch(Executor *self, PyObject *args, PyObject *keywords);                    /* new */
 INTERNAL PyObject *executor_run_directions(Executor *self, PyObject *const *args, Py_ssize_t count);          /* new */
 INTERNAL PyObject *executor_train(Executor *self, PyObject *args);                                            /* None */
+INTERNAL PyObject *executor_step_models(Executor *self, PyObject *args);                                      /* new */
 INTERNAL void train_release(Trained *trained);
 
 /* ---- type.c ---- */

@@ -157,6 +157,9 @@ static PyMethodDef executor_methods[] = {
     METHOD(train, METH_VARARGS,
            "train(parameters, slots, means, squares, beta, beta_square, step, scale, epsilon, shrink, /)\n--\n\n"
            "Reverse over the last run, and a step of Adam; what the program does not read has the slot after the last."),
+    METHOD(step_models, METH_VARARGS,
+           "step_models(rows, slots, arguments, weights, values, settings, first, second, /)\n--\n\n"
+           "A step of each of these models along its own gradient; those to which the program does not apply."),
     METHOD(run_batch, METH_VARARGS | METH_KEYWORDS,
            "run_batch(arguments, leaves, outputs, seeds=None, argument_gradients=None, leaf_gradients=None, "
            "threads=1)\n--\n\n"

@@ -1,0 +1,182 @@
+"""Many models, one program: rows of weights that are stepped side by side, each along its own gradient.
+
+A row is what the parameters' numbers would be if the function closed over that model. Weights, moments and step counts
+live here, in arrays; the Values the function closes over are left as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gradwalk import reference
+from gradwalk.compiler.reading import with_line
+from gradwalk.compiler.version import PLAIN, Run, Version
+from gradwalk.structure import flatten, is_value, write
+
+if TYPE_CHECKING:
+    from gradwalk.compiler.compile import Compiled
+
+Array = npt.NDArray[np.float64]
+Numbers = npt.ArrayLike
+
+
+class Models:
+    """`weights` has a row for each model, in the order of `parameters`; rows may be read and written between steps."""
+
+    def __init__(self, compiled: Compiled[..., Any], weights: Any, parameters: Any) -> None:
+        self.compiled = compiled
+        self.parameters = _values_in(parameters)
+        self.weights = _rows(weights, parameters, len(self.parameters))
+        self.steps = np.zeros(len(self), np.int64)  # of each model
+        self._moments: dict[str, Array] = {}
+        self._slots: dict[int, tuple[Version, Any]] = {}  # of the parameters in each version, by its id
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} models of {len(self.parameters):,} parameters, {with_line(self.compiled.function)}>"
+
+    def value(self, inputs: Sequence[Any]) -> Array:
+        """The function of each model's input (a tuple: of several arguments)."""
+        return self._run(None, inputs, None, None)
+
+    def step(self, optimiser: Any, inputs: Sequence[Any], lr: Numbers | None = None, mask: Any = None) -> Array:
+        """What `train_step` does, for each model on its own input; returns the values, nan where `mask` is false.
+
+        Where a value is not finite, nothing is moved; where the function raises for a model, the others have made their
+        step. The optimiser says how; its own parameters and moments are not touched. `lr` is a number, or one for each model.
+        """
+        if type(optimiser).__module__ != "gradwalk.optim":  # a subclass may step otherwise
+            raise TypeError(f"models: expected an optimiser of gradwalk.optim first, got a {type(optimiser).__name__}")
+        for name in optimiser.moments:
+            self._moments.setdefault(name, np.zeros_like(self.weights))
+        rates = np.broadcast_to(np.asarray(optimiser.lr if lr is None else lr, np.float64), len(self))
+        if not (np.isfinite(rates).all() and (rates >= 0.0).all()):
+            raise ValueError(f"models: expected finite learning rates >= 0, got {lr!r}")
+        return self._run(optimiser, inputs, rates, mask)
+
+    # ---------------------------------------------------------------- one pass over the models
+
+    def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> Array:
+        from gradwalk.compiler.compile import by_structure
+
+        if len(inputs) != len(self):
+            raise ValueError(f"models: expected {len(self)} inputs, one for each model, got {len(inputs)}")
+        chosen = range(len(self)) if mask is None else np.flatnonzero(np.broadcast_to(mask, len(self))).tolist()
+        calls = [given if isinstance(given, tuple) else (given,) for given in inputs]
+        values = np.full(len(self), np.nan)
+        error: Exception | None = None
+        for rows in by_structure([calls[model] for model in chosen]).values():
+            waiting = [(chosen[place], entries) for place, entries in rows]
+            version = self._version(calls[waiting[0][0]])
+            left = waiting
+            if version is not None:
+                fitting = [each for each in waiting if version.fits(each[1])]
+                failed = self._stepped(version, fitting, optimiser, rates, values)
+                done = {model for model, _ in fitting} - failed
+                left = [each for each in waiting if each[0] not in done]
+            for model, _ in left:
+                values[model] = np.nan
+                try:
+                    values[model] = self._alone(model, calls[model], optimiser, rates)
+                except Exception as raised:  # the other models go on: each has made this step, or has not
+                    error = error or raised
+        if optimiser is not None:
+            self.steps[np.isfinite(values)] += 1
+        if error is not None:
+            raise error
+        return values
+
+    def _version(self, args: tuple[Any, ...]) -> Version | None:
+        """One that the native executor can step; which weights it was traced with does not matter to it."""
+        found: Any = self.compiled._run(Run.applicable, args, {})
+        if found is PLAIN or found.values or not found.result.single or not found.ends or found.program.functions:
+            return None
+        return found if hasattr(found.used(lambda run, *_: run.executor, None), "step_models") else None
+
+    def _stepped(
+        self, version: Version, chosen: list[tuple[int, Any]], optimiser: Any, rates: Any, values: Array
+    ) -> set[int]:
+        """One step of these models by the version's program; those to which it does not apply."""
+        slots = self._slots_in(version)
+        if not chosen or slots is None:
+            return {model for model, _ in chosen}
+        rows = np.array([model for model, _ in chosen], np.int32)
+        arguments = np.empty((len(chosen), version.program.arguments))
+        write([number for _, entries in chosen for number in entries], arguments.reshape(-1))
+        made = np.empty(len(chosen))
+        settings: Any = None
+        moments: list[Any] = [None, None]
+        if optimiser is not None:
+            settings = np.array([optimiser.settings(float(rates[row]), int(self.steps[row])) for row in rows], float)
+            moments = [*(self._moments[name] for name in optimiser.moments), None, None][:2]
+
+        def use(run: Run, *_: Any) -> Any:
+            return run.executor.step_models(rows, slots, arguments, self.weights, made, settings, *moments)
+
+        failed = version.used(use, None)
+        values[rows] = made
+        return {chosen[place][0] for place in failed}
+
+    def _slots_in(self, version: Version) -> Any:
+        known = self._slots.get(id(version))
+        if known is None:
+            known = self._slots[id(version)] = version, version.slots_of(self.parameters)
+        return known[1]
+
+    def _alone(self, model: int, args: tuple[Any, ...], optimiser: Any, rates: Any) -> float:
+        """What the compiled function says where it closes over this model, whichever program or branch that takes."""
+        before = [(value.data, value.grad) for value in self.parameters]
+        try:
+            for value, number in zip(self.parameters, self.weights[model].tolist(), strict=True):
+                value.data, value.grad = number, 0.0
+            result = self.compiled.backward(*args)
+            gradient = [value.grad for value in self.parameters]
+        finally:
+            for value, (data, grad) in zip(self.parameters, before, strict=True):
+                value.data, value.grad = data, grad
+        if optimiser is not None and np.isfinite(result):
+            moved = [reference.Value(number) for number in self.weights[model].tolist()]
+            for value, slope in zip(moved, gradient, strict=True):
+                value.grad = slope
+            moments = [self._moments[name][model] for name in optimiser.moments]
+            optimiser.move(moved, moments, optimiser.settings(float(rates[model]), int(self.steps[model])))
+            self.weights[model] = [value.data for value in moved]
+        return result
+
+
+def _values_in(parameters: Any) -> tuple[Any, ...]:
+    found: list[Any] = []
+    flatten(parameters.parameters() if hasattr(parameters, "parameters") else parameters, found)
+    if not found or not all(map(is_value, found)) or len(set(map(id, found))) != len(found):
+        raise TypeError("models: expected a Module, or a structure of different Values, as parameters")
+    return tuple(found)
+
+
+def _rows(weights: Any, parameters: Any, count: int) -> Array:
+    """A row for each model: from a matrix, from a dict of arrays by tensor, or from one model or list for each."""
+    if isinstance(weights, Mapping):
+        expected = parameters.state_dict() if hasattr(parameters, "state_dict") else parameters
+        if not isinstance(expected, Mapping) or set(expected) != set(weights):
+            raise ValueError(f"models: expected weights for {', '.join(expected)}, got {', '.join(map(str, weights))}")
+        arrays = [np.asarray(weights[name], np.float64) for name in expected]
+        rows: Any = np.concatenate([array.reshape(len(array), -1) for array in arrays], axis=1)
+    elif isinstance(weights, np.ndarray):
+        rows = weights
+    else:
+        rows = [_numbers(each) for each in weights]
+    made: Array = np.array(rows, np.float64, order="C", ndmin=2)
+    if made.shape[1:] != (count,) or not len(made):
+        raise ValueError(f"models: expected {count} weights for each model, got an array of shape {made.shape}")
+    return made
+
+
+def _numbers(model: Any) -> list[float]:
+    found: list[Any] = []
+    flatten(model.parameters() if hasattr(model, "parameters") else model, found)
+    return [each.data if is_value(each) else float(each) for each in found]

@@ -1,0 +1,160 @@
+/* Many models: one program over rows of weights, each moved along its own gradient by Adam or SGD. */
+
+#include "program.h"
+#include "value/optim.h"
+
+enum { SGD_RATE, SGD_MOMENTUM, SGD_DECAY, SGD_NESTEROV, SGD_SETTINGS };
+
+/* What is the same for all of them. Weights and moments have a row for each model, in the order of `slots`; a weight
+ * that the program does not read has the slot after the last. */
+typedef struct {
+    Count models, chosen, weights_each, arguments, settings_each;
+    const int32_t *slots, *stretches, *rows;
+    const double *given, *settings;
+    double *weights, *first, *second, *values; /* first and second: moments; NULL where there are none */
+    unsigned char *failed;
+} Models;
+
+/* In the order of operations of optim.c: the same numbers to the bit. */
+static void models_sgd(Count n, double *data, const double *grad, double *velocity, const double *settings)
+{
+    double momentum = settings[SGD_MOMENTUM], decay = settings[SGD_DECAY];
+    for (Count i = 0; i < n; i++) {
+        double direction = grad[i];
+        if (decay != 0.0)
+            direction = direction + decay * data[i];
+        if (momentum != 0.0) {
+            velocity[i] = momentum * velocity[i] + direction;
+            direction = settings[SGD_NESTEROV] != 0.0 ? direction + momentum * velocity[i] : velocity[i];
+        }
+        data[i] = data[i] - settings[SGD_RATE] * direction;
+    }
+}
+
+/* Moves one model's weights along the gradients that the last pass has found. */
+static void models_move(const Executor *self, const Models *models, Count row, const double *settings)
+{
+    static const double nothing[BATCH]; /* the gradients of weights that are not read */
+    for (Count i = 0, here; i < models->weights_each; i += here) {
+        int read = models->slots[i] < self->size;
+        Count place = row * models->weights_each + i;
+        here = read ? models->stretches[i] : 1;
+        const double *grads = read ? self->single.grads + models->slots[i] : nothing;
+        if (models->second != NULL)
+            self->kernels->adam(here, models->weights + place, grads, models->first + place, models->second + place,
+                                settings);
+        else
+            models_sgd(here, models->weights + place, grads, models->first ? models->first + place : NULL, settings);
+    }
+}
+
+/* One step of each chosen model to which the program applies, and whose value is finite; -1 with an exception set. */
+static int models_step(Executor *self, const Models *models)
+{
+    static const double one = 1.0;
+    double *slots = self->single.values;
+    self->read_at = 0; /* the leaves' numbers are no longer in their slots */
+    for (Count k = 0; k < models->chosen; k++) {
+        const double *weights = models->weights + models->rows[k] * models->weights_each;
+        program_write_inputs(self, slots, 0, models->arguments, models->given + k * models->arguments);
+        for (Count i = 0; i < models->weights_each; i += models->stretches[i]) {
+            if (models->slots[i] < self->size)
+                memcpy(slots + models->slots[i], weights + i, (size_t)models->stretches[i] * sizeof *slots);
+        }
+        models->failed[k] = program_run_forward(self, &self->single) != 0;
+        if (PyErr_Occurred())
+            return -1;
+        models->values[k] = slots[self->outputs[0]];
+        if (models->failed[k] || !isfinite(models->values[k]) || models->settings == NULL)
+            continue;
+        if (program_run_reverse(self, &one) < 0)
+            return -1;
+        models_move(self, models, models->rows[k], models->settings + k * models->settings_each);
+    }
+    return 0;
+}
+
+/* The places of those that are marked. New. */
+static PyObject *models_failed(const Models *models)
+{
+    PyObject *failed = PyList_New(0);
+    for (Count k = 0; failed != NULL && k < models->chosen; k++) {
+        PyObject *place = models->failed[k] ? PyLong_FromSsize_t(k) : NULL;
+        if (models->failed[k] && (place == NULL || PyList_Append(failed, place) < 0))
+            Py_CLEAR(failed);
+        Py_XDECREF(place);
+    }
+    return failed;
+}
+
+/* Which of the chosen models the program does not apply to, as a list of places among them. New. */
+INTERNAL PyObject *executor_step_models(Executor *self, PyObject *args)
+{
+    enum { GIVEN, WEIGHTS, VALUES, SETTINGS, FIRST, SECOND, BUFFERS };
+    static const char *const names[BUFFERS] = {"arguments", "weights", "values", "settings", "moments", "moments"};
+    PyObject *given[BUFFERS], *rows_given, *slots_given, *result = NULL;
+    if (!PyArg_ParseTuple(args, "OOOOOOOO:step_models", &rows_given, &slots_given, &given[GIVEN], &given[WEIGHTS],
+                          &given[VALUES], &given[SETTINGS], &given[FIRST], &given[SECOND]))
+        return NULL;
+    Models models = {.models = 0};
+    Py_buffer buffers[BUFFERS] = {{.obj = NULL}};
+    int32_t *rows = NULL, *slots = NULL, *stretches = NULL;
+    for (int i = 0; i < BUFFERS; i++) {
+        if (given[i] != Py_None && read_doubles(given[i], names[i], -1, i != GIVEN && i != SETTINGS, &buffers[i]) < 0)
+            goto done;
+    }
+    if ((slots = read_slots(slots_given, "the weights", self->size + 1, -1, &models.weights_each)) == NULL
+        || (stretches = program_stretches(slots, models.weights_each, self->size)) == NULL)
+        goto done;
+    Count each = models.weights_each > 0 ? models.weights_each : 1, one = (Count)sizeof(double);
+    Count all = buffers[WEIGHTS].len / one;
+    models.models = all / each;
+    if ((rows = read_slots(rows_given, "the models", models.models, -1, &models.chosen)) == NULL)
+        goto done;
+    Count chosen = models.chosen > 0 ? models.chosen : 1;
+    models.arguments = buffers[GIVEN].len / one / chosen;
+    models.settings_each = buffers[SETTINGS].len / one / chosen;
+    Count leaves = 0;
+    for (Count i = 0; i < models.weights_each; i++)
+        leaves += slots[i] < self->size;
+    int moves = buffers[SETTINGS].obj != NULL, adam = buffers[SECOND].obj != NULL;
+    if (self->output_count != 1 || self->calls || models.arguments + leaves != self->input_count
+        || all != models.models * each || buffers[VALUES].len != models.chosen * one
+        || buffers[GIVEN].len != models.chosen * models.arguments * one
+        || (moves && buffers[SETTINGS].len != models.chosen * (adam ? ADAM_SETTINGS : SGD_SETTINGS) * one)
+        || (buffers[FIRST].obj != NULL && buffers[FIRST].len != all * one)
+        || (adam && (buffers[SECOND].len != all * one || buffers[FIRST].obj == NULL))) {
+        PyErr_SetString(PyExc_ValueError, "Executor: expected a program with one result and no function of one's own, "
+                                          "and rows of arguments, weights, settings and moments that fit it");
+        goto done;
+    }
+    for (Count k = 0; moves && !adam && buffers[FIRST].obj == NULL && k < models.chosen; k++) {
+        if (((const double *)buffers[SETTINGS].buf)[k * SGD_SETTINGS + SGD_MOMENTUM] != 0.0) {
+            PyErr_SetString(PyExc_ValueError, "Executor: expected moments where there is momentum, got None");
+            goto done;
+        }
+    }
+    if ((models.failed = PyMem_Calloc((size_t)chosen, 1)) == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    models.slots = slots, models.stretches = stretches, models.rows = rows;
+    models.given = buffers[GIVEN].buf, models.settings = buffers[SETTINGS].buf;
+    models.weights = buffers[WEIGHTS].buf, models.values = buffers[VALUES].buf;
+    models.first = buffers[FIRST].buf, models.second = buffers[SECOND].buf;
+    if (program_begin(self) == 0) {
+        int failed = models_step(self, &models) < 0;
+        program_unlock(self);
+        result = failed ? NULL : models_failed(&models);
+    }
+done:
+    for (int i = 0; i < BUFFERS; i++) {
+        if (buffers[i].obj != NULL)
+            PyBuffer_Release(&buffers[i]);
+    }
+    PyMem_Free(models.failed);
+    PyMem_Free(stretches);
+    PyMem_Free(slots);
+    PyMem_Free(rows);
+    return result;
+}

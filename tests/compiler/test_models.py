@@ -1,0 +1,109 @@
+"""Many models of one program: the weights of as many separate runs, per-model rates and masks, other branches."""
+
+import numpy as np
+import pytest
+
+import gradwalk
+from gradwalk.optim import SGD, Adam, AdamW
+
+NAMES = ["emma", "olivia", "ava", "isabella", "sophia", "mia", "amelia"]
+
+
+def small(seed):
+    model = gradwalk.nn.GPT(vocab_size=27, n_embd=8, n_head=2, block_size=8, seed=seed)
+    rng = np.random.default_rng(seed)
+    for parameter in model.parameters():
+        parameter.data += rng.normal(0.0, 0.05)
+    return model
+
+
+def tokens(step, seed):
+    name = NAMES[(step * 3 + seed) % len(NAMES)]
+    return [26, *(ord(letter) - 97 for letter in name), 26][:9]
+
+
+OPTIMISERS = {
+    "adam": lambda values: Adam(values, lr=0.02),
+    "adamw": lambda values: AdamW(values, lr=0.02, weight_decay=0.1),
+    "sgd": lambda values: SGD(values, lr=0.05),
+    "momentum": lambda values: SGD(values, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_as_many_separate_runs(name):
+    """Names of different lengths are different programs; every model's weights are those of a run of its own."""
+    count, steps = 5, 6
+    shared = small(0)
+    models = gradwalk.compile(lambda t: shared.loss(t)).models([small(seed) for seed in range(count)], shared)
+    optimiser = OPTIMISERS[name](shared.parameters())
+    before = [value.data for value in shared.parameters()]
+    values = [models.step(optimiser, [tokens(i, seed) for seed in range(count)]) for i in range(steps)]
+    assert before == [value.data for value in shared.parameters()]
+    for seed in range(count):
+        model = small(seed)
+        alone, own = gradwalk.compile(lambda t, model=model: model.loss(t)), OPTIMISERS[name](model.parameters())
+        losses = [alone.train_step(own, tokens(i, seed)) for i in range(steps)]
+        assert np.allclose([made[seed] for made in values], losses, rtol=1e-12)
+        expected = np.array([value.data for value in model.parameters()])
+        assert np.abs(models.weights[seed] - expected).max() <= 1e-12 * np.abs(expected).max()
+
+
+def test_rates_and_masks():
+    """A rate for each model, and models that sit a step out."""
+    weight = gradwalk.Value(0.0)
+    error = gradwalk.compile(lambda x: (weight * x - 1.0) ** 2)
+    models = error.models(np.array([[3.0], [3.0], [3.0]]), [weight])
+    values = models.step(SGD([weight], lr=9.0), [1.0, 1.0, 1.0], lr=[0.1, 0.2, 0.3], mask=[True, False, True])
+    assert np.array_equal(values, [4.0, np.nan, 4.0], equal_nan=True)
+    assert models.weights.ravel().tolist() == [3.0 - 0.1 * 4.0, 3.0, 3.0 - 0.3 * 4.0]
+    assert models.steps.tolist() == [1, 0, 1]
+    assert models.value([1.0, 1.0, 2.0]).tolist()[1] == 4.0
+
+
+def test_models_that_branch_otherwise():
+    """Guards look at each model's weights: another branch is another program, and an error is the plain function's."""
+    weight = gradwalk.Value(1.0)
+    compiled = gradwalk.compile(lambda x: weight * x if weight > 0.0 else weight * weight * x)
+    models = compiled.models([[2.0], [-3.0], [4.0]], [weight])
+    assert models.value([1.0, 1.0, 2.0]).tolist() == [2.0, 9.0, 8.0]
+    for _ in range(2):
+        models.step(Adam([weight], lr=0.5), [1.0, 1.0, 1.0])
+    assert np.allclose(models.weights.ravel(), [1.0, -2.0, 3.0], atol=0.05)
+    assert weight.data == 1.0
+    assert weight.grad == 0.0
+    logarithm = gradwalk.compile(lambda x: gradwalk.log(weight * x)).models([[2.0], [-3.0]], [weight])
+    with pytest.raises(ValueError, match="log: expected x > 0"):
+        logarithm.value([1.0, 1.0])
+    with pytest.raises(ValueError, match="log: expected x > 0"):
+        logarithm.step(SGD([weight], lr=1.0), [1.0, 1.0])
+    assert logarithm.weights.ravel().tolist() == [1.5, -3.0]  # the other one has made its step
+    assert logarithm.steps.tolist() == [1, 0]
+
+
+def test_weights_by_name():
+    """A dict of arrays with an axis for the models first, as a state_dict has them for one."""
+    shared, models = small(0), [small(seed) for seed in range(3)]
+    states = [model.state_dict() for model in models]
+    stacked = {name: np.stack([state[name] for state in states]) for name in states[0]}
+    compiled = gradwalk.compile(lambda t: shared.loss(t))
+    by_name, by_model = compiled.models(stacked, shared), compiled.models(models, shared)
+    assert np.array_equal(by_name.weights, by_model.weights)
+
+
+def test_refusals():
+    weight = gradwalk.Value(1.0)
+    compiled = gradwalk.compile(lambda x: weight * x)
+    with pytest.raises(ValueError, match="expected 1 weights for each model"):
+        compiled.models([[1.0, 2.0]], [weight])
+    with pytest.raises(TypeError, match="structure of different Values"):
+        compiled.models([[1.0, 2.0]], [weight, weight])
+    models = compiled.models([[1.0], [2.0]], [weight])
+    with pytest.raises(ValueError, match="expected 2 inputs, one for each model, got 1"):
+        models.value([1.0])
+    with pytest.raises(TypeError, match="expected an optimiser"):
+        models.step(object(), [1.0, 1.0])
+    with pytest.raises(ValueError, match="finite learning rates"):
+        models.step(SGD([weight], lr=1.0), [1.0, 1.0], lr=float("nan"))
+    with pytest.raises(ValueError, match="expected weights for"):
+        compiled.models({"w": [[1.0]]}, {"v": [weight]})
