@@ -6,6 +6,7 @@ live here, in arrays; the Values the function closes over are left as they are.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,8 @@ class Models:
         if type(optimiser).__module__ != "gradwalk.optim":  # a subclass may step otherwise
             raise TypeError(f"models: expected an optimiser of gradwalk.optim first, got a {type(optimiser).__name__}")
         for name in optimiser.moments:
-            self._moments.setdefault(name, np.zeros_like(self.weights))
+            if name not in self._moments:
+                self._moments[name] = np.zeros_like(self.weights)
         rates = np.broadcast_to(np.asarray(optimiser.lr if lr is None else lr, np.float64), len(self))
         if not (np.isfinite(rates).all() and (rates >= 0.0).all()):
             raise ValueError(f"models: expected finite learning rates >= 0, got {lr!r}")
@@ -108,12 +110,14 @@ class Models:
             return {model for model, _ in chosen}
         rows = np.array([model for model, _ in chosen], np.int32)
         arguments = np.empty((len(chosen), version.program.arguments))
-        write([number for _, entries in chosen for number in entries], arguments.reshape(-1))
+        write(list(itertools.chain.from_iterable(entries for _, entries in chosen)), arguments.reshape(-1))
         made = np.empty(len(chosen))
         settings: Any = None
         moments: list[Any] = [None, None]
         if optimiser is not None:
-            settings = np.array([optimiser.settings(float(rates[row]), int(self.steps[row])) for row in rows], float)
+            at = list(zip(rates[rows].tolist(), self.steps[rows].tolist(), strict=True))
+            known = {each: optimiser.settings(*each) for each in set(at)}  # mostly one rate, and one count of steps
+            settings = np.array([known[each] for each in at], np.float64)
             moments = [*(self._moments[name] for name in optimiser.moments), None, None][:2]
 
         def use(run: Run, *_: Any) -> Any:
