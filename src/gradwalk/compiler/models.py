@@ -50,7 +50,7 @@ class Models:
         """What `train_step` does, for each model on its own input; returns the values, nan where `mask` is false.
 
         Where a value is not finite, nothing is moved; where the function raises for a model, the others have made their
-        step. The optimiser says how; its own parameters and moments are not touched. `lr` is a number, or one for each model.
+        step. The optimiser says how; its own parameters and moments are not touched. `lr` is a number, or one for each.
         """
         if type(optimiser).__module__ != "gradwalk.optim":  # a subclass may step otherwise
             raise TypeError(f"models: expected an optimiser of gradwalk.optim first, got a {type(optimiser).__name__}")
