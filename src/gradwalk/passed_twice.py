@@ -29,13 +29,16 @@ def repeated(arguments: tuple[Any, ...]) -> frozenset[int]:
     while waiting:
         part = waiting.pop()
         cls: Any = type(part)
-        kind = kind_of(cls)
-        if kind is ARRAY:
+        if cls is list or cls is dict:  # the common case, quickly
             holders.append(id(part))
-        elif isinstance(kind, Container):
-            if not isinstance(part, tuple):
+            if id(part) not in seen and (cls is dict or only_type(part) not in _NUMBERS):
+                seen.add(id(part))
+                waiting += part.values() if cls is dict else part
+        elif cls is not float and cls is not int:
+            kind = kind_of(cls)
+            if kind is ARRAY or (isinstance(kind, Container) and not isinstance(part, tuple)):
                 holders.append(id(part))
-            if id(part) not in seen and (cls is not list or only_type(part) not in _NUMBERS):
+            if isinstance(kind, Container) and id(part) not in seen:
                 seen.add(id(part))
                 waiting += _parts(part)
     stands_for = _stands_for.get()
