@@ -5,7 +5,7 @@ BIN = .venv/bin
 DIST = .venv-dist/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test chromium clang npm check docs docs-test sanitize tsan soak coverage fuzz mutate bench dist generate clean
+.PHONY: help train test chromium clang npm check docs docs-test notebook sanitize tsan soak coverage fuzz mutate bench dist generate clean
 
 THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
 
@@ -46,6 +46,9 @@ docs: .venv-docs/installed  ## the site with the lessons, into build/site: any s
 
 docs-test: .venv/tested chromium docs  ## every cell of every lesson (or LESSONS="01 05") in the built site, in Chromium
 	GRADWALK_ENGINE=native $(BIN)/python -m pytest docs/tests
+
+notebook: .venv-notebook/installed chromium  ## the widget in a real JupyterLab, in Chromium, with a kernel; nbconvert
+	.venv-notebook/bin/python -m pytest tests/notebook
 
 sanitize: .venv-sanitize/installed  ## the suite (or TESTS=…) under the address and undefined-behaviour sanitizers
 	tools/sanitized .venv-sanitize/bin/python -m pytest -n auto -m "not unsanitized" $(TESTS)
@@ -113,6 +116,11 @@ clean:  ## remove environments and everything built
 	$(PYTHON) -m venv .venv-sanitize
 	GRADWALK_SANITIZE=address .venv-sanitize/bin/pip install --quiet '.[test]'
 	grep -q __asan_init .venv-sanitize/lib/*/site-packages/gradwalk/_native*.so
+	@touch $@
+
+.venv-notebook/installed: pyproject.toml setup.py $(NATIVE)
+	$(PYTHON) -m venv .venv-notebook
+	.venv-notebook/bin/pip install --quiet '.[test]' jupyterlab nbconvert
 	@touch $@
 
 .venv-thread/installed: pyproject.toml setup.py $(NATIVE)

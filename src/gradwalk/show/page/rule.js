@@ -14,7 +14,7 @@ function lines(mode, root) {
     "order = all nodes, children first",
     mode === "not_reset" ? `${root}.grad = 1  # others not reset` : `${root}.grad = 1`,
     FOR[mode] ?? "for node in reversed(order):",
-    "  for child, local in node's inputs:",
+    "  for child, local in node:",
     `    child.grad ${mode === "assign" ? "=" : "+="} local * node.grad`,
   ];
 }
