@@ -57,7 +57,7 @@ def test_every_flipped_bit_is_noticed(saved):
     content, source = saved.read_bytes(), random.Random(7)
     header = 8 + int.from_bytes(content[:8], "little")
     spaces = header - len(content[:header].rstrip(b" "))
-    places = [*range(16), *(source.randrange(header - spaces) for _ in range(FLIPS)),
+    places = [*range(64), *(source.randrange(header - spaces) for _ in range(FLIPS)),
               *(source.randrange(header, len(content)) for _ in range(FLIPS))]  # fmt: skip
     for place in places:
         damaged = bytearray(content)

@@ -236,6 +236,9 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
         raise
     except DAMAGES as error:
         raise CheckpointError(f"{name}: a damaged checkpoint ({short(error)})") from None
+    unknown = metadata.keys() - {"gradwalk_checkpoint", "run", "checksum", "format"}  # the last is other programs'
+    if unknown and "checksum" not in metadata:  # its name may be what was damaged; the first checkpoints had none
+        raise CheckpointError(f"{name}: a damaged checkpoint (its header has {short_name(min(unknown))})")
     if "checksum" in metadata and metadata["checksum"] != checksum(metadata["run"], tensors):
         raise CheckpointError(f"{name}: a damaged checkpoint (it was changed since it was written: another checksum)")
     try:
@@ -248,6 +251,11 @@ def short(error: BaseException) -> str:
     """An error in a few words: what a file made us say may be long."""
     text = str(error)
     return f"{type(error).__name__}: {text if len(text) <= 300 else text[:297] + '...'}"
+
+
+def short_name(name: str) -> str:
+    """Fit for a terminal, whatever it is."""
+    return repr(name if len(name) <= 40 else name[:37] + "...")
 
 
 def _described(name: str, metadata: dict[str, str]) -> dict[str, Any]:
