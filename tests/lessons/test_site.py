@@ -36,6 +36,7 @@ def test_every_page_is_written_and_found(site: Any) -> None:
     for page in site.pages:
         text = (site.folder / page.address / "index.html").read_text(encoding="utf-8")
         assert "<h1" in text, page.path
+        assert re.findall(r"<[a-z][^>]* (?:style|onclick)=", text) == [], page.path  # the page's policy forbids them
         assert "{{" not in re.sub(r"<pre.*?</pre>|<script.*?</script>|<code.*?</code>", "", text, flags=re.DOTALL)
         assert any(entry[0].partition("#")[0] == page.address for entry in site.index)
 
