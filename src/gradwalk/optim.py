@@ -6,6 +6,7 @@ The loops below are the definition. For Values of the native engine they run in 
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,9 @@ from typing import Any
 
 from gradwalk import engine, reference
 
-__all__ = ["SCHEDULES", "SGD", "Adam", "AdamW", "Optimiser", "clip_gradients", "constant", "cosine", "linear"]
+__all__ = [
+    "OPTIMISERS", "SCHEDULES", "SGD", "Adam", "AdamW", "Optimiser", "clip_gradients", "constant", "cosine", "linear",
+]  # fmt: skip
 
 Parameters = Sequence[Any]
 Schedule = Callable[[int], float]
@@ -110,7 +113,7 @@ def _engines() -> dict[type, SimpleNamespace]:
         native: Any = engine.load("native")
     except ImportError:
         return loops
-    return loops | {native.Value: SimpleNamespace(**native.OPTIMISERS)}
+    return loops | {native.Value: SimpleNamespace(**{**vars(_REFERENCE), **native.OPTIMISERS})}
 
 
 _LOOPS = _engines()
@@ -173,7 +176,11 @@ class Optimiser:
         return rate
 
     def _move(self, rate: float) -> None:
-        raise NotImplementedError
+        getattr(self._loops, self.loop)(self.parameters, *self._moments_and_settings(rate))
+
+    def _moments_and_settings(self, rate: float) -> tuple[Any, ...]:
+        """What the loop over the parameters needs for the step that was counted already."""
+        return *(self._moments.values() or [array("d")]), *self.settings(rate, self.steps - 1)
 
     # for many models, whose numbers are in arrays
 
@@ -255,9 +262,6 @@ class SGD(Optimiser):
 
     loop = "sgd"
 
-    def _move(self, rate: float) -> None:
-        self._loops.sgd(self.parameters, self._moments.get("velocities", array("d")), *self.settings(rate, 0))
-
     def settings(self, rate: float, steps: int) -> tuple[float, ...]:
         return rate, self.momentum, self.weight_decay, self.nesterov
 
@@ -288,9 +292,6 @@ class Adam(Optimiser):
         self.weight_decay = 0.0
         self._moments = {"means": self._zeros(), "squares": self._zeros()}
 
-    def _move(self, rate: float) -> None:
-        self._loops.adam(self.parameters, *self._moments_and_settings(rate))
-
     @property
     def steps_by_loop(self) -> bool:
         """Whether a step is Adam's own: no subclass, and nobody since, has put another in its place."""
@@ -301,10 +302,6 @@ class Adam(Optimiser):
     def step_by(self, loop: Callable[..., None], slots: Any, lr: float | None = None) -> None:
         """`step`, carried out by the loop of a compiled function, which has the gradients in these slots."""
         loop(self.parameters, slots, *self._moments_and_settings(self._counted(lr)))
-
-    def _moments_and_settings(self, rate: float) -> tuple[Any, ...]:
-        """What the loop over the parameters needs for the step that was counted already."""
-        return self._moments["means"], self._moments["squares"], *self.settings(rate, self.steps - 1)
 
     loop = "adam"
 
@@ -317,7 +314,7 @@ class Adam(Optimiser):
 
 @functools.cache
 def _is_adam(kind: Any) -> bool:
-    return all(getattr(kind, name) is getattr(Adam, name) for name in ("step", "zero_grad", "_move"))
+    return all(getattr(kind, name) is getattr(Adam, name) for name in ("step", "zero_grad", "_move", "loop"))
 
 
 class AdamW(Adam):
@@ -335,6 +332,18 @@ class AdamW(Adam):
     ) -> None:  # fmt: skip
         super().__init__(parameters, lr, betas, eps)
         self.weight_decay = _checked_number(self.name, "weight_decay", weight_decay, 0.0)
+
+
+OPTIMISERS: dict[str, type[Optimiser]] = {kind.__name__.lower(): kind for kind in (Adam, AdamW, SGD)}
+
+
+def takers(setting: str) -> list[str]:
+    """The names of the optimisers that have this setting.
+
+    >>> takers("weight_decay")
+    ['adamw', 'sgd']
+    """
+    return [name for name, kind in OPTIMISERS.items() if setting in inspect.signature(kind).parameters]
 
 
 def clip_gradients(parameters: Iterable[Any], max_norm: float) -> float:

@@ -147,7 +147,7 @@ def test_metrics_on_a_full_disk_keep_the_checkpoint(train, tmp_path):
         (["--warmup", "500"], "expected 0 <= warmup < steps"),
         (["--optimizer", "adagrad"], "adagrad"),
         (["--weight-decay", "0.1"], "it belongs to adamw and sgd"),
-        (["--momentum", "0.9"], "they belong to sgd"),
+        (["--momentum", "0.9"], "expected no momentum, it belongs to sgd"),
         (["--optimizer", "sgd", "--nesterov"], "expected momentum > 0"),
         (["--activation", "swish"], "activation: expected one of"),
         (["--schedule", "step"], "step"),

@@ -17,6 +17,7 @@ import click
 
 from gradwalk import engine
 from gradwalk.expression import printable
+from gradwalk.optim import OPTIMISERS, SCHEDULES, takers
 from gradwalk.training.options import Decorated, FiniteFloat, SectionCommand, SectionGroup, option
 
 FILE = click.Path(path_type=Path)
@@ -24,6 +25,12 @@ COUNT = click.IntRange(min=1)
 POSITIVE = FiniteFloat(min=0.0, min_open=True)
 NOT_NEGATIVE = FiniteFloat(min=0.0)
 SHARE = FiniteFloat(min=0.0, max=1.0, max_open=True)
+
+
+def _of(setting: str) -> str:
+    """Whose setting it is, at the beginning of what is said about it."""
+    return f"{', '.join(takers(setting))}: "
+
 
 DATA, MODEL, LEARNING, RUN, OUTPUT = "Data", "Model", "Learning", "Run and checkpoints", "Output"
 MOONS, SAMPLING = "Moons", "Sampling"
@@ -63,7 +70,7 @@ def engine_option(section: str, *more: str) -> Callable[[Decorated], Decorated]:
 @option(
     LEARNING,
     "--schedule",
-    type=click.Choice(["constant", "linear", "cosine"]),
+    type=click.Choice(list(SCHEDULES)),
     default="linear",
     help="How the learning rate falls over the steps.",
 )
@@ -73,15 +80,15 @@ def engine_option(section: str, *more: str) -> Callable[[Decorated], Decorated]:
 @option(
     LEARNING,
     "--optimizer",
-    type=click.Choice(["adam", "adamw", "sgd"]),
+    type=click.Choice(list(OPTIMISERS)),
     default="adam",
     help="How a gradient becomes an update.",
 )
-@option(LEARNING, "--beta1", type=SHARE, default=0.9, help="adam, adamw: memory of the gradients.")
-@option(LEARNING, "--beta2", type=SHARE, default=0.95, help="adam, adamw: memory of their squares.")
-@option(LEARNING, "--momentum", type=SHARE, default=0.0, help="sgd: memory of the direction.")
-@option(LEARNING, "--nesterov", is_flag=True, help="sgd: look ahead along the momentum.")
-@option(LEARNING, "--weight-decay", type=NOT_NEGATIVE, default=0.0, help="adamw, sgd: pull towards zero.")
+@option(LEARNING, "--beta1", type=SHARE, default=0.9, help=_of("betas") + "memory of the gradients.")
+@option(LEARNING, "--beta2", type=SHARE, default=0.95, help=_of("betas") + "memory of their squares.")
+@option(LEARNING, "--momentum", type=SHARE, default=0.0, help=_of("momentum") + "memory of the direction.")
+@option(LEARNING, "--nesterov", is_flag=True, help=_of("nesterov") + "look ahead along the momentum.")
+@option(LEARNING, "--weight-decay", type=NOT_NEGATIVE, default=0.0, help=_of("weight_decay") + "pull towards zero.")
 @option(LEARNING, "--clip", type=POSITIVE, help="Scale longer gradients down to this length.")
 @option(LEARNING, "--seed", type=int, default=42, help="For initial weights, split and order.")
 @option(RUN, "--resume", type=FILE, metavar="CHECKPOINT", help="Go on with a run, exactly as if it had not stopped.")

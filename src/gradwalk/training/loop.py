@@ -18,12 +18,11 @@ from gradwalk.control import no_grad
 from gradwalk.engine import Value, topological_order
 from gradwalk.errors import DomainError
 from gradwalk.nn import GPT
-from gradwalk.optim import SCHEDULES, SGD, Adam, AdamW, Optimiser, clip_gradients
+from gradwalk.optim import OPTIMISERS, SCHEDULES, Optimiser, clip_gradients, takers
 from gradwalk.training import data
 from gradwalk.training.checkpoint import DAMAGES, Checkpoint, CheckpointError
 from gradwalk.training.tokenizer import Tokenizer
 
-OPTIMISERS = ("adam", "adamw", "sgd")
 LARGEST_BATCH = 1_000_000  # documents; more than any file within data.LARGEST_FILE is worth going through in one step
 KINDS: dict[str, set[type]] = {
     "int": {int}, "float": {int, float}, "float | None": {int, float, type(None)}, "str": {str}, "bool": {bool},
@@ -81,18 +80,17 @@ class Configuration:
         )  # fmt: skip
 
     def optimiser(self, model: GPT) -> Optimiser:
-        betas = (self.beta1, self.beta2)
-        if self.optimizer == "sgd":
-            return SGD(model.parameters(), self.lr, self.momentum, self.nesterov, self.weight_decay)
-        if self.momentum or self.nesterov:
-            raise ValueError(f"{self.optimizer}: expected no momentum and no nesterov, they belong to sgd")
-        if self.optimizer == "adamw":
-            return AdamW(model.parameters(), self.lr, betas, weight_decay=self.weight_decay)
-        if self.optimizer != "adam":
+        if self.optimizer not in OPTIMISERS:
             raise ValueError(f"optimizer: expected one of {', '.join(OPTIMISERS)}, got {self.optimizer!r}")
-        if self.weight_decay:
-            raise ValueError("adam: expected no weight decay, it belongs to adamw and sgd")
-        return Adam(model.parameters(), self.lr, betas)
+        settings = {"betas": (self.beta1, self.beta2)}
+        settings |= {name: getattr(self, name) for name in ("momentum", "nesterov", "weight_decay")}
+        for name, setting in list(settings.items()):
+            if self.optimizer not in takers(name):
+                if setting and name != "betas":  # those have no value that says there are none
+                    belongs = " and ".join(takers(name))
+                    raise ValueError(f"{self.optimizer}: expected no {name.replace('_', ' ')}, it belongs to {belongs}")
+                del settings[name]
+        return OPTIMISERS[self.optimizer](model.parameters(), self.lr, **settings)
 
 
 @dataclass(frozen=True)
