@@ -1,8 +1,9 @@
 """`make mutate`: does a test notice when one line of src is wrong? Random small changes, one at a time.
 
 Each is made in a copy of the tree (the checkout is never touched), built if it is in C, and tried on the folders of
-tests that are about its room. What no test notices is printed, with the score; some survivors change nothing that
-anybody could see, so each is worth a look.
+tests that are about its room; first on those files that speak of what the line does, because most changes are noticed
+there at once. What no test notices is printed, with the score; some survivors change nothing that anybody could see, so
+each is worth a look.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ ROOMS = {
     "": "table engine walk graph functional control compiler",
 }
 
+FIRST = 4  # files of tests that are tried by themselves, without the time it takes to start other processes
+
 # what stands there, and what could stand there by mistake
 _SWAPS = [
     (r"<=", ["<", ">="]), (r">=", [">", "<="]), (r"==", ["!="]), (r"!=", ["=="]),
@@ -82,6 +85,16 @@ class Mutation:
     def folders(self) -> list[str]:
         room = next(room for room in ROOMS if self.path.startswith(room))
         return [f"tests/{folder}" for folder in ROOMS[room].split()]
+
+    def words(self, lines: list[str]) -> set[str]:
+        """What a test of the line may speak of: its file, its function, and the names in it and around it."""
+        above = range(self.line - 1, -1, -1)
+        names = (re.match(r"\s*(?:async )?def (\w+)|\w[\w *]*?(\w+)\(|export function (\w+)", lines[i]) for i in above)
+        function = next((next(filter(None, found.groups())) for found in names if found), "")
+        near = " ".join([Path(self.path).stem, function, *lines[max(self.line - 3, 0) : self.line + 2]])
+        return {
+            word for name in re.findall(r"[A-Za-z_]{3,}", near) for word in (name, *name.split("_")) if len(word) > 2
+        }
 
     def __str__(self) -> str:
         return f"src/gradwalk/{self.path}:{self.line}\n    - {self.before.strip()}\n    + {self.after.strip()}"
@@ -161,6 +174,15 @@ class Copy:
         subprocess.run(command, cwd=self.where, env=self.environment, capture_output=True)
         return self.library().exists()
 
+    def tests_of(self, mutation: Mutation, lines: list[str]) -> list[str]:
+        """The files of tests in its folders, those first that share the rarest words with it."""
+        files = [path for folder in mutation.folders for path in sorted((self.where / folder).glob("test_*.py"))]
+        words = mutation.words(lines)
+        spoken = {path: words & set(re.findall(r"[A-Za-z]{3,}|[A-Za-z_]{3,}", path.read_text())) for path in files}
+        rarity = {word: 1 / sum(word in found for found in spoken.values()) for word in set().union(*spoken.values())}
+        files.sort(key=lambda path: -sum(rarity[word] for word in spoken[path]))
+        return [str(path.relative_to(self.where)) for path in files]
+
     def failures(self, tests: list[str], limit: float, jobs: int) -> list[str]:
         """The tests, or files of tests, that fail first; `tests` themselves where nothing more is known."""
         command = [
@@ -189,10 +211,10 @@ class Copy:
 
     def is_caught(self, mutation: Mutation, limit: float, jobs: int) -> bool | None:
         """None where what fails fails without it, too."""
-        folders = [folder for folder in mutation.folders if (self.where / folder).exists()]
         path = self.base / mutation.path
         text = path.read_text()
         lines = text.split("\n")
+        tests = self.tests_of(mutation, lines)
         lines[mutation.line - 1] = mutation.after
         path.write_text("\n".join(lines))
         in_c = path.suffix in (".c", ".h")
@@ -200,7 +222,7 @@ class Copy:
         try:
             if in_c and not self.build():
                 return True
-            failed = self.failures(folders, limit, jobs)
+            failed = self.failures(tests[:FIRST], limit, 0) or self.failures(tests[FIRST:], limit, jobs)
         finally:
             path.write_text(text)
             if in_c:
@@ -217,7 +239,7 @@ def main() -> None:
     parser.add_argument("count", type=int, nargs="?", default=60)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--only", default="", help="part of the path of the files to change")
-    parser.add_argument("--limit", type=float, default=900.0, help="seconds for the tests of one change")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds for the tests of one change")
     parser.add_argument("--jobs", type=int, default=2, help="processes that run the tests")
     parser.add_argument("--list", action="store_true", help="show the changes, and try none")
     options = parser.parse_args()
