@@ -132,13 +132,7 @@ def c_header() -> str:
         if op.domain is not everywhere
     )
     steep = "".join(f"    case OP_{op.name}: return {c_steep(op)};\n" for op in OPS.values() if op.steep is not never)
-    evaluations = "".join(
-        f"    case OP_{op.name}:\n"
-        f"        *out = {op.name}_forward({inputs(op)});\n"
-        f"        {op.name}_local_grads({inputs(op)}, *out, local_grads);\n"
-        f"        break;\n"
-        for op in OPS.values()
-    )
+    evaluations = "".join(f"    EVALUATED({op.name}, {inputs(op)})\n" for op in OPS.values())
     defaults = [
         ("{" + ", ".join(C.number(default) for default in op.defaults) + "}") if op.defaults else "{0}"
         for op in OPS.values()
@@ -206,6 +200,12 @@ static inline int op_steep(enum op op, const double *parameters)
     }}
 }}
 
+#define EVALUATED(name, ...) \\
+    case OP_##name: \\
+        *out = name##_forward(__VA_ARGS__); \\
+        name##_local_grads(__VA_ARGS__, *out, local_grads); \\
+        break;
+
 static inline void op_evaluate(enum op op, const double *in, double *out, double *local_grads)
 {{
     switch (op) {{
@@ -213,6 +213,7 @@ static inline void op_evaluate(enum op op, const double *in, double *out, double
         break;
     }}
 }}
+#undef EVALUATED
 
 #endif
 """

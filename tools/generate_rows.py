@@ -49,7 +49,9 @@ def c_composite_functions(row: Composite) -> str:
             loops.names[id(part)] = f"kept_{i}"
         texts = [loops.number(part) for part in made[: len(numbers)]]
         lines = [*loops.lines, *(f"kept[{i}] = {text};" for i, text in enumerate(texts))]
-        parts.append(c_loops(f"void {row.name}_keep({ROWS}, const double *parameters, double *kept)", lines, row, ""))
+        if keeper(row) == row.name:
+            head = f"void {row.name}_keep({ROWS}, const double *parameters, double *kept)"
+            parts.append(c_loops(head, lines, row, ""))
     kept = [Symbol(f"kept[{i}]") for i in range(len(numbers))]
     kept += [RowVariable(f"kept_{i}") for i in range(len(rows))]
     loops = Loops(C_LOOPS)
@@ -62,6 +64,11 @@ def c_composite_functions(row: Composite) -> str:
     head = f"void {row.name}_row_local_grads({ROWS}, {OUTPUT}, double out, double *local_grads)"
     parts.append(c_loops(head, loops.lines, row, "const "))
     return "\n".join(parts)
+
+
+def keeper(row: Composite) -> str:
+    """The first composite that keeps the same."""
+    return next(other.name for other in COMPOSITES.values() if other.keeps is row.keeps)
 
 
 ROWS = "ptrdiff_t n, const double *xs, const double *ys"
@@ -96,7 +103,7 @@ def c_composite(row: Composite) -> str:
         "kept_numbers": len(row.kept) - kept_rows,
         "kept_rows": kept_rows,
         "is_logarithm": int(row.is_logarithm),
-        "keep": f"{row.name}_keep" if row.kept else "NULL",
+        "keep": f"{keeper(row)}_keep" if row.kept else "NULL",
         "forward": f"{row.name}_row_forward",
         "local_grads": f"{row.name}_row_local_grads",
     }

@@ -6,7 +6,8 @@ import dataclasses
 import itertools
 import math
 import pickle
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -148,3 +149,33 @@ def test_an_unpickled_program_is_checked_like_any_other() -> None:
     broken = pickle.loads(pickle.dumps(changed(whole, guards=(Guard(0, "<", 2**40, True),), functions=())))
     with pytest.raises(ValueError, match="expected"):
         make(broken)
+
+
+def _made(**changes: Any) -> Any:
+    one = Program(3, np.zeros(3), slot_array([0]), slot_array([2]), (Instruction("neg", 2, 1, 1, (View(1, 1, 0),)),))
+    return make(changed(one, **changes))
+
+
+@pytest.mark.parametrize(
+    ("attempt", "kind", "said"),
+    [
+        (lambda: _made(initial=np.zeros(2)), ValueError, "expected 3 doubles as initial, got 16 bytes"),
+        (lambda: _made(initial=np.zeros(3, np.float32)), ValueError, "expected 3 doubles as initial, got 12 bytes"),
+        (lambda: _made(inputs=np.array([0])), TypeError, "expected slots as an array of int32 for inputs"),
+        (lambda: _made(outputs=np.zeros(1, np.float32)), TypeError, "expected slots as an array of int32 for outputs"),
+        (lambda: _made(inputs=slot_array([3])), ValueError, "expected slots from 0 to 2 for inputs, got 3"),
+        (lambda: _made(outputs=slot_array([-1])), ValueError, "expected slots from 0 to 2 for outputs, got -1"),
+        (lambda: _made(instructions=(Instruction("neg", 2, 1, 1, (View(1, 1, -1),)),)), ValueError,
+         "expected start from 0 to 3, got -1"),
+        (lambda: _made(instructions=(Instruction("neg", 1, 1, 2, (View(1, 2, 0, 1, 3),)),)), ValueError,
+         "expected a View inside 3 slots, got one from 0 to 3"),
+        (lambda: _made(instructions=(Instruction("neg", 2, 1, 1, (View(1, 1, index=slot_array([[7]])),)),)), ValueError,
+         "expected slots from 0 to 2 for a View, got 7"),
+        (lambda: _made().run_values(np.zeros(1, np.float32), ()), TypeError,
+         "expected doubles as arguments, got format 'f'"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_said(attempt: Callable[[], Any], kind: type[Exception], said: str) -> None:
+    """Every sentence of read.c."""
+    with pytest.raises(kind, match=re.escape(said)):
+        attempt()

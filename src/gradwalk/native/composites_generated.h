@@ -136,23 +136,6 @@ static inline void logsumexp_row_local_grads(ROWS, OUTPUT, double out, double *l
     for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = kept_0[j] / kept[1];
 }
 
-static inline void softmax_keep(ROWS, const double *parameters, double *kept)
-{
-    (void)ys, (void)parameters;
-    double *kept_0 = kept + 2;
-    double t0 = xs[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        const double x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
-    }
-    const double t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-    for (ptrdiff_t j = 0; j < n; j++) kept_0[j] = exp(xs[j] - t1);
-    double t2 = kept_0[0];
-    for (ptrdiff_t j = 1; j < n; j++) t2 = t2 + kept_0[j];
-    kept[0] = t1;
-    kept[1] = t2;
-}
-
 static inline double softmax_row_forward(ROWS, OUTPUT)
 {
     (void)n, (void)xs, (void)ys, (void)parameters;
@@ -167,23 +150,6 @@ static inline void softmax_row_local_grads(ROWS, OUTPUT, double out, double *loc
     for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = out * ((j == i ? 1.0 : 0.0) - kept_0[j] / kept[1]);
 }
 
-static inline void log_softmax_keep(ROWS, const double *parameters, double *kept)
-{
-    (void)ys, (void)parameters;
-    double *kept_0 = kept + 2;
-    double t0 = xs[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        const double x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
-    }
-    const double t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-    for (ptrdiff_t j = 0; j < n; j++) kept_0[j] = exp(xs[j] - t1);
-    double t2 = kept_0[0];
-    for (ptrdiff_t j = 1; j < n; j++) t2 = t2 + kept_0[j];
-    kept[0] = t1;
-    kept[1] = t2;
-}
-
 static inline double log_softmax_row_forward(ROWS, OUTPUT)
 {
     (void)n, (void)ys, (void)parameters;
@@ -195,23 +161,6 @@ static inline void log_softmax_row_local_grads(ROWS, OUTPUT, double out, double 
     (void)xs, (void)ys, (void)parameters, (void)out;
     const double *kept_0 = kept + 2;
     for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = (j == i ? 1.0 : 0.0) - kept_0[j] / kept[1];
-}
-
-static inline void cross_entropy_keep(ROWS, const double *parameters, double *kept)
-{
-    (void)ys, (void)parameters;
-    double *kept_0 = kept + 2;
-    double t0 = xs[0];
-    for (ptrdiff_t j = 1; j < n; j++) {
-        const double x = xs[j];
-        if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
-    }
-    const double t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-    for (ptrdiff_t j = 0; j < n; j++) kept_0[j] = exp(xs[j] - t1);
-    double t2 = kept_0[0];
-    for (ptrdiff_t j = 1; j < n; j++) t2 = t2 + kept_0[j];
-    kept[0] = t1;
-    kept[1] = t2;
 }
 
 static inline double cross_entropy_row_forward(ROWS, OUTPUT)
@@ -343,9 +292,9 @@ static const Composite composites[COMPOSITE_COUNT] = {
     {.name = "dot", .called = "dot", .arguments = {"xs", "ys"}, .inputs = 2, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 0, .kept_rows = 0, .is_logarithm = 0, .keep = NULL, .forward = dot_row_forward, .local_grads = dot_row_local_grads},
     {.name = "norm", .called = "norm", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 0, .kept_rows = 0, .is_logarithm = 0, .keep = NULL, .forward = norm_row_forward, .local_grads = norm_row_local_grads},
     {.name = "logsumexp", .called = "logsumexp", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 1, .keep = logsumexp_keep, .forward = logsumexp_row_forward, .local_grads = logsumexp_row_local_grads},
-    {.name = "softmax", .called = "softmax", .arguments = {"xs"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 0, .keep = softmax_keep, .forward = softmax_row_forward, .local_grads = softmax_row_local_grads},
-    {.name = "log_softmax", .called = "log_softmax", .arguments = {"xs"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 1, .keep = log_softmax_keep, .forward = log_softmax_row_forward, .local_grads = log_softmax_row_local_grads},
-    {.name = "cross_entropy", .called = "cross_entropy", .arguments = {"logits", "target"}, .inputs = 1, .per_entry = 0, .has_target = 1, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 1, .keep = cross_entropy_keep, .forward = cross_entropy_row_forward, .local_grads = cross_entropy_row_local_grads},
+    {.name = "softmax", .called = "softmax", .arguments = {"xs"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 0, .keep = logsumexp_keep, .forward = softmax_row_forward, .local_grads = softmax_row_local_grads},
+    {.name = "log_softmax", .called = "log_softmax", .arguments = {"xs"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 1, .keep = logsumexp_keep, .forward = log_softmax_row_forward, .local_grads = log_softmax_row_local_grads},
+    {.name = "cross_entropy", .called = "cross_entropy", .arguments = {"logits", "target"}, .inputs = 1, .per_entry = 0, .has_target = 1, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 1, .keep = logsumexp_keep, .forward = cross_entropy_row_forward, .local_grads = cross_entropy_row_local_grads},
     {.name = "rmsnorm", .called = "rmsnorm", .arguments = {"xs", "eps"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 1, .default_count = 1, .defaults = {1e-05}, .kept_numbers = 1, .kept_rows = 0, .is_logarithm = 0, .keep = rmsnorm_keep, .forward = rmsnorm_row_forward, .local_grads = rmsnorm_row_local_grads},
     {.name = "layernorm", .called = "layernorm", .arguments = {"xs", "eps"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 1, .default_count = 1, .defaults = {1e-05}, .kept_numbers = 1, .kept_rows = 1, .is_logarithm = 0, .keep = layernorm_keep, .forward = layernorm_row_forward, .local_grads = layernorm_row_local_grads},
     {.name = "largest", .called = "maximum", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 1, .kept_rows = 0, .is_logarithm = 0, .keep = largest_keep, .forward = largest_row_forward, .local_grads = largest_row_local_grads},

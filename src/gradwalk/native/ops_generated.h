@@ -664,212 +664,69 @@ static inline int op_steep(enum op op, const double *parameters)
     }
 }
 
+#define EVALUATED(name, ...) \
+    case OP_##name: \
+        *out = name##_forward(__VA_ARGS__); \
+        name##_local_grads(__VA_ARGS__, *out, local_grads); \
+        break;
+
 static inline void op_evaluate(enum op op, const double *in, double *out, double *local_grads)
 {
     switch (op) {
-    case OP_add:
-        *out = add_forward(in[0], in[1]);
-        add_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_sub:
-        *out = sub_forward(in[0], in[1]);
-        sub_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_mul:
-        *out = mul_forward(in[0], in[1]);
-        mul_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_div:
-        *out = div_forward(in[0], in[1]);
-        div_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_pow:
-        *out = pow_forward(in[0], in[1]);
-        pow_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_pow_number:
-        *out = pow_number_forward(in[0], in[1]);
-        pow_number_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_neg:
-        *out = neg_forward(in[0]);
-        neg_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_abs:
-        *out = abs_forward(in[0]);
-        abs_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_exp:
-        *out = exp_forward(in[0]);
-        exp_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_expm1:
-        *out = expm1_forward(in[0]);
-        expm1_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_log:
-        *out = log_forward(in[0]);
-        log_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_log1p:
-        *out = log1p_forward(in[0]);
-        log1p_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_log2:
-        *out = log2_forward(in[0]);
-        log2_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_log10:
-        *out = log10_forward(in[0]);
-        log10_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_sqrt:
-        *out = sqrt_forward(in[0]);
-        sqrt_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_cbrt:
-        *out = cbrt_forward(in[0]);
-        cbrt_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_sin:
-        *out = sin_forward(in[0]);
-        sin_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_cos:
-        *out = cos_forward(in[0]);
-        cos_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_tan:
-        *out = tan_forward(in[0]);
-        tan_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_asin:
-        *out = asin_forward(in[0]);
-        asin_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_acos:
-        *out = acos_forward(in[0]);
-        acos_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_atan:
-        *out = atan_forward(in[0]);
-        atan_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_atan2:
-        *out = atan2_forward(in[0], in[1]);
-        atan2_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_sinh:
-        *out = sinh_forward(in[0]);
-        sinh_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_cosh:
-        *out = cosh_forward(in[0]);
-        cosh_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_tanh:
-        *out = tanh_forward(in[0]);
-        tanh_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_asinh:
-        *out = asinh_forward(in[0]);
-        asinh_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_acosh:
-        *out = acosh_forward(in[0]);
-        acosh_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_atanh:
-        *out = atanh_forward(in[0]);
-        atanh_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_relu:
-        *out = relu_forward(in[0]);
-        relu_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_leaky_relu:
-        *out = leaky_relu_forward(in[0], in[1]);
-        leaky_relu_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_elu:
-        *out = elu_forward(in[0], in[1]);
-        elu_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_gelu:
-        *out = gelu_forward(in[0]);
-        gelu_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_silu:
-        *out = silu_forward(in[0]);
-        silu_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_sigmoid:
-        *out = sigmoid_forward(in[0]);
-        sigmoid_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_softplus:
-        *out = softplus_forward(in[0]);
-        softplus_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_erf:
-        *out = erf_forward(in[0]);
-        erf_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_erfc:
-        *out = erfc_forward(in[0]);
-        erfc_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_lgamma:
-        *out = lgamma_forward(in[0]);
-        lgamma_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_minimum:
-        *out = minimum_forward(in[0], in[1]);
-        minimum_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_maximum:
-        *out = maximum_forward(in[0], in[1]);
-        maximum_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_hypot:
-        *out = hypot_forward(in[0], in[1]);
-        hypot_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_fmod:
-        *out = fmod_forward(in[0], in[1]);
-        fmod_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_copysign:
-        *out = copysign_forward(in[0], in[1]);
-        copysign_local_grads(in[0], in[1], *out, local_grads);
-        break;
-    case OP_floor:
-        *out = floor_forward(in[0]);
-        floor_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_ceil:
-        *out = ceil_forward(in[0]);
-        ceil_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_sign:
-        *out = sign_forward(in[0]);
-        sign_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_where:
-        *out = where_forward(in[0], in[1], in[2]);
-        where_local_grads(in[0], in[1], in[2], *out, local_grads);
-        break;
-    case OP_stop_gradient:
-        *out = stop_gradient_forward(in[0]);
-        stop_gradient_local_grads(in[0], *out, local_grads);
-        break;
-    case OP_clamp:
-        *out = clamp_forward(in[0], in[1], in[2]);
-        clamp_local_grads(in[0], in[1], in[2], *out, local_grads);
-        break;
+    EVALUATED(add, in[0], in[1])
+    EVALUATED(sub, in[0], in[1])
+    EVALUATED(mul, in[0], in[1])
+    EVALUATED(div, in[0], in[1])
+    EVALUATED(pow, in[0], in[1])
+    EVALUATED(pow_number, in[0], in[1])
+    EVALUATED(neg, in[0])
+    EVALUATED(abs, in[0])
+    EVALUATED(exp, in[0])
+    EVALUATED(expm1, in[0])
+    EVALUATED(log, in[0])
+    EVALUATED(log1p, in[0])
+    EVALUATED(log2, in[0])
+    EVALUATED(log10, in[0])
+    EVALUATED(sqrt, in[0])
+    EVALUATED(cbrt, in[0])
+    EVALUATED(sin, in[0])
+    EVALUATED(cos, in[0])
+    EVALUATED(tan, in[0])
+    EVALUATED(asin, in[0])
+    EVALUATED(acos, in[0])
+    EVALUATED(atan, in[0])
+    EVALUATED(atan2, in[0], in[1])
+    EVALUATED(sinh, in[0])
+    EVALUATED(cosh, in[0])
+    EVALUATED(tanh, in[0])
+    EVALUATED(asinh, in[0])
+    EVALUATED(acosh, in[0])
+    EVALUATED(atanh, in[0])
+    EVALUATED(relu, in[0])
+    EVALUATED(leaky_relu, in[0], in[1])
+    EVALUATED(elu, in[0], in[1])
+    EVALUATED(gelu, in[0])
+    EVALUATED(silu, in[0])
+    EVALUATED(sigmoid, in[0])
+    EVALUATED(softplus, in[0])
+    EVALUATED(erf, in[0])
+    EVALUATED(erfc, in[0])
+    EVALUATED(lgamma, in[0])
+    EVALUATED(minimum, in[0], in[1])
+    EVALUATED(maximum, in[0], in[1])
+    EVALUATED(hypot, in[0], in[1])
+    EVALUATED(fmod, in[0], in[1])
+    EVALUATED(copysign, in[0], in[1])
+    EVALUATED(floor, in[0])
+    EVALUATED(ceil, in[0])
+    EVALUATED(sign, in[0])
+    EVALUATED(where, in[0], in[1], in[2])
+    EVALUATED(stop_gradient, in[0])
+    EVALUATED(clamp, in[0], in[1], in[2])
     case OP_COUNT:
         break;
     }
 }
+#undef EVALUATED
 
 #endif

@@ -9,18 +9,6 @@
 
 /* ---------------------------------------------------------------- whether they hold */
 
-static int guards_compare(double left, int sign, double right)
-{
-    switch (sign) {
-    case Py_LT: return left < right;
-    case Py_LE: return left <= right;
-    case Py_GT: return left > right;
-    case Py_GE: return left >= right;
-    case Py_EQ: return left == right;
-    default: return left != right;
-    }
-}
-
 /* The guards over slots before `end` once more for one example, with the doubt about each side. */
 static unsigned guards_judged(const Executor *self, const Memory *memory, Count lane, Count count, Count end)
 {
@@ -43,7 +31,7 @@ static unsigned guards_judged(const Executor *self, const Memory *memory, Count 
         double doubtful = guard->rounded ? SAFETY * (doubt[guard->left] + doubt[guard->right]) : 0.0;
         if (doubtful != 0.0 && !(fabs(left - right) > doubtful))
             verdict = UNDECIDED(lane);
-        else if (guards_compare(left, guard->sign, right) != guard->outcome)
+        else if (number_compared(left, guard->sign, right) != guard->outcome)
             verdict = FAILED(lane);
     }
     for (Count i = 0; i < self->edge_count && verdict == 0; i++) {
@@ -103,7 +91,7 @@ INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Coun
         for (Count lane = 0; lane < width; lane++) {
             double left = memory->values[guard->left * width + lane];
             double right = memory->values[guard->right * width + lane];
-            failed |= (unsigned)(guards_compare(left, guard->sign, right) != guard->outcome) << lane;
+            failed |= (unsigned)(number_compared(left, guard->sign, right) != guard->outcome) << lane;
             int apart = !guard->rounded || fabs(left - right) > 1e-6 * (fabs(left) + fabs(right)) + margin;
             close |= (unsigned)!apart << lane;
         }

@@ -36,22 +36,10 @@ PyObject *type_set_equality_is_identity(PyObject *module, PyObject *given)
     return before;
 }
 
-static int outcome_of(double left, int comparison, double right)
-{
-    switch (comparison) {
-    case Py_LT: return left < right;
-    case Py_LE: return left <= right;
-    case Py_GT: return left > right;
-    case Py_GE: return left >= right;
-    case Py_EQ: return left == right;
-    default: return left != right;
-    }
-}
-
 /* -1 with an exception set. */
 static int compared(PyObject *left, double number, PyObject *right, int comparison)
 {
-    int outcome = outcome_of(((Value *)left)->data, comparison, number);
+    int outcome = number_compared(((Value *)left)->data, comparison, number);
     return modes_in_use && modes_compared(left, right, comparison, outcome) < 0 ? -1 : outcome;
 }
 

@@ -221,6 +221,20 @@ PyObject *type_set_equality_is_identity(PyObject *module, PyObject *given); /* n
 int number_from(PyObject *given, const char *operation, Value *beside, double *number);
 PyObject *number_to_compare(PyObject *given, int *comparison, PyObject *beside, double *number); /* new */
 PyObject *item_of(PyObject *list, Py_ssize_t i); /* new; of a list or tuple */
+
+/* How it comes out, with a sign of Python's: Py_LT and the like. */
+static inline int number_compared(double left, int sign, double right)
+{
+    switch (sign) {
+    case Py_LT: return left < right;
+    case Py_LE: return left <= right;
+    case Py_GT: return left > right;
+    case Py_GE: return left >= right;
+    case Py_EQ: return left == right;
+    default: return left != right;
+    }
+}
+
 int number_check(unsigned op, const double *in, double out, PyObject *const *inputs); /* raises what is out of domain */
 PyObject *errors_call(const char *function, PyObject *argument);              /* new; for functions that only raise */
 
