@@ -23,9 +23,10 @@ scale: .venv-scale/installed  ## what is beyond one machine (or TESTS=…): jax,
 	GRADWALK_ENGINE=native .venv-scale/bin/python -m pytest --override-ini addopts="--strict-markers -ra" \
 	  $(or $(TESTS),tests/scale)
 
-chromium:  # the page is tested in a real browser
-	@command -v chromium >/dev/null || (apt-get -qq update && apt-get -qq install -y chromium >/dev/null) \
-	  || echo "chromium is missing and could not be installed; the page's tests will fail: apt-get install chromium"
+chromium:  # the page is tested in real browsers
+	@(command -v chromium && command -v firefox-esr) >/dev/null \
+	  || (apt-get -qq update && apt-get -qq install -y chromium firefox-esr >/dev/null) \
+	  || echo "a browser is missing and could not be installed; the page's tests will fail: apt-get install chromium firefox-esr"
 
 clang:  # each file of the engine is compiled by two compilers
 	@command -v clang >/dev/null || (apt-get -qq update && apt-get -qq install -y --no-install-recommends clang >/dev/null) \
@@ -60,7 +61,7 @@ soak: .venv-sanitize/installed .venv/tested  ## both engines at random, sanitize
 	GRADWALK_SOAK=$(or $(SOAK),3600) tools/sanitized .venv-sanitize/bin/python -m pytest tests/engine/test_stateful.py
 	GRADWALK_SOAK=1 tools/sanitized .venv-sanitize/bin/python -m pytest -n auto tests/engine/test_no_memory.py \
 	  tests/engine/test_reentrancy.py tests/engine/test_processes.py
-	GRADWALK_SOAK=1 GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto tests/training
+	GRADWALK_SOAK=1 GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto tests/training tests/show/test_page_verdicts.py
 
 coverage: .venv-coverage/installed  ## Python lines and branches, and C lines, that the suite (or TESTS=…) reaches
 	rm -f .coverage .coverage.*

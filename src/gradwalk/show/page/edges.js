@@ -2,7 +2,7 @@
 
 import { svg } from "./dom.js";
 
-export const LABEL = { width: 48, height: 14 };
+export const LABEL = { width: 48, height: 16 };
 const ARROW = 5;
 const SHARES = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.12, 0.88];
 const OFFSETS = [-5, 9, -16, 20];
