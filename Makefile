@@ -5,7 +5,7 @@ BIN = .venv/bin
 DIST = .venv-dist/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test chromium clang npm check docs docs-test notebook sanitize tsan soak coverage fuzz mutate bench dist generate clean
+.PHONY: help train test chromium clang npm check docs docs-test notebook sanitize tsan soak coverage fuzz mutate bench builds dist generate clean
 
 THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
 
@@ -83,6 +83,9 @@ bench: .venv-bench/installed  ## side by side with floats, micrograd, torch, jax
 	.venv-bench/bin/python benchmarks/growth.py
 	.venv-bench/bin/python benchmarks/functional.py
 
+builds: .venv-builds/installed  ## the C engine compiles for other systems, C libraries, compilers and standards
+	.venv-builds/bin/python tools/builds.py
+
 dist: .venv-dist/installed  ## a source distribution, a wheel for this machine, one for all others; checked and tried
 	rm -rf dist build/lib* build/bdist*
 	LDFLAGS=-s $(DIST)/python -m build --quiet --outdir dist
@@ -138,6 +141,11 @@ clean:  ## remove environments and everything built
 .venv-coverage/installed: pyproject.toml setup.py $(NATIVE)
 	$(PYTHON) -m venv .venv-coverage
 	GRADWALK_COVERAGE=1 .venv-coverage/bin/pip install --quiet '.[test]'
+	@touch $@
+
+.venv-builds/installed:
+	$(PYTHON) -m venv .venv-builds
+	.venv-builds/bin/pip install --quiet ziglang
 	@touch $@
 
 .venv-dist/installed:

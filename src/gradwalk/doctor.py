@@ -88,7 +88,7 @@ def version_line(file: str) -> str | None:
 
 
 def cpu() -> dict[str, Any]:
-    """The processor's architecture and, where Linux tells, which of the vector features it has."""
+    """The processor's architecture and, where Linux tells, which of the vector features it has; the kernels in use."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             flags = next(
@@ -96,7 +96,12 @@ def cpu() -> dict[str, Any]:
             )
     except OSError:
         flags = set()
-    return {"machine": platform.machine(), "features": [feature for feature in CPU_FEATURES if feature in flags]}
+    try:
+        kernels = engine.load("native").KERNELS
+    except ImportError:
+        kernels = None
+    features = [feature for feature in CPU_FEATURES if feature in flags]
+    return {"machine": platform.machine(), "features": features, "kernels": kernels}
 
 
 FLAG_LINES = ("flags", "featu")  # "flags" on x86, "Features" on ARM
@@ -134,6 +139,7 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str, bool | None]]:
     """The report as rows to read: what, the finding, and whether it is as it should be; None for what is optional."""
     python, native, cc, test = found["python"], found["native"], found["compiler"], found["self_test"]
     features = " ".join(found["cpu"]["features"])
+    kernels = found["cpu"]["kernels"]
     advice = f"run: {engine.REINSTALL}" if cc["file"] else "it needs a C compiler"
     rows: list[tuple[str, str, bool | None]] = [
         ("gradwalk", found["gradwalk"], True),
@@ -144,6 +150,7 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str, bool | None]]:
         # once the native engine is there, nothing needs the compiler
         ("C compiler", compiler_line(cc), bool(cc["file"]) or (None if native["available"] else False)),
         ("processor", f"{found['cpu']['machine']} {features}".rstrip(), True),
+        *([("kernels", f"{kernels}, of compiled functions (GRADWALK_KERNELS)", True)] if kernels else []),
     ]
     for package in found["packages"]:
         name, extra, version = package["name"], package["extra"], package["version"]

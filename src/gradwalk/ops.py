@@ -81,7 +81,7 @@ def _squared(x: Number) -> Number:
 
 def _signed(y: Number) -> Number:
     """y, but 1 for a nan, whose sign bit is anybody's guess."""
-    return where((y <= 0.0) | (y >= 0.0), y, 1.0)
+    return where(equal(y, y), y, 1.0)
 
 
 _XY = ("x", "y")

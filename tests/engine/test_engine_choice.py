@@ -124,3 +124,18 @@ for make in (lambda: a + b, lambda: b + a, lambda: a < b, lambda: a.atan2(b), la
         print("refused")
 """
     assert python(code).stdout == "refused\n" * 5
+
+
+def test_kernels_are_chosen_by_the_environment() -> None:
+    """GRADWALK_KERNELS=baseline: compiled functions give the same bits on every processor; a wrong name is refused."""
+    code = (
+        "import gradwalk; f = gradwalk.compile(lambda xs: gradwalk.sum([gradwalk.exp(x) * x for x in xs]));"
+        "f([0.1 * i for i in range(9)]); from gradwalk import _native;"
+        "print(_native.KERNELS)"
+    )
+    assert python(code, GRADWALK_KERNELS="baseline").stdout == "baseline\n"
+    done = python("import gradwalk", GRADWALK_KERNELS="axv2", GRADWALK_ENGINE="native")
+    assert done.returncode == 1
+    assert (
+        "GRADWALK_KERNELS: expected baseline, or avx2 or avx512 where the processor has it, got 'axv2'" in done.stderr
+    )

@@ -2,8 +2,11 @@
 
 #include "executor/flat.h"
 #include "executor/program.h"
+#include "kernels/kernels.h"
 #include "value/optim.h"
 #include "value/value.h"
+
+#include <stdlib.h>
 
 static PyMethodDef module_methods[] = {
     {"set_equality_is_identity", type_set_equality_is_identity, METH_O,
@@ -29,13 +32,26 @@ static PyObject *functions_by_name(PyMethodDef *functions)
     return dict;
 }
 
+/* Which kernels are in use, for the doctor; those that were asked for have to be there. */
+static int kernels_ready(PyObject *module)
+{
+    const char *wanted = getenv("GRADWALK_KERNELS");
+    if (wanted != NULL && *wanted && kernels_named(wanted) == NULL) {
+        PyErr_Format(PyExc_ImportError,
+                     "GRADWALK_KERNELS: expected baseline, or avx2 or avx512 where the processor has it, got '%s'",
+                     wanted);
+        return -1;
+    }
+    return PyModule_AddStringConstant(module, "KERNELS", kernels_best()->name);
+}
+
 static int module_exec(PyObject *module)
 {
     if (value_type != NULL) {
         PyErr_SetString(PyExc_ImportError, "gradwalk._native cannot be loaded twice in one process");
         return -1;
     }
-    return modes_ready() < 0 || type_ready(module) < 0 || executor_ready(module) < 0
+    return kernels_ready(module) < 0 || modes_ready() < 0 || type_ready(module) < 0 || executor_ready(module) < 0
         || PyModule_AddObject(module, "Change", modes_change_type()) < 0
         || PyModule_AddObject(module, "FUNCTIONS", functions_by_name(record_functions)) < 0
         || PyModule_AddObject(module, "COMPOSITES", functions_by_name(composite_functions)) < 0

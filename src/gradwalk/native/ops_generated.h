@@ -543,11 +543,11 @@ static inline double copysign_edge_distance(double x, double y)
     const double t1 = fabs(x);
     return (t0 < t1 ? t0 : t1);
 }
-static inline double copysign_forward(double x, double y) { return copysign(x, (y <= 0.0 || y >= 0.0 ? y : 1.0)); }
+static inline double copysign_forward(double x, double y) { return copysign(x, (y == y ? y : 1.0)); }
 static inline void copysign_local_grads(double x, double y, double out, double *local_grads)
 {
     (void)out;
-    local_grads[0] = (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0)) * copysign(1.0, (y <= 0.0 || y >= 0.0 ? y : 1.0));
+    local_grads[0] = (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0)) * copysign(1.0, (y == y ? y : 1.0));
     local_grads[1] = 0.0;
 }
 

@@ -4,6 +4,7 @@
 #include "kernels.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define JOINED(name, isa) JOINED_NAMES(name, isa)
@@ -76,13 +77,17 @@ INTERNAL const Kernels *kernels_named(const char *name)
     return NULL;
 }
 
+/* Those of GRADWALK_KERNELS, which was checked when the module was loaded; else the best that the machine has. */
 INTERNAL const Kernels *kernels_best(void)
 {
-    static const char *const names[] = {"avx512", "avx2", "baseline"};
-    for (int i = 0; i < 2; i++) {
-        const Kernels *kernels = kernels_named(names[i]);
-        if (kernels != NULL)
-            return kernels;
+    static const Kernels *best; /* whichever thread sets it sets the same */
+    if (best == NULL) {
+        static const char *const names[] = {"avx512", "avx2", "baseline"};
+        const char *wanted = getenv("GRADWALK_KERNELS");
+        const Kernels *found = wanted != NULL && *wanted ? kernels_named(wanted) : NULL;
+        for (int i = 0; found == NULL; i++)
+            found = kernels_named(names[i]);
+        best = found;
     }
-    return &kernels_baseline;
+    return best;
 }

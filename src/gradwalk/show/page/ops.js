@@ -561,9 +561,9 @@ export const OPS = {
     latex: "\\operatorname{copysign}\\left(x, y\\right)",
     localGradsLatex: ["\\begin{cases}1 & x > 0 \\\\ -1 & x < 0 \\\\ 0 & \\text{otherwise}\\end{cases}\\,\\operatorname{copysign}\\left(1, y\\right)", "0"],
     domain(x, y) { return true; },
-    forward(x, y) { return copysign(x, (y <= 0.0 || y >= 0.0 ? y : 1.0)); },
+    forward(x, y) { return copysign(x, (y === y ? y : 1.0)); },
     localGrads(x, y, out) {
-      return [(x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0)) * copysign(1.0, (y <= 0.0 || y >= 0.0 ? y : 1.0)), 0.0];
+      return [(x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0)) * copysign(1.0, (y === y ? y : 1.0)), 0.0];
     },
   },
   floor: {
