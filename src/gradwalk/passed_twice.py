@@ -72,8 +72,15 @@ class Watching(Source):
         token = _stands_for.set(self._stands_for)
         try:
             result = function(*args, **kwargs)
+        except Exception as error:
+            self._refuse_changes(what, error)  # it may have come of them
+            raise
         finally:
             _stands_for.reset(token)
+        self._refuse_changes(what)
+        return result
+
+    def _refuse_changes(self, what: str, error: Exception | None = None) -> None:
         for holder, before in self._before:
             now = _contents(holder)
             if len(now) != len(before) or any(x is not y for x, y in zip(now, before, strict=True)):
@@ -81,8 +88,7 @@ class Watching(Source):
                     f"{what}: expected no changes to the {type(holder).__name__} that is in several places of the "
                     "arguments, which a derivative takes as several, got a function that makes some; give it a copy in "
                     "all but one of them"
-                )
-        return result
+                ) from error
 
 
 def _parts(holder: Any) -> list[Any]:

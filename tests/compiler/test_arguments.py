@@ -78,6 +78,19 @@ def test_changes_to_what_derivatives_take_as_two_are_refused(kind: str, made: An
             call(*_given(kind, lambda first: first))
 
 
+def longer_by_one(xs: Any, ys: Any) -> Any:
+    ys.append(1.0)
+    return gradwalk.dot(xs, ys)
+
+
+@pytest.mark.parametrize("made", [lambda f: f, compile])
+def test_an_error_that_comes_of_such_a_change_is_said_to(made: Any) -> None:
+    """As two, the lists have different lengths; as one they have not."""
+    xs = [3.0, 4.0]
+    with pytest.raises(TypeError, match="in several places of the arguments"):
+        gradwalk.value_and_grad(made(longer_by_one))(xs, xs)
+
+
 def test_a_value_that_is_passed_twice_is_one_value() -> None:
     compiled = compile(lambda a, b: a * 2.0 if a is b else a + b * 5.0)
     v, w = Value(3.0), Value(3.0)
