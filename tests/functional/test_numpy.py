@@ -235,3 +235,17 @@ def test_what_numpy_makes_of_such_an_array_in_floats_can_be_computed_with() -> N
     assert [each.tolist() for each in np.broadcast_arrays(made, made)] == [[1.0, 2.0], [1.0, 2.0]]
     assert np.column_stack([made, made]).tolist() == [[1.0, 1.0], [2.0, 2.0]]
     assert (made + 1.0).tolist() == [2.0, 3.0]
+
+
+def test_data_is_numpys_own() -> None:
+    """What is computed from plain numbers where nothing is differentiated goes into code that takes floats only."""
+    probabilities = np.exp(gnp.zeros(4)) / 4.0
+    assert (type(probabilities), probabilities.dtype) == (np.ndarray, np.dtype(float))
+    assert np.random.default_rng(0).choice(4, p=probabilities) in range(4)
+
+    def scaled(x: Any) -> Any:
+        out = 10.0 * gnp.ones(2)  # inside, such an array is written into
+        out[0] = x * x
+        return out.sum()
+
+    assert grad(scaled)(3.0) == grad(compile(scaled))(3.0) == 6.0

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradwalk.numpy as gnp
 from gradwalk import compile, grad, gradcheck, value_and_grad
 from gradwalk.numpy import everywhere
+from gradwalk.scipy import integrate as our_integrate
 
 special = pytest.importorskip("scipy.special")
 stats = pytest.importorskip("scipy.stats")
@@ -107,3 +109,15 @@ def test_differential_equations() -> None:
         compile(everywhere()(decay))([2.0, 3.0])
     with everywhere():
         assert integrate.odeint(lambda y, t: -y, 1.0, [0.0, 1.0])[-1, 0] == pytest.approx(math.exp(-1.0))
+
+
+def test_plain_systems_in_arrays_of_gradwalks_numpy() -> None:
+    """SciPy takes slopes in arrays of floats only; nothing is differentiated here."""
+    times = gnp.linspace(0.0, 1.0, 3)
+
+    def slopes(y: Any, t: Any) -> Any:
+        return gnp.array([y[1], -y[0]])
+
+    assert our_integrate.odeint(slopes, [1.0, 0.0], times)[-1, 0] == pytest.approx(math.cos(1.0), rel=1e-6)
+    found = our_integrate.solve_ivp(lambda t, y: slopes(y, t), (0.0, 1.0), [1.0, 0.0], rtol=1e-8, atol=1e-8)
+    assert found.y[0, -1] == pytest.approx(math.cos(1.0), rel=1e-6)

@@ -6,16 +6,25 @@ objects, it does; what it cannot is in `ufuncs.py` and `linalg.py`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gradwalk.control import is_inside
 from gradwalk.numpy import ufuncs
 from gradwalk.numpy.many import dot, maximum, minimum
 from gradwalk.structure import VALUE_TYPES, is_value, only_type
 
 Function = Callable[..., Any]
+
+
+class _Everywhere(threading.local):
+    depth = 0  # how many `everywhere()` this thread is inside of
+
+
+inside = _Everywhere()
 
 HANDLED: dict[Any, Function] = {}  # functions of NumPy that cannot do it by themselves: what does it instead
 
@@ -99,6 +108,11 @@ def wrapped(made: Any) -> Any:
     return made.item() if isinstance(made, np.floating) else accepting(made)
 
 
+def _of_constants(made: Any) -> Any:
+    """What was computed from plain numbers: where nothing is differentiated it is data, for whoever takes NumPy's."""
+    return wrapped(made) if is_inside() or inside.depth else made
+
+
 # ---------------------------------------------------------------- ufuncs
 
 
@@ -127,7 +141,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
     if not any(map(has_values, inputs)):
         options["out"] = None
         made = getattr(ufunc, method)(*map(plain, inputs), **{**options, "out": None} if method != "at" else {})
-        return _written(made, outs) if outs else wrapped(made)
+        return _written(made, outs) if outs else _of_constants(made)
     if any(isinstance(out, np.ndarray) and out.dtype.kind != "O" for out in outs) and (
         ufunc.__name__ not in ufuncs.QUESTIONS
     ):
@@ -202,7 +216,7 @@ def apply_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     if not any(map(has_values, (*args, *kwargs.values()))):
         made = function(*map(plain, args), **{name: plain(given) for name, given in kwargs.items() if name != "out"})
         out = kwargs.get("out")
-        return wrapped(made) if out is None else _written(made, out if isinstance(out, tuple) else (out,))
+        return _of_constants(made) if out is None else _written(made, out if isinstance(out, tuple) else (out,))
     if function in HANDLED:
         return wrapped(HANDLED[function](*args, **kwargs))
     given = tuple(_as_objects(arg) if is_value(arg) else arg for arg in args)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator
 from importlib import import_module
@@ -18,16 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from gradwalk.numpy.arrays import inside
 from gradwalk.numpy.makers import ACCEPTING
 from gradwalk.own_files import is_own
 from gradwalk.passes import Locked
 
-
-class _Inside(threading.local):
-    depth = 0
-
-
-_inside = _Inside()
 _locked = Locked()
 _users = 0
 _replaced: list[tuple[dict[str, Any], str, Any]] = []
@@ -67,11 +61,11 @@ class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
                     if id(theirs) in instead and instead[id(theirs)][0] is theirs:
                         _replaced.append((namespace, name, theirs))
                         namespace[name] = instead[id(theirs)][1]
-        _inside.depth += 1
+        inside.depth += 1
 
     def __exit__(self, *_: object) -> None:
         global _users
-        _inside.depth -= 1
+        inside.depth -= 1
         with _locked.lock:
             _users -= 1
             while not _users and _replaced:
@@ -105,7 +99,7 @@ class _StandIn(ModuleType):
         self.__dict__.update(_theirs=theirs, _ours=ours)
 
     def __getattr__(self, name: str) -> Any:
-        return self._ours[name] if _inside.depth and name in self._ours else getattr(self._theirs, name)
+        return self._ours[name] if inside.depth and name in self._ours else getattr(self._theirs, name)
 
     def __dir__(self) -> list[str]:
         return dir(self._theirs)
@@ -114,7 +108,7 @@ class _StandIn(ModuleType):
 def _chooser(theirs: Any, ours: Any) -> Any:
     @functools.wraps(theirs)
     def chosen(*args: Any, **kwargs: Any) -> Any:
-        return (ours if _inside.depth else theirs)(*args, **kwargs)
+        return (ours if inside.depth else theirs)(*args, **kwargs)
 
     return chosen
 

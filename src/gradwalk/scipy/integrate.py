@@ -36,7 +36,9 @@ def odeint(func: Any, y0: Any, t: Any, args: tuple[Any, ...] = (), tfirst: bool 
 
     start, times = np.atleast_1d(objects(y0)), list(objects(t).ravel())
     if not has_values([y0, t, slopes(times[0], start)]):
-        return integrate.odeint(func, plain(y0), plain(t), args=args, tfirst=tfirst, rtol=rtol, atol=atol, **options)
+        return integrate.odeint(
+            _on_numbers(func), plain(y0), plain(t), args=args, tfirst=tfirst, rtol=rtol, atol=atol, **options
+        )
     rows = [start]
     for before, after in pairwise(times):
         rows.append(_integrated(slopes, before, after, rows[-1], rtol, atol)[1][-1])
@@ -54,7 +56,9 @@ def solve_ivp(fun: Any, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any 
     start = np.atleast_1d(objects(y0))
     if not has_values([t_span, y0, t_eval, slopes(t_span[0], start)]):
         given = {"dense_output": dense_output, "events": events, "vectorized": vectorized, "rtol": rtol, "atol": atol}
-        return integrate.solve_ivp(fun, t_span, plain(y0), method, plain(t_eval), args=args, **given, **options)
+        return integrate.solve_ivp(
+            _on_numbers(fun), t_span, plain(y0), method, plain(t_eval), args=args, **given, **options
+        )
     if dense_output or events is not None:
         raise TypeError("solve_ivp: events and dense_output are not supported with Values; ask for times with t_eval")
     if t_eval is None:
@@ -118,6 +122,11 @@ def _steps(slopes: Slopes, begin: float, end: float, y: Any, rtol: float, atol: 
             raise RuntimeError(f"integrate: {message}")
         times.append(float(stepping.t))
     return times
+
+
+def _on_numbers(slopes: Any) -> Any:
+    """The same function, for SciPy, which takes arrays of floats only."""
+    return lambda *args: plain(slopes(*args))
 
 
 def _plain(number: Any) -> float:
