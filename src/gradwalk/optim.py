@@ -199,6 +199,14 @@ class Optimiser:
         """One step of these parameters, whose moments are elsewhere."""
         getattr(_REFERENCE, self.loop)(parameters, *(moments or [()]), *settings)
 
+    def moved(self, data: Any, grad: Any, moments: Sequence[Any], settings: Sequence[Any], root: Any) -> Any:
+        """Arrays after a step, then their moments; `settings` has an array for each, `root` takes their square root."""
+        if self.loop == "adam":
+            return adam_moved(data, grad, *moments, *settings, root=root)
+        _, momentum, decay, nesterov = self.settings(0.0, 0)
+        velocity = moments[0] if moments else 0.0
+        return sgd_moved(data, grad, velocity, settings[0], momentum, decay, bool(nesterov))[: 1 + len(moments)]
+
     def _zeros(self) -> array[float]:
         return array("d", bytes(8 * len(self.parameters)))
 

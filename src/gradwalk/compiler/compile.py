@@ -241,11 +241,12 @@ class Compiled(functional.Replayed, Generic[P, R]):
         version = self.version_for(example, "export") if example or self._latest is None else self._latest
         Path(path).write_bytes(exported(to_jax(self, version)))
 
-    def models(self, weights: Any, parameters: Any) -> Models:
+    def models(self, weights: Any, parameters: Any, device: str = "") -> Models:
         """Many models of this function's shape, stepped side by side by one program: `step(optimiser, inputs)`.
 
         `parameters` are the Values the function closes over (a Module, a list, a dict of lists), `weights` one model or
         list of numbers for each, a matrix with a row for each, or a dict of arrays with an axis for the models first.
+        With `device="jax"` they live and are stepped on jax's device, in its precision.
 
         >>> from gradwalk.optim import Adam
         >>> weight = engine.Value(0.0)
@@ -256,6 +257,12 @@ class Compiled(functional.Replayed, Generic[P, R]):
         >>> models.weights.round(6).tolist()
         [[2.9], [1.0]]
         """
+        if device not in ("", "jax"):
+            raise ValueError(f"models: expected device='jax', or none for the native executor, got {device!r}")
+        if device == "jax":
+            from gradwalk.compiler.jax_models import JaxModels
+
+            return JaxModels(self, weights, parameters)
         from gradwalk.compiler.models import Models
 
         return Models(self, weights, parameters)

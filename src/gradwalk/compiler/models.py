@@ -56,25 +56,39 @@ class Models:
             raise TypeError(f"models: expected an optimiser of gradwalk.optim first, got a {type(optimiser).__name__}")
         for name in optimiser.moments:
             if name not in self._moments:
-                self._moments[name] = np.zeros_like(self.weights)
+                self._moments[name] = self._zeros()
         rates = np.broadcast_to(np.asarray(optimiser.lr if lr is None else lr, np.float64), len(self))
         if not (np.isfinite(rates).all() and (rates >= 0.0).all()):
             raise ValueError(f"models: expected finite learning rates >= 0, got {lr!r}")
         return self._run(optimiser, inputs, rates, mask)
 
+    def _zeros(self) -> Any:
+        return np.zeros_like(self.weights)
+
     # ---------------------------------------------------------------- one pass over the models
 
-    def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> Array:
+    def _grouped(self, inputs: Sequence[Any], mask: Any) -> tuple[list[Any], list[list[tuple[int, Any]]]]:
+        """The arguments of every model, and the chosen models with their numbers, by the structure of these."""
         from gradwalk.compiler.compile import by_structure
 
         if len(inputs) != len(self):
             raise ValueError(f"models: expected {len(self)} inputs, one for each model, got {len(inputs)}")
         chosen = range(len(self)) if mask is None else np.flatnonzero(np.broadcast_to(mask, len(self))).tolist()
         calls = [given if isinstance(given, tuple) else (given,) for given in inputs]
+        groups = by_structure([calls[model] for model in chosen]).values()
+        return calls, [[(chosen[place], entries) for place, entries in rows] for rows in groups]
+
+    def _settings(self, optimiser: Any, rates: Any, rows: Any) -> Array:
+        """A row of settings for each of these models' next step."""
+        at = list(zip(rates[rows].tolist(), self.steps[rows].tolist(), strict=True))
+        known = {each: optimiser.settings(*each) for each in set(at)}  # mostly one rate, and one count of steps
+        return np.array([known[each] for each in at], np.float64)
+
+    def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> Array:
+        calls, groups = self._grouped(inputs, mask)
         values = np.full(len(self), np.nan)
         error: Exception | None = None
-        for rows in by_structure([calls[model] for model in chosen]).values():
-            waiting = [(chosen[place], entries) for place, entries in rows]
+        for waiting in groups:
             version = self._version(calls[waiting[0][0]])
             left = waiting
             if version is not None:
@@ -115,9 +129,7 @@ class Models:
         settings: Any = None
         moments: list[Any] = [None, None]
         if optimiser is not None:
-            at = list(zip(rates[rows].tolist(), self.steps[rows].tolist(), strict=True))
-            known = {each: optimiser.settings(*each) for each in set(at)}  # mostly one rate, and one count of steps
-            settings = np.array([known[each] for each in at], np.float64)
+            settings = self._settings(optimiser, rates, rows)
             moments = [*(self._moments[name] for name in optimiser.moments), None, None][:2]
 
         def use(run: Run, *_: Any) -> Any:

@@ -1,0 +1,170 @@
+"""What programs do on a GPU, beside the same model written by hand in jax: `python benchmarks/gpu.py`.
+
+It needs jax that sees a GPU (pip install 'jax[cuda12]'), and nothing else but this repository: gradwalk need not be
+built. With --cpu it runs, small, to be tried out where there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib.util
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "compiler")]
+for needed in ("numpy", "jax"):
+    if importlib.util.find_spec(needed) is None:
+        sys.exit(f"gpu.py: expected {needed} to be installed; pip install numpy 'jax[cuda12]'")
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+
+warnings.simplefilter("ignore")  # of the reference engine, where gradwalk is not built
+import models as small_models  # noqa: E402
+
+import gradwalk  # noqa: E402
+from gradwalk.optim import Adam  # noqa: E402
+
+jax.config.update("jax_enable_x64", True)
+HEADS, WIDTH, PLACES, LETTERS = 4, 16, 8, 27
+
+
+def seconds(function: Callable[[], Any], repeats: int = 10) -> float:
+    """The fastest of some runs, after one that compiles."""
+    jax.block_until_ready(function())
+    best = float("inf")
+    for _ in range(repeats):
+        began = time.perf_counter()
+        jax.block_until_ready(function())
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+def by_hand(weights: dict[str, Any], tokens: Any) -> Any:
+    """The GPT of gradwalk.nn in jax.numpy, for one name."""
+
+    def normed(x: Any) -> Any:
+        return x * ((x * x).mean(axis=-1, keepdims=True) + 1e-5) ** -0.5
+
+    x = normed(weights["token_embedding.weight"][tokens[:-1]] + weights["position_embedding.weight"])
+    block = {name.split(".")[-1]: value for name, value in weights.items() if name.startswith("blocks")}
+    h = normed(x)
+    query, key, value = ((h @ block[name].T).reshape(PLACES, HEADS, WIDTH // HEADS) for name in ("wq", "wk", "wv"))
+    scores = jnp.einsum("ihd,jhd->hij", query, key) / (WIDTH // HEADS) ** 0.5
+    scores = jnp.where(jnp.tril(jnp.ones((PLACES, PLACES), bool)), scores, -jnp.inf)
+    gathered = jnp.einsum("hij,jhd->ihd", jax.nn.softmax(scores), value).reshape(PLACES, WIDTH)
+    x = x + gathered @ block["wo"].T
+    x = x + jnp.maximum(normed(x) @ block["up"].T, 0.0) ** 2 @ block["down"].T
+    logits = x @ weights["head.weight"].T
+    return -jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[1:, None], axis=1).mean()
+
+
+def gpt(seed: int = 1) -> Any:
+    model = gradwalk.nn.GPT(seed=seed)
+    rng = np.random.default_rng(seed)
+    for parameter in model.parameters():
+        parameter.data = rng.normal(0.0, 0.05)
+    return model
+
+
+def random_names(count: int) -> Any:
+    return np.random.default_rng(0).integers(0, LETTERS, (count, PLACES + 1))
+
+
+def names_a_second(count: int) -> None:
+    """The gradient of the mean loss over many names: the exported program, and the same model by hand."""
+    model = gpt()
+    exported = gradwalk.compile(lambda tokens: model.loss(tokens)).to_jax(random_names(1)[0].tolist())
+    state, rows = model.state_dict(), random_names(count)
+
+    @jax.jit
+    @jax.value_and_grad
+    def ours(leaves: Any, rows: Any) -> Any:
+        return jax.vmap(exported, in_axes=(None, 0))(leaves, rows)[0].mean()
+
+    @jax.jit
+    @jax.value_and_grad
+    def theirs(weights: Any, rows: Any) -> Any:
+        return jax.vmap(by_hand, in_axes=(None, 0))(weights, rows).mean()
+
+    for kind in (jnp.float32, jnp.float64):
+        leaves = jnp.asarray(exported.numbers(), kind)
+        numbers, tokens = jnp.asarray(rows, kind), jnp.asarray(rows)
+        weights = {name: jnp.asarray(tensor, kind) for name, tensor in state.items()}
+        apart = abs(float(ours(leaves, numbers)[0] - theirs(weights, tokens)[0]))
+        assert apart < (1e-3 if kind is jnp.float32 else 1e-10), f"the two models differ by {apart}"
+        a = seconds(functools.partial(ours, leaves, numbers))
+        b = seconds(functools.partial(theirs, weights, tokens))
+        print(
+            f"GPT, {count:,} names, {jnp.dtype(kind).name}: exported {count / a / 1e6:.2f} million names/s, by hand "
+            f"{count / b / 1e6:.2f}; ratio {b / a:.2f}"
+        )
+
+
+def models_a_second(count: int) -> None:
+    """A step of Adam for each of many GPTs, each with weights and a name of its own."""
+    model = gpt()
+    compiled = gradwalk.compile(lambda tokens: model.loss(tokens))
+    first = np.array([value.data for value in model.parameters()])
+    rows = first + np.random.default_rng(2).normal(0.0, 0.01, (count, len(first)))
+    inputs, optimiser = random_names(count), Adam(model.parameters())
+    for kind in ("float32", "float64"):
+        jax.config.update("jax_enable_x64", kind == "float64")
+        many = compiled.models(rows, model, device="jax")
+        step = many.jitted(compiled.version_for((inputs[0].tolist(),), "models"), optimiser)
+        state: list[Any] = [many.weights, *(jnp.zeros_like(many.weights) for _ in optimiser.moments)]
+        numbers, settings = jnp.asarray(inputs), jnp.asarray([optimiser.settings(optimiser.lr, 0)] * count)
+
+        def again(step: Any = step, state: list[Any] = state, numbers: Any = numbers, settings: Any = settings) -> Any:
+            values, _, state[:] = step(list(state), numbers, settings)
+            return values
+
+        taken = seconds(again, repeats=5)
+        print(f"{count:,} GPTs, {kind}: {count / taken / 1e6:.2f} million model-steps/s ({taken * 1e3:.1f} ms a step)")
+    jax.config.update("jax_enable_x64", True)
+
+
+def compile_times() -> None:
+    """CPU seconds that XLA takes for the value and the gradient of six models."""
+    model = gpt()
+    wanted = {
+        "Rosenbrock": small_models.rosenbrock, "MLP": small_models.multilayer_perceptron,
+        "scalar GPT": small_models.scalar_gpt,
+        "nn.GPT": lambda: (lambda tokens: model.loss(tokens), (random_names(1)[0].tolist(),), []),
+        "Black–Scholes": small_models.black_scholes, "n-body": small_models.bodies,
+    }  # fmt: skip
+    for name, make in wanted.items():
+        function, args, _ = make()
+        exported = gradwalk.compile(function).to_jax(*args)
+        given = jnp.asarray(exported.numbers()), jnp.asarray(exported.arguments(*args))
+        lowered = jax.jit(jax.value_and_grad(exported, (0, 1), has_aux=True)).lower(*given)
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        lowered.compile()
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        print(f"XLA compiles {name}: {taken:.1f} CPU s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cpu", action="store_true", help="small, on whatever device there is")
+    small = parser.parse_args().cpu
+    devices = jax.devices()
+    print(f"jax {jax.__version__} on {devices[0].device_kind}; gradwalk {gradwalk.__version__}, {gradwalk.engine.NAME}")
+    if not small and devices[0].platform != "gpu":
+        sys.exit("gpu.py: expected jax to see a GPU; pip install 'jax[cuda12]', or --cpu to try it out")
+    names_a_second(256 if small else 65_536)
+    models_a_second(64 if small else 65_536)
+    compile_times()
+
+
+if __name__ == "__main__":
+    main()

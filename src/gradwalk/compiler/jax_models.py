@@ -1,0 +1,108 @@
+"""Many models on jax's device: `compiled.models(weights, parameters, device="jax")`, for thousands of them on a GPU.
+
+A step is one jitted function: the program by `to_jax`, over all models by `vmap`, and the optimiser's own formula.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradwalk.compiler.models import Models
+from gradwalk.compiler.reading import with_line
+from gradwalk.compiler.to_jax import JaxFunction, to_jax  # first, for what it says where jax is missing
+from gradwalk.compiler.version import Version
+from gradwalk.structure import write
+
+import jax  # isort: skip
+import jax.numpy as jnp  # isort: skip
+
+
+class JaxModels(Models):
+    """`weights` is a jax array. A model to which the program does not apply does not move, and an error names it."""
+
+    weights: Any
+
+    def __init__(self, compiled: Any, weights: Any, parameters: Any) -> None:
+        super().__init__(compiled, weights, parameters)
+        self.weights = jnp.asarray(self.weights)
+        self._functions: dict[int, tuple[JaxFunction, Any]] = {}
+        self._steps: dict[Any, Any] = {}
+
+    def _zeros(self) -> Any:
+        return jnp.zeros_like(self.weights)
+
+    def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> Any:
+        calls, groups = self._grouped(inputs, mask)
+        values = np.full(len(self), np.nan)
+        failed: list[int] = []
+        for rows in groups:
+            version = self.compiled.version_for(calls[rows[0][0]], "models")
+            fitting = [each for each in rows if version.fits(each[1])]
+            failed += [model for model, entries in rows if not version.fits(entries)]
+            failed += self._stepped_by_jax(version, fitting, optimiser, rates, values)
+        if optimiser is not None:
+            self.steps[np.isfinite(values)] += 1
+        if failed:
+            shown = ", ".join(map(str, sorted(failed)[:8])) + (", …" if len(failed) > 8 else "")
+            raise ValueError(
+                f"models: the program of {with_line(self.compiled.function)} does not apply to models {shown}: they "
+                "branch otherwise or would raise, and have not moved; the others have made their step"
+            )
+        return values
+
+    def _stepped_by_jax(
+        self, version: Version, chosen: list[tuple[int, Any]], optimiser: Any, rates: Any, values: Any
+    ) -> list[int]:
+        rows = np.array([model for model, _ in chosen])
+        arguments = np.empty((len(chosen), version.program.arguments))
+        write([number for _, entries in chosen for number in entries], arguments.reshape(-1))
+        whole = len(rows) == len(self)
+        names = () if optimiser is None else optimiser.moments
+        state = [self.weights, *(self._moments[name] for name in names)]
+        here = state if whole else [each[rows] for each in state]
+        settings = None if optimiser is None else self._settings(optimiser, rates, rows)
+        made, holds, here = self.jitted(version, optimiser)(here, arguments, settings)
+        for place, (old, new) in enumerate(zip(state, here, strict=True)):
+            state[place] = new if whole else old.at[rows].set(new)
+        self.weights, self._moments = state[0], self._moments | dict(zip(names, state[1:], strict=True))
+        made, holds = np.asarray(made, np.float64), np.asarray(holds)
+        values[rows[holds]] = made[holds]
+        return [int(row) for row in rows[~holds]]
+
+    def jitted(self, version: Version, optimiser: Any) -> Any:
+        """The step of one version, or its values where there is no optimiser."""
+        key = id(version), optimiser and (optimiser.loop, optimiser.settings(0.0, 0))
+        if key not in self._steps:
+            if id(version) not in self._functions:
+                function = to_jax(self.compiled, version)
+                place = {id(value): place for place, value in enumerate(self.parameters)}
+                missing = [leaf for leaf in function.leaves if id(leaf) not in place]
+                if missing:
+                    raise ValueError(f"models: expected every leaf among the parameters, {len(missing)} are not")
+                self._functions[id(version)] = function, np.array([place[id(leaf)] for leaf in function.leaves], int)
+            function, order = self._functions[id(version)]
+            self._steps[key] = jax.jit(functools.partial(_step, function, order, optimiser), donate_argnums=0)
+        return self._steps[key]
+
+
+def _step(
+    function: JaxFunction, order: Any, optimiser: Any, state: list[Any], arguments: Any, settings: Any
+) -> tuple[Any, Any, list[Any]]:
+    """Values, whether the program applies, and the weights and moments of each model after its step."""
+    in_order = len(order) == state[0].shape[1] and bool((np.diff(order) == 1).all())
+
+    def loss(weights: Any, numbers: Any) -> Any:
+        return function(weights if in_order else weights[order], numbers)
+
+    arguments = arguments.astype(state[0].dtype)
+    if optimiser is None:
+        return *jax.vmap(loss)(state[0], arguments), state
+    (values, holds), grads = jax.vmap(jax.value_and_grad(loss, has_aux=True))(state[0], arguments)
+    columns = [column[:, None].astype(state[0].dtype) for column in settings.T]
+    moved = optimiser.moved(state[0], grads, state[1:], columns, jnp.sqrt)
+    moves = (holds & jnp.isfinite(values))[:, None]
+    return values, holds, [jnp.where(moves, new, old) for new, old in zip(moved, state, strict=True)]
