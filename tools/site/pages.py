@@ -17,7 +17,7 @@ from gradwalk.lessons import source  # noqa: E402
 SECTIONS = {
     "Start": ("index", "lessons"),
     "Lessons": (),
-    "How-to": ("derivatives", "physics", "compiled-functions", "nan", "training"),
+    "How-to": ("derivatives", "physics", "compiled-functions", "more-machines", "nan", "training"),
     "Coming from": ("from-micrograd", "coming-from"),
     "Reference": ("reference", "ops"),
     "Design": ("design", "benchmarks"),
