@@ -16,7 +16,7 @@ import gradwalk
 MODULES = ["gradwalk"] + [
     module.name
     for module in pkgutil.walk_packages(gradwalk.__path__, "gradwalk.")
-    if not module.name.endswith(("._native", ".__main__"))
+    if not module.name.endswith(("._native", ".__main__", ".to_jax", ".jax_models"))  # the last two: make scale
 ]
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name != "ops.md")]
