@@ -204,14 +204,17 @@ static void NAME(add_product)(Count n, const double *x, const double *y, double 
 #undef STEP
 }
 
-/* x - x is 0 for a finite x and nan for any other, and a nan stays in the sum. */
+/* x - x is 0, with no bit set, for a finite x and nan for any other. Bits are collected faster than a sum would be. */
 static int NAME(finite)(Count n, const double *x)
 {
-    vec doubt = ZEROS;
-#define STEP(load, put) vec v = load(x + i); doubt += v - v;
+    ivec doubt = BITS(ZEROS);
+#define STEP(load, put) vec v = load(x + i); doubt |= BITS(v - v);
     FOR_EACH_VECTOR(STEP)
 #undef STEP
-    return NAME(total)(doubt) == 0.0;
+    int64_t bits = 0;
+    for (int lane = 0; lane < LANES; lane++)
+        bits |= LANE(doubt, lane);
+    return bits == 0;
 }
 
 static double NAME(most)(Count n, const double *x)
