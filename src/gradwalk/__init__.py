@@ -18,6 +18,7 @@ from gradwalk.errors import (
     DivisionByZeroError as DivisionByZeroError,
     DomainError as DomainError,
     GradwalkWarning as GradwalkWarning,
+    NumberError as NumberError,
     RangeError as RangeError,
     did_you_mean as _did_you_mean,
 )

@@ -31,16 +31,23 @@ class GradwalkWarning(RuntimeWarning):
     """Whatever gradwalk warns of, so that `warnings` can be told about it alone."""
 
 
-class DomainError(ValueError):
-    """An operation was given a number it is not defined for."""
+class NumberError(Exception):
+    """An operation was given a number it can do nothing with; each kind is also what plain floats raise, and only that.
+
+    So `except ValueError` around a division goes on letting it pass, as it does without gradwalk.
+    """
 
 
-class DivisionByZeroError(DomainError, ZeroDivisionError):
-    """A division by zero, or 0 to a negative power; also a ZeroDivisionError, which is what plain floats raise."""
+class DomainError(NumberError, ValueError):
+    """An operation was given a number it is not defined for, such as the logarithm of -1."""
 
 
-class RangeError(DomainError, OverflowError):
-    """A finite input whose result is too large for a float; also an OverflowError, as from the math module."""
+class DivisionByZeroError(NumberError, ZeroDivisionError):
+    """A division by zero, or 0 to a negative power."""
+
+
+class RangeError(NumberError, OverflowError):
+    """A finite input whose result is too large for a float."""
 
 
 class _Refused(threading.local):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from gradwalk import engine
-from gradwalk.errors import DomainError
+from gradwalk.errors import NumberError
 from gradwalk.ops import OPERATORS, OPS
 
 # ---------------------------------------------------------------- the grammar
@@ -212,7 +212,7 @@ class Expression:
                 arguments = [stack.pop() for _ in range(instruction.arguments)][::-1]
                 try:
                     stack.append(module.FUNCTIONS[name](*arguments))
-                except DomainError as error:
+                except NumberError as error:
                     raise ExpressionError(str(error), self.text, instruction.position) from None
         return stack[-1] if stack else known[self.instructions[-1].name]
 

@@ -13,7 +13,7 @@ from typing import Any
 from gradwalk import engine
 from gradwalk import math as gm
 from gradwalk.control import is_traced
-from gradwalk.errors import number_from
+from gradwalk.errors import DivisionByZeroError, DomainError, number_from
 from gradwalk.structure import is_value
 
 
@@ -23,8 +23,13 @@ def _beside(value: Any, other: Any, operation: str) -> bool:
 
 
 def _remainder(x: Any, y: Any) -> Any:
-    """With the sign of y, as Python has it."""
-    rest = (x if is_value(x) else y)._apply("fmod", x, y)
+    """With the sign of y, as Python has it. By 0 it is a division, where `fmod` is a function outside its domain."""
+    try:
+        rest = (x if is_value(x) else y)._apply("fmod", x, y)
+    except DomainError as error:
+        if y == 0.0:
+            raise DivisionByZeroError(*error.args) from None
+        raise
     return rest + y if (rest < 0.0 and y > 0.0) or (rest > 0.0 and y < 0.0) else rest
 
 

@@ -56,7 +56,7 @@ def _stacked(of_one: Any, array: Any) -> Any:
 def eigh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803  (NumPy's name)
     """Eigenvalues and eigenvectors of a symmetric matrix, of which one half is read; the values have to differ.
 
-    >>> eigh([[2.0, 0.0], [0.0, 1.0]]).eigenvalues.tolist()
+    >>> [float(each) for each in eigh([[2.0, 0.0], [0.0, 1.0]]).eigenvalues]
     [1.0, 2.0]
     """
     array = objects(a)

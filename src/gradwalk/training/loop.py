@@ -16,7 +16,7 @@ from typing import Any
 from gradwalk.compiler.compile import compile
 from gradwalk.control import no_grad
 from gradwalk.engine import Value, topological_order
-from gradwalk.errors import DomainError
+from gradwalk.errors import NumberError
 from gradwalk.nn import GPT
 from gradwalk.optim import OPTIMISERS, SCHEDULES, Optimiser, clip_gradients, takers
 from gradwalk.training import data
@@ -176,7 +176,7 @@ class Trainer:
         assert self._compiled is not None
         try:
             loss: float = self._compiled.train_step(self.optimiser, self.tokens(document), lr=lr)
-        except DomainError as error:
+        except NumberError as error:
             raise self._no_loss([document], error) from None
         self._check(document, loss)
         return loss
@@ -188,7 +188,7 @@ class Trainer:
             except ValueError as error:
                 raise NotFiniteError(f"step {self.step + 1}: {error}") from None
 
-    def _no_loss(self, documents: Sequence[str], error: DomainError) -> NotFiniteError:
+    def _no_loss(self, documents: Sequence[str], error: NumberError) -> NotFiniteError:
         """In the operation's own words."""
         shown = ", ".join(map(repr, documents[:3])) + (", …" if len(documents) > 3 else "")
         return NotFiniteError(f"step {self.step + 1}: no finite loss for {shown}: {error}")
@@ -197,7 +197,7 @@ class Trainer:
         """Add the gradient of the mean loss to the parameters'; returns the sum of the losses."""
         try:
             shares = self._shares(documents)
-        except DomainError as error:
+        except NumberError as error:
             raise self._no_loss(documents, error) from None
         losses = [share * len(documents) for share in shares]
         for document, loss in zip(documents, losses, strict=True):
@@ -238,7 +238,7 @@ class Trainer:
             else:
                 frozen = self.model.frozen()
                 losses = [frozen.loss(self.tokens(document)) for document in self.validation]
-        except DomainError as error:
+        except NumberError as error:
             raise NotFiniteError(f"step {self.step}: no finite validation loss: {error}") from None
         loss = mean(losses)
         if not math.isfinite(loss):
