@@ -19,9 +19,8 @@ from itertools import pairwise
 
 from engine import Row, best_interleaved, check_equal, duration, resident_bytes, show
 
-from gradwalk import Value, compile, softplus, tanh
+from gradwalk import Value, compile, hessian, hvp, jacobian, softplus, tanh, value_and_grad
 from gradwalk.custom import checkpoint
-from gradwalk.functional import hessian, hvp, jacobian, value_and_grad
 
 
 def rosenbrock(x):

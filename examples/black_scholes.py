@@ -4,7 +4,7 @@ Run it with `python examples/black_scholes.py`: the price, delta, gamma, vega an
 """
 
 import gradwalk.math as math
-from gradwalk.functional import grad, value_and_grad
+from gradwalk import grad, value_and_grad
 
 OPTION = {"spot": 100.0, "strike": 105.0, "rate": 0.03, "volatility": 0.2, "years": 0.75}
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 import gradwalk.math as math
-from gradwalk.functional import jacobian
+from gradwalk import jacobian
 
 CAMERAS, POINTS, PER_CAMERA = 3, 8, 8  # rotation (3), translation (3), focal length, distortion
 

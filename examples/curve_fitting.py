@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 import gradwalk.math as math
-from gradwalk.functional import jacobian
+from gradwalk import jacobian
 
 TRUE = {"height": 2.0, "decay": 0.3, "frequency": 1.7, "phase": 0.4}
 START = [1.0, 0.1, 1.5, 0.0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import gradwalk
 import gradwalk.math as math
-from gradwalk.functional import value_and_grad
+from gradwalk import value_and_grad
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Run it with `python examples/pendulum.py`: from its angles alone it finds the le
 """
 
 import gradwalk.math as math
-from gradwalk.functional import hessian, value_and_grad
+from gradwalk import hessian, value_and_grad
 
 GRAVITY, STEP, STEPS = 9.81, 0.02, 100
 TRUE = {"length": 1.3, "damping": 0.25}

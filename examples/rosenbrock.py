@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.optimize import minimize
 
-from gradwalk.functional import hvp, value_and_grad
+from gradwalk import hvp, value_and_grad
 
 DIMENSIONS = 1000
 

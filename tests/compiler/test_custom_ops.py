@@ -125,7 +125,7 @@ def test_the_function_is_not_called_where_the_plain_one_has_raised_before() -> N
     compiled = compile(lambda x: double(gradwalk.exp(x)))
     compiled(1.0)
     called.clear()
-    with pytest.raises(gradwalk.DomainError):
+    with pytest.raises(gradwalk.RangeError):
         compiled(1000.0)
     assert called == []
 
