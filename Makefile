@@ -19,7 +19,7 @@ test: .venv/tested chromium clang npm check  ## style, types, and the whole suit
 	GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto
 
 .PHONY: scale
-scale: .venv-scale/installed  ## what is beyond one machine (or TESTS=…): jax, Dask and MPI, in an environment of their own
+scale: .venv-scale/installed  ## what is beyond one machine (or TESTS=…): jax, in an environment of its own
 	GRADWALK_ENGINE=native .venv-scale/bin/python -m pytest --override-ini addopts="--strict-markers -ra" \
 	  $(or $(TESTS),tests/scale)
 
@@ -49,7 +49,7 @@ docs-test: .venv/tested chromium docs  ## every cell of every lesson (or LESSONS
 	GRADWALK_ENGINE=native $(BIN)/python -m pytest docs/tests
 
 notebook: .venv-notebook/installed chromium  ## the widget in a real JupyterLab, in Chromium, with a kernel; nbconvert
-	.venv-notebook/bin/python -m pytest tests/notebook
+	.venv-notebook/bin/python -m pytest --override-ini addopts="--strict-markers -ra" tests/notebook
 
 sanitize: .venv-sanitize/installed  ## the suite (or TESTS=…) under the address and undefined-behaviour sanitizers
 	tools/sanitized .venv-sanitize/bin/python -m pytest -n auto -m "not unsanitized" $(TESTS)
@@ -135,7 +135,7 @@ clean:  ## remove environments and everything built
 
 .venv-scale/installed: pyproject.toml setup.py $(NATIVE)
 	$(PYTHON) -m venv .venv-scale
-	.venv-scale/bin/pip install --quiet --editable '.[jax,cluster]' pytest
+	.venv-scale/bin/pip install --quiet --editable '.[jax]' pytest
 	@touch $@
 
 .venv-coverage/installed: pyproject.toml setup.py $(NATIVE)

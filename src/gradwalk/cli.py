@@ -49,7 +49,8 @@ class OneLineErrors(click.Group):
                 sys.stdout.flush()
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else "gradwalk"
-            stop(2, f"{command}: {error.format_message().rstrip('.')}; see {command} --help")
+            message = error.format_message().rstrip(".")
+            stop(2, f"{command}: {message}{' See' if message.endswith('?') else '; see'} {command} --help")
         except click.ClickException as error:
             stop(2, f"gradwalk: {error.format_message()}")
         except (click.Abort, KeyboardInterrupt):

@@ -14,6 +14,7 @@ from measures import bits, snapshot
 
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
+from gradwalk.optim import SGD
 
 
 def half_erfc(x: Any) -> Any:
@@ -312,3 +313,21 @@ def test_a_copy_has_second_derivatives(engine: Any) -> None:
     first, x.grad = x.grad, 0.0
     first.backward()
     assert (first.data, x.grad) == (12.0, 12.0)
+
+
+def test_a_gradient_that_is_a_value_counts_as_what_it_is_now(engine: Any) -> None:
+    """Its number may have been changed since it was assigned: for the pass, for a push, and for an optimiser."""
+
+    def leaf_with_gradient() -> Any:
+        leaf, gradient = engine.Value(1.0), engine.Value(-1.5)
+        leaf.grad = gradient
+        gradient.data = 0.25
+        return leaf
+
+    x = leaf_with_gradient()
+    (x * 2.0).backward()
+    y = leaf_with_gradient()
+    (y * 2.0)._push()
+    z = leaf_with_gradient()
+    SGD([z], lr=1.0).step()
+    assert (x.grad, y.grad.data, z.data) == (2.25, 0.25, 0.75)

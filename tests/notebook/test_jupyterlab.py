@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("jupyterlab", reason="JupyterLab has an environment of its own: make notebook")
-pytest.importorskip("nbconvert")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "show"))
 
 from chromium import Browser, Tab, started

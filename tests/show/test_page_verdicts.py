@@ -244,7 +244,8 @@ def test_pictures_keep_their_labels(browser: Browser, tmp_path: Any) -> None:
     tab.settle()
     text = tab.run(
         "new Promise((done) => { const own = URL.createObjectURL;"
-        " URL.createObjectURL = (blob) => { blob.text().then(done); return own(blob); }; gradwalk.save('svg'); })"
+        " URL.createObjectURL = (blob) => { blob.text().then(done); return own(blob); };"
+        " document.querySelector('[data-save=svg]').click(); })"
     )
     assert text.count('paint-order="stroke"') >= 5
     tab.close()

@@ -142,7 +142,10 @@ def test_wrong_mode_without_consequence():
         (["a", "a=nan"], "gradwalk: trace: expected a finite number for a, got 'nan'\n"),
         (["a", "a"], "gradwalk: trace: expected NAME=NUMBER, got 'a'\n"),
         (["a", "a=1", "z=1"], "gradwalk: trace: z is no input of the expression; its inputs are a\n"),
-        (["a", "a=1", "--jsn"], "gradwalk: trace: expected NAME=NUMBER, got '--jsn'\n"),
+        (
+            ["a", "a=1", "--jsn"],
+            "main trace: there is no option '--jsn'; did you mean '--json'? See main trace --help\n",
+        ),
         (["nowhere.py:f"], "gradwalk: trace: there is no file 'nowhere.py'\n"),
         (["nowhere.py"], "gradwalk: trace: expected FILE.py:FUNCTION, got 'nowhere.py'; add the function\n"),
     ],

@@ -20,6 +20,7 @@ from gradwalk.compiler.program import Instruction, Program
 from gradwalk.compiler.reading import Call, with_line
 from gradwalk.compiler.strided import Loop, nested_loops
 from gradwalk.compiler.version import Version
+from gradwalk.errors import GradwalkWarning
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
 
@@ -353,7 +354,7 @@ def _warn_of_many(compiled: Compiled[..., Any], program: Program) -> None:
         warnings.warn(
             f"to_jax: {with_line(compiled.function)} is a program of {len(kinds)} different instructions; XLA may take "
             "minutes to compile it, and will not make it faster than the native executor does",
-            RuntimeWarning,
+            GradwalkWarning,
             stacklevel=4,
         )
 

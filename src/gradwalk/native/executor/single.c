@@ -118,7 +118,7 @@ INTERNAL PyObject *executor_gradients_into(Executor *self, PyObject *const *args
             single_read_inputs(self, self->single.grads, given, gradients.buf);
             for (Count i = given; i < self->input_count; i++) {
                 Value *leaf = LEAF_AT(leaves, i - given);
-                gradient_set(leaf, leaf->grad + self->single.grads[self->inputs[i]]);
+                gradient_set(leaf, gradient_of(leaf) + self->single.grads[self->inputs[i]]);
             }
             grad_writes++;
             result = Py_NewRef(Py_None);
@@ -190,7 +190,7 @@ INTERNAL PyObject *executor_add_gradients(Executor *self, PyObject *const *args,
     int failed = program_check_values(self, args[0], leaves) < 0;
     for (Count i = 0; !failed && i < leaves; i++) {
         Value *leaf = LEAF_AT(args[0], i);
-        gradient_set(leaf, leaf->grad + ((const double *)gradients.buf)[i]);
+        gradient_set(leaf, gradient_of(leaf) + ((const double *)gradients.buf)[i]);
     }
     grad_writes++;
     PyBuffer_Release(&gradients);

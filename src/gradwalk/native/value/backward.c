@@ -69,7 +69,7 @@ static int backward_hand_on_carefully(Value *node)
     }
     enum kind kind = kind_of(node);
     int plainly = Py_TYPE(node) != value_type && stand_in_is(Py_TYPE(node));
-    double grad = node->grad, local_grad;
+    double grad = gradient_of(node), local_grad;
     if (kind == CHILD_CONSTANT || kind == CONSTANT_CHILD) {
         node->link |= PUSHED;
         local_grad = node->local_grads[kind == CONSTANT_CHILD];
@@ -112,8 +112,7 @@ static int backward_plain(Value *root)
 
 static void backward_start_afresh(Value *node)
 {
-    if (!is_leaf(node) || node->link & CONSTANT)
-        node->grad = 0.0;
+    node->grad = !is_leaf(node) || node->link & CONSTANT ? 0.0 : gradient_of(node);
     grad_value_set(node, NULL);
 }
 

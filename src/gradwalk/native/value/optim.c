@@ -96,9 +96,9 @@ INTERNAL int adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const
             if (parameter == NULL)
                 return -1;
             data[i] = parameter->data;
-            grads[i] = parameter->grad;
+            grads[i] = gradient_of(parameter);
             if (slots != NULL) {
-                have_gradients |= parameter->grad != 0.0;
+                have_gradients |= grads[i] != 0.0;
                 grads[i] += found[slots[first + i]];
             }
         }
@@ -157,7 +157,7 @@ static PyObject *optim_sgd(PyObject *module, PyObject *args)
     double *velocity = velocities.buf;
     for (Py_ssize_t i = 0; i < count; i++) {
         Value *parameter = PARAMETER(parameters, i);
-        double direction = parameter->grad;
+        double direction = gradient_of(parameter);
         if (decay != 0.0)
             direction = direction + decay * parameter->data;
         if (momentum != 0.0) {
@@ -201,14 +201,14 @@ static PyObject *optim_gradient_norm(PyObject *module, PyObject *given)
     Py_ssize_t count = PyTuple_GET_SIZE(parameters);
     double largest = 0.0, total = 0.0;
     for (Py_ssize_t i = 0; i < count; i++) {
-        double size = fabs(PARAMETER(parameters, i)->grad);
+        double size = fabs(gradient_of(PARAMETER(parameters, i)));
         if (size > largest || size != size)
             largest = size;
         if (size != size)
             break;
     }
     for (Py_ssize_t i = 0; largest > 0.0 && largest < INFINITY && i < count; i++) {
-        double ratio = PARAMETER(parameters, i)->grad / largest;
+        double ratio = gradient_of(PARAMETER(parameters, i)) / largest;
         total = total + ratio * ratio;
     }
     Py_DECREF(parameters);
@@ -226,7 +226,7 @@ static PyObject *optim_scale_gradients(PyObject *module, PyObject *args)
     if (parameters == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parameters); i++)
-        gradient_set(PARAMETER(parameters, i), PARAMETER(parameters, i)->grad * factor);
+        gradient_set(PARAMETER(parameters, i), gradient_of(PARAMETER(parameters, i)) * factor);
     grad_writes++; /* 0 times infinity is not 0 */
     Py_DECREF(parameters);
     Py_RETURN_NONE;

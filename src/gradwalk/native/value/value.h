@@ -118,6 +118,13 @@ extern PyTypeObject *value_type;
 extern PyObject value_header;    /* what a fresh node's PyObject header holds */
 extern Py_ssize_t careful_nodes; /* live nodes with a hand-written _backward or a Value as gradient */
 
+/* A gradient as a number: that of the Value it may be, whose data may have changed since. */
+static inline double gradient_of(const Value *v)
+{
+    int is_value = careful_nodes != 0 && kind_of(v) == MANY && details_of(v)->grad_value != NULL;
+    return is_value ? ((Value *)details_of(v)->grad_value)->data : v->grad;
+}
+
 /* How often nodes that were there before got other data, and gradients that may not be 0: whoever has looked at some
  * need not look again while the count is the same. Never 0. */
 extern uint64_t data_writes, grad_writes;
