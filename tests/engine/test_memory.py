@@ -290,7 +290,7 @@ def exceptions(engine: Any) -> None:
                 lambda: engine.composites.matvec([[x, 1.0], [x]], [x, 2.0]), lambda: float(x),
                 lambda: engine.composites.cross_entropy([x, 1.0], 7), lambda: x.where(1.0, "2"),
                 lambda: engine.Value(1.0, (x,), "square").backward(), lambda: setattr(x, "_backward", 3)):  # fmt: skip
-        with pytest.raises((TypeError, ValueError, IndexError)):
+        with pytest.raises((TypeError, ValueError, IndexError, ZeroDivisionError)):
             bad()
 
 
