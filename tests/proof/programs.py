@@ -204,11 +204,11 @@ class Writer:
         if kind < 0.8:
             other = self.new("e")
             inner = self.with_numbers([element, other], lambda: self.number(max(depth, 1)))
-            return f"[{inner} for {element}, {other} in zip({xs}, {self.pick(scope.lists)})]"
+            return f"[{inner} for {element}, {other} in zip(list({xs}), {self.pick(scope.lists)})]"
         if kind < 0.85:
             return f"list(map(lambda {element}: {inner}, {xs}))"
         where = f" if {self.with_numbers([element], lambda: self.condition(0))}" if rng.random() < 0.3 else ""
-        return f"[{inner} for {element} in {xs}{where}]"
+        return f"[{inner} for {element} in list({xs}){where}]"
 
     def with_numbers(self, names: list[str], make: Callable[[], str]) -> str:
         outside, self.scope = self.scope, self.scope.copy()
