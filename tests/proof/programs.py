@@ -206,7 +206,7 @@ class Writer:
             inner = self.with_numbers([element, other], lambda: self.number(max(depth, 1)))
             return f"[{inner} for {element}, {other} in zip(list({xs}), {self.pick(scope.lists)})]"
         if kind < 0.85:
-            return f"list(map(lambda {element}: {inner}, {xs}))"
+            return f"list(map(lambda {element}: {inner}, list({xs})))"
         where = f" if {self.with_numbers([element], lambda: self.condition(0))}" if rng.random() < 0.3 else ""
         return f"[{inner} for {element} in list({xs}){where}]"
 
