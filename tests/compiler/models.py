@@ -12,8 +12,16 @@ from typing import Any
 
 import gradwalk
 from gradwalk.composites import maximum
+from gradwalk.optim import SGD, Adam, AdamW
 
 Model = tuple[Callable[..., Any], tuple[Any, ...], list[Any]]  # function, arguments, leaves closed over
+
+OPTIMISERS: dict[str, Callable[[Any], Any]] = {
+    "adam": lambda values: Adam(values, lr=0.02),
+    "adamw": lambda values: AdamW(values, lr=0.02, weight_decay=0.1),
+    "sgd": lambda values: SGD(values, lr=0.05),
+    "momentum": lambda values: SGD(values, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
+}
 
 
 def _weights(rng: random.Random, rows: int, columns: int, deviation: float = 0.4) -> list[list[Any]]:

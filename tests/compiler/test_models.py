@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from models import OPTIMISERS
 
 import gradwalk
-from gradwalk.optim import SGD, Adam, AdamW
+from gradwalk.optim import SGD, Adam
 
 NAMES = ["emma", "olivia", "ava", "isabella", "sophia", "mia", "amelia"]
 
@@ -20,14 +21,6 @@ def small(seed):
 def tokens(step, seed):
     name = NAMES[(step * 3 + seed) % len(NAMES)]
     return [26, *(ord(letter) - 97 for letter in name), 26][:9]
-
-
-OPTIMISERS = {
-    "adam": lambda values: Adam(values, lr=0.02),
-    "adamw": lambda values: AdamW(values, lr=0.02, weight_decay=0.1),
-    "sgd": lambda values: SGD(values, lr=0.05),
-    "momentum": lambda values: SGD(values, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
-}
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)

@@ -2,16 +2,10 @@
 
 import numpy as np
 import pytest
+from models import OPTIMISERS
 
 import gradwalk
-from gradwalk.optim import SGD, Adam, AdamW
-
-OPTIMISERS = {
-    "adam": lambda values: Adam(values, lr=0.02),
-    "adamw": lambda values: AdamW(values, lr=0.02, weight_decay=0.1),
-    "sgd": lambda values: SGD(values, lr=0.05),
-    "momentum": lambda values: SGD(values, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
-}
+from gradwalk.optim import SGD
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import Browser, Tab, started
+from chromium import Browser, Tab
 
 import gradwalk
 from gradwalk import Value
@@ -21,12 +21,6 @@ HOSTILE_LABELS = [
     "<img src=x onerror=window.hacked=1>", "<!--", "'\"&<>", "\u202eevil", "${window.hacked=1}",
     "javascript:window.hacked=1",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as running:
-        yield running
 
 
 @pytest.fixture

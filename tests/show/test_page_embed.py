@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Browser, Tab, started
+from chromium import Browser, Tab
 
 from gradwalk.show.play import page
 
@@ -14,12 +14,6 @@ LESSON = """<!doctype html><meta charset="utf-8"><body>
 <iframe src="walk.html#mode=embed&e=relu(a*b%2Bd)&v=a:2,b:-3,d:10&t=6" width="900" height="340"></iframe>
 <iframe src="walk.html#mode=embed&e=(a*b%2Ba)**2&m=assign&t=9" width="900" height="380"></iframe>
 <iframe src="walk.html#mode=embed&e=a%2Ba&t=4" width="360" height="480"></iframe></body>"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as running:
-        yield running
 
 
 @pytest.fixture

@@ -10,18 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import Browser, Tab, started
+from chromium import Browser, Tab
 from py_mini_racer import MiniRacer
 
 from gradwalk import Value, composites
 from gradwalk.show.play import page, script
 from gradwalk.show.program import program_of
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as running:
-        yield running
 
 
 @pytest.fixture

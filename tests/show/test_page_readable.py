@@ -8,7 +8,7 @@ from pathlib import Path
 
 import axe
 import pytest
-from chromium import Browser, Tab, started
+from chromium import Browser, Tab
 
 from gradwalk.nn import MLP
 from gradwalk.show.play import page
@@ -37,12 +37,6 @@ OVERLAPS = """(() => { const found = [];
     });
   }
   return found; })()"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as running:
-        yield running
 
 
 @pytest.fixture

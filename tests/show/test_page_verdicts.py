@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from chromium import Browser, started
+from chromium import Browser
 from py_mini_racer import MiniRacer
 
 import gradwalk
@@ -50,12 +50,6 @@ def v8() -> Iterator[MiniRacer]:
         context.eval(script("graph", "engine", "starts", "export"))
         context.eval(DRIVER)
         yield context
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as running:
-        yield running
 
 
 def random_program(source: random.Random) -> Any:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import Browser, started
+from chromium import Browser
 
 import gradwalk
 from gradwalk import Value, composites
@@ -177,12 +176,6 @@ def test_without_a_kernel_there_is_no_widget() -> None:
 
 
 # ---------------------------------------------------------------- the front end, in a real browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as running:
-        yield running
 
 
 def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tmp_path: Path) -> None:
