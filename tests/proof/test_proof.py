@@ -85,11 +85,14 @@ def test_a_wrong_gradient_is_seen(engines: Engines, way: str) -> None:
 
 
 def test_a_wrong_derivative_of_both_engines_is_seen(engines: Engines) -> None:
-    """Central differences know better than a custom operation whose gradient is nonsense; beside a kink they do not."""
+    """Central differences know better than a custom operation whose gradient is nonsense; beside a kink, or where the
+    branch is that of one point alone, they do not."""
     wrong = "return m.custom_op(lambda x: x * x, lambda x, out: 5.0, check=False)(a) + w[1]"
     assert {"eager against central differences"} == {difference.way for difference in found(engines, small(wrong))}
     kink = "return m.relu(a - 1.0) + w[1]"
     assert found(engines, small(kink)) == []
+    branch = "return (a - 1.0) or w[1] * 0.0"
+    assert found(engines, small(branch)) == []
 
 
 def test_a_failing_program_is_made_small() -> None:
