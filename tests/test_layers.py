@@ -15,53 +15,43 @@ import gradwalk
 
 PACKAGE = Path(gradwalk.__file__).resolve().parent
 
-# a room may import from its own line and from the lines above it
-ORDER = (
-    ("_version", "cached_property"),
-    ("formula",),
-    ("row_formula",),
-    ("row_ops",),
-    ("operation",),
-    ("ops", "agreement"),
-    ("modes", "passes", "own_files"),
-    ("errors",),
-    ("interface",),
-    ("reference", "_native"),
-    ("engine",),
-    ("composites",),
-    (
-        "expression",
-        "graph",
-        "walk",
-        "finite_differences",
-        "structure",
-        "passed_twice",
-        "math",
-        "numpy",
-        "scipy",
-        "statistics",
-        "operators",
-        "implicit",
-        "sparse",
-        "vectorize",
-        "searches",
-        "custom",
-        "hub",
-        "gradient_check",
-        "blame",
-        "functional",
-        "products",
-        "higher_order",
-        "scopes",
-        "control",
-        "copies",
-        "functions",
-        "compiler",
-    ),
-    ("nn", "optim", "training", "show"),
-    ("run", "doctor", "lessons"),
-    ("cli", "__main__"),
-)
+# a room may import from the lines above it, and from those it shares its line with
+ORDER = [line.split() for line in """
+    _version cached_property own_files hub lessons _native
+    formula passes
+    row_formula
+    operation row_ops
+    ops agreement
+    modes
+    errors
+    interface
+    reference
+    engine
+    control
+    scopes expression finite_differences searches
+    composites
+    functions
+    walk
+    graph
+    structure
+    copies passed_twice higher_order
+    functional
+    gradient_check
+    custom
+    math
+    numpy
+    blame statistics operators implicit vectorize scipy
+    compiler
+    products sparse
+    optim nn
+    show
+    training
+    run doctor
+    cli
+    __main__
+""".strip().splitlines()]  # fmt: skip
+# an array of Values is made by what knows structures, when there is one: the only import that points down
+DOWN = {("structure", "numpy")}
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
@@ -113,7 +103,11 @@ def test_imports_point_one_way(path: Path) -> None:
     name = module_name(path)
     found = set(imported(path.read_text(encoding="utf-8"), name, path.name == "__init__.py"))
     last = len(ORDER)  # the package itself comes after all of its rooms
-    later = sorted(module for module in found if RANK.get(room(module), last) > RANK.get(room(name), last))
+    later = sorted(
+        module
+        for module in found
+        if RANK.get(room(module), last) > RANK.get(room(name), last) and (room(name), room(module)) not in DOWN
+    )
     assert later == []
 
 

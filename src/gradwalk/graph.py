@@ -17,10 +17,10 @@ from typing import Any
 
 from gradwalk import engine
 from gradwalk.cached_property import cached_property
+from gradwalk.interface import number_of
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.scopes import path_of
-from gradwalk.walk import number_of
 
 Path = tuple[str, ...]
 

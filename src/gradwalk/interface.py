@@ -125,6 +125,13 @@ class Interface:
         return list(map(cls, numbers))
 
 
+def number_of(grad: Any) -> float:
+    """A gradient as a float; after backward(create_graph=True) it is a Value."""
+    if isinstance(grad, float):
+        return grad
+    return grad._data if isinstance(grad, Interface) else float(grad.data)
+
+
 def _tell_read(value: Any) -> None:
     on_read = current().on_read
     if on_read:

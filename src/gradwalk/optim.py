@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gradwalk import engine, reference
+from gradwalk.interface import number_of
 
 __all__ = [
     "OPTIMISERS", "SCHEDULES", "SGD", "Adam", "AdamW", "Optimiser", "clip_gradients", "constant", "cosine", "linear",
@@ -52,14 +53,14 @@ def sgd_moved(
 
 def _adam(parameters: Parameters, means: Any, squares: Any, *settings: float) -> None:
     for i, parameter in enumerate(parameters):
-        grad = reference.number_of(parameter.grad)
+        grad = number_of(parameter.grad)
         parameter.data, means[i], squares[i] = adam_moved(parameter.data, grad, means[i], squares[i], *settings)
 
 
 def _sgd(parameters: Parameters, velocities: Any, rate: float, momentum: float, decay: float, nesterov: float) -> None:
     for i, parameter in enumerate(parameters):
         velocity = velocities[i] if momentum != 0.0 else 0.0
-        grad = reference.number_of(parameter.grad)
+        grad = number_of(parameter.grad)
         parameter.data, velocity = sgd_moved(parameter.data, grad, velocity, rate, momentum, decay, nesterov)
         if momentum != 0.0:
             velocities[i] = velocity
@@ -71,7 +72,7 @@ def _zero_grad(parameters: Parameters) -> None:
 
 
 def _gradient_norm(parameters: Parameters) -> float:
-    grads = [reference.number_of(parameter.grad) for parameter in parameters]
+    grads = [number_of(parameter.grad) for parameter in parameters]
     # scaled by the largest, so that squares neither overflow nor vanish
     largest = max(map(abs, grads)) if all(grad == grad for grad in grads) else math.nan
     if not 0.0 < largest < math.inf:
@@ -85,7 +86,7 @@ def _gradient_norm(parameters: Parameters) -> float:
 
 def _scale_gradients(parameters: Parameters, factor: float) -> None:
     for parameter in parameters:
-        parameter.grad = reference.number_of(parameter.grad) * factor
+        parameter.grad = number_of(parameter.grad) * factor
 
 
 def _gather_leaves(nested: Any, found: list[Any], owner_type: type, visit: Callable[[Any], None]) -> None:
@@ -369,7 +370,7 @@ def clip_gradients(parameters: Iterable[Any], max_norm: float) -> float:
     longest = _checked_number("clip_gradients", "max_norm", max_norm, 0.0)
     length: float = loops.gradient_norm(checked)
     if not math.isfinite(length):
-        grads = [reference.number_of(parameter.grad) for parameter in checked]
+        grads = [number_of(parameter.grad) for parameter in checked]
         where = next((f"{grad} at parameter {i}" for i, grad in enumerate(grads) if not math.isfinite(grad)), "inf")
         raise ValueError(f"clip_gradients: expected a finite gradient norm, got {where}; nothing was scaled")
     if length > longest:

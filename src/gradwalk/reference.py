@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from gradwalk.errors import check_domain, check_range, number_from, refuse_backward
-from gradwalk.interface import Interface, give_operations, set_equality_is_identity
+from gradwalk.interface import Interface, give_operations, number_of, set_equality_is_identity
 from gradwalk.modes import Change, current
 from gradwalk.ops import OPS
 from gradwalk.passes import THE_PASS
@@ -100,10 +100,6 @@ def contribution(local_grad: float, grad: float) -> float:
     if math.isnan(product) and (grad == 0.0 or (local_grad == 0.0 and math.isinf(grad))):
         return 0.0
     return product
-
-
-def number_of(grad: Any) -> float:
-    return grad._data if isinstance(grad, Value) else grad
 
 
 # ---------------------------------------------------------------- recording an operation

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from gradwalk import engine
 from gradwalk.errors import refuse_backward
+from gradwalk.interface import number_of
 from gradwalk.reference import contribution
 
 # What each mode does differently. "right" is what backward() does.
@@ -281,11 +282,6 @@ def walk(root: Any, mode: str = "right", *, fresh: bool = False) -> Walk:
 def is_hand_written(node: Any) -> bool:
     """Whether a `_backward` was assigned to the node, as in micrograd's own operations."""
     return bool(node._backward != node._push)
-
-
-def number_of(grad: Any) -> float:
-    """A gradient as a float; after backward(create_graph=True) it is a Value."""
-    return grad if isinstance(grad, float) else float(grad.data)
 
 
 def _same(ours: float, theirs: float, tolerance: float) -> bool:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from gradwalk.graph import Edge, Graph, View, dot_string, edge_caption, operation_of, short_number, shown_text
+from gradwalk.interface import number_of
 from gradwalk.scopes import path_of
-from gradwalk.walk import number_of
 
 FORMATS = ("svg", "png", "pdf")
 MOST_DRAWN = 300

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradwalk.graph import Graph, View, edge_caption, short_number, shown_text
+from gradwalk.interface import number_of
 from gradwalk.show.layered import layered
-from gradwalk.walk import number_of, walk
+from gradwalk.walk import walk
 
 _SIGNS = {"*": "×", "-": "−", "/": "÷", "neg": "−", "ReLU": "relu"}
 _LONGEST = 22  # characters of a name
