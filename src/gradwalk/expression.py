@@ -163,7 +163,7 @@ def _tokens(text: str) -> Iterator[Token]:
 # ---------------------------------------------------------------- what parsing gives
 
 
-class Instruction(NamedTuple):
+class Action(NamedTuple):
     """One step of evaluation over a stack: push a number, push a name, apply a row, or give the top a name."""
 
     kind: Literal["number", "name", "apply", "assign"]
@@ -178,7 +178,7 @@ class Expression:
     """A valid program. `inputs` are its leaves in order of appearance; `given` are those whose value is in the text."""
 
     text: str
-    instructions: tuple[Instruction, ...]
+    actions: tuple[Action, ...]
     inputs: tuple[str, ...]
     given: frozenset[str]
 
@@ -193,10 +193,10 @@ class Expression:
         self._require(numbers)
         known: dict[str, Any] = {}
         stack: list[Any] = []
-        for instruction in self.instructions:
-            kind, name = instruction.kind, instruction.name
+        for action in self.actions:
+            kind, name = action.kind, action.name
             if kind == "number":
-                stack.append(instruction.number)
+                stack.append(action.number)
             elif kind == "name":
                 if name not in known:
                     known[name] = module.Value(numbers[name], label=name)
@@ -209,19 +209,19 @@ class Expression:
                     result.label = name
                 known[name] = result
             else:
-                arguments = [stack.pop() for _ in range(instruction.arguments)][::-1]
+                arguments = [stack.pop() for _ in range(action.arguments)][::-1]
                 try:
                     stack.append(module.FUNCTIONS[name](*arguments))
                 except NumberError as error:
-                    raise ExpressionError(str(error), self.text, instruction.position) from None
-        return stack[-1] if stack else known[self.instructions[-1].name]
+                    raise ExpressionError(str(error), self.text, action.position) from None
+        return stack[-1] if stack else known[self.actions[-1].name]
 
     def _require(self, numbers: Mapping[str, float]) -> None:
         missing = [name for name in self.inputs if name not in numbers and name not in self.given]
         if missing:
             names = ", ".join(map(_short, missing[:5])) + (" …" if len(missing) > 5 else "")
             example = " ".join(f"{_short(name)}=1.0" for name in missing[:5])
-            position = next(i.position for i in self.instructions if i.name == missing[0])
+            position = next(i.position for i in self.actions if i.name == missing[0])
             raise ExpressionError(f"no value for {names}; add {example}", self.text, position)
 
 
@@ -255,7 +255,7 @@ class _Parser:
         self.text = text
         self.tokens = list(_tokens(text))
         self.at = 0
-        self.instructions: list[Instruction] = []
+        self.actions: list[Action] = []
         self.pending: list[_Pending] = []
         self.constant: list[bool] = []  # for each operand so far: whether it is constant
         self.argument_starts: list[list[int]] = []  # for each open call: where its arguments start
@@ -291,9 +291,9 @@ class _Parser:
                 self.expression()
                 if self.constant.pop():
                     self.fail("expected at least one name, got only numbers; there is nothing to differentiate", loose)
-        if not self.instructions:
+        if not self.actions:
             self.fail("expected an expression, got nothing", len(self.text))
-        return Expression(self.text, tuple(self.instructions), tuple(self.inputs), frozenset(self.given))
+        return Expression(self.text, tuple(self.actions), tuple(self.inputs), frozenset(self.given))
 
     def assignment(self, target: Token) -> None:
         name, position = target.text, target.position
@@ -309,7 +309,7 @@ class _Parser:
             self.given.add(name)
         else:
             self.assigned.add(name)
-        self.instructions.append(Instruction("assign", position, name))
+        self.actions.append(Action("assign", position, name))
 
     # ---------------------------------------------------------------- expressions
 
@@ -335,7 +335,7 @@ class _Parser:
                 number = float(token.text)
                 if not math.isfinite(number):
                     self.fail("expected a number that fits a float, got a larger one", token.position)
-                self.add(Instruction("number", token.position, number=number), True)
+                self.add(Action("number", token.position, number=number), True)
             elif token.kind == "name" and not self.is_sign("(", ahead=1):
                 self.name(token, target)
             else:
@@ -351,7 +351,7 @@ class _Parser:
             self.fail(f"{_short(token.text)} is used in its own assignment", token.position)
         if token.text not in self.assigned:
             self.inputs[token.text] = None
-        self.add(Instruction("name", token.position, token.text), False)
+        self.add(Action("name", token.position, token.text), False)
 
     def opening(self, token: Token) -> None:
         if token.kind == "name":
@@ -389,11 +389,11 @@ class _Parser:
             if self.nesting > MOST_NESTING:
                 self.fail(f"expected at most {MOST_NESTING} levels of nesting, got more", pending.position)
 
-    def add(self, instruction: Instruction, is_constant: bool) -> None:
+    def add(self, action: Action, is_constant: bool) -> None:
         self.nodes += 1
         if self.nodes > MOST_NODES:
-            self.fail(f"expected at most {MOST_NODES:,} numbers, names and operations, got more", instruction.position)
-        self.instructions.append(instruction)
+            self.fail(f"expected at most {MOST_NODES:,} numbers, names and operations, got more", action.position)
+        self.actions.append(action)
         self.constant.append(is_constant)
 
     def apply_pending(self) -> None:
@@ -404,7 +404,7 @@ class _Parser:
     def apply(self, row: str, position: int, count: int) -> None:
         is_constant = all(self.constant[-count:])
         del self.constant[-count:]
-        self.add(Instruction("apply", position, row, arguments=count), is_constant)
+        self.add(Action("apply", position, row, arguments=count), is_constant)
 
     def close(self) -> bool:
         """Handle a ) or a comma; True for a comma, after which an operand follows."""

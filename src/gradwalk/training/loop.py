@@ -225,7 +225,7 @@ class Trainer:
         if math.isfinite(loss):
             return
         names = {value: name for name, value in self.model.named_parameters()}
-        began = described(first_not_finite(self.model.loss(self.tokens(document))), names)
+        began = told_of(first_not_finite(self.model.loss(self.tokens(document))), names)
         raise NotFiniteError(f"step {self.step + 1}: the loss for {document!r} is {loss}: {began}")
 
     def validation_loss(self) -> float:
@@ -349,7 +349,7 @@ def first_not_finite(root: Value) -> Value | None:
     return next((node for node in topological_order(root) if not math.isfinite(node.data)), None)
 
 
-def described(node: Value | None, names: Mapping[Value, str]) -> str:
+def told_of(node: Value | None, names: Mapping[Value, str]) -> str:
     """What the node is and what it was computed from, in a few words; `names` are those of the parameters."""
     if node is None:
         return "every number that it was computed from is finite"
