@@ -9,7 +9,7 @@ from small_runs import NAMES
 
 from gradwalk import Value, ieee
 from gradwalk.training.checkpoint import load
-from gradwalk.training.loop import Configuration, NotFiniteError, Trainer, described, first_not_finite
+from gradwalk.training.loop import Configuration, NotFiniteError, Trainer, told_of, first_not_finite
 
 TINY = Configuration(steps=5, n_embd=4, n_head=2, block_size=4)
 
@@ -20,7 +20,7 @@ def test_first_node_that_is_not_finite():
     product = x * y
     root = (product + 1.0) * 0.0 + (x - y)
     assert first_not_finite(root) is product
-    assert described(product, {}).startswith("it began with *, which gave -inf from 1e+200 (x), -1e+200 (y)")
+    assert told_of(product, {}).startswith("it began with *, which gave -inf from 1e+200 (x), -1e+200 (y)")
 
 
 def test_nan_out_of_two_infinities():
