@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import gradwalk
 from gradwalk import Value
 from gradwalk.compiler.compile import compile
 
@@ -91,3 +92,11 @@ def test_the_text_of_an_error_that_is_caught_is_that_of_the_trace() -> None:
 
     compiled = compile(function)
     assert compiled(1.0, [2.0]).data == compiled(1.0625, [2.0]).data / 1.0625
+
+
+def test_what_is_computed_twice_is_computed_once() -> None:
+    def function(x: Any) -> Any:
+        return gradwalk.cbrt(x) - gradwalk.cbrt(x)
+
+    slopes = [gradwalk.grad(f)(0.0) for f in (function, compile(function, exact=True), compile(function))]
+    assert [str(slope) for slope in slopes] == ["nan", "nan", "0.0"]
