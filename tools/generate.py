@@ -6,6 +6,7 @@ Run it with `make generate` after changing a row. A test runs it again and compa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -115,11 +116,26 @@ def definitions_in_order() -> list[str]:
     return done
 
 
-def c_header() -> str:
+def c_formulas() -> str:
     in_order = "".join(c_definition(name) + "\n" for name in definitions_in_order())
     rows = "\n".join(c_row(op) for op in OPS.values())
-    count = len(OPS)
+    return f"""/* {NOTICE} */
 
+#ifndef GRADWALK_FORMULAS_GENERATED_H
+#define GRADWALK_FORMULAS_GENERATED_H
+
+#include <math.h>
+
+/* ---- functions defined by a formula of their own ---- */
+
+{in_order}/* ---- the {len(OPS)} rows ---- */
+
+{rows}
+#endif
+"""
+
+
+def c_header() -> str:
     def array(kind: str, name: str, entries: list[str]) -> str:
         return f"static {kind}{name}[OP_COUNT] = {{{', '.join(entries)}}};\n"
 
@@ -142,7 +158,7 @@ def c_header() -> str:
 #ifndef GRADWALK_OPS_GENERATED_H
 #define GRADWALK_OPS_GENERATED_H
 
-#include <math.h>
+#include "formulas_generated.h"
 
 enum op {{
     {", ".join(f"OP_{name}" for name in OPS)},
@@ -179,11 +195,6 @@ enum op {{
 static const unsigned char op_reads[OP_COUNT][MOST_INPUTS] = {{{", ".join(map(c_reads, OPS.values()))}}};
 static const double op_defaults[OP_COUNT][MOST_NAMES] = {{{", ".join(defaults)}}};
 
-/* ---- functions defined by a formula of their own ---- */
-
-{in_order}/* ---- the {count} rows ---- */
-
-{rows}
 static inline int op_in_domain(enum op op, const double *in)
 {{
     switch (op) {{
@@ -259,16 +270,23 @@ def js_definition(name: str, function: Callable[..., Number]) -> str:
 
 
 def javascript() -> str:
-    definitions = "\n".join(js_definition(name, DEFINITIONS[name]) for name in definitions_in_order())
     rows = "".join(javascript_functions(op) for op in OPS.values())
+    used = [name for name in sorted(DEFINITIONS) if re.search(rf"\b{name}\(", rows)]
     return f"""// {NOTICE}
 
+import {{ {", ".join(used)} }} from "./formulas.js";
 import {{ copysign, erf, erfc, pow }} from "./special.js";
 
-{definitions}
 export const OPS = {{
 {rows}}};
 """
+
+
+def javascript_formulas() -> str:
+    definitions = "\n".join(js_definition(name, DEFINITIONS[name]) for name in definitions_in_order())
+    used = [name for name in ("copysign", "erf", "erfc", "pow") if mentions(definitions, name)]
+    imported = f'import {{ {", ".join(used)} }} from "./special.js";\n\n' if used else ""
+    return f"// {NOTICE}\n\n{imported}{definitions}"
 
 
 def javascript_agreement() -> str:
@@ -396,8 +414,10 @@ def stub() -> str:
 def outputs() -> dict[Path, str]:
     """Every generated file and what it should contain."""
     return {
+        ROOT / "src/gradwalk/native/formulas_generated.h": c_formulas(),
         ROOT / "src/gradwalk/native/ops_generated.h": c_header(),
         ROOT / "src/gradwalk/native/composites_generated.h": c_composites(),
+        ROOT / "src/gradwalk/show/page/formulas.js": javascript_formulas(),
         ROOT / "src/gradwalk/show/page/ops.js": javascript(),
         ROOT / "src/gradwalk/show/page/composites.js": javascript_composites(),
         ROOT / "src/gradwalk/show/page/agreement.js": javascript_agreement(),

@@ -204,7 +204,7 @@ def javascript_composites() -> str:
     defined = [name for name in DEFINITIONS if mentions(rows, name)]
     imports = "".join(
         f'import {{ {", ".join(names)} }} from "./{module}";\n'
-        for names, module in ((defined, "ops.js"), (special, "special.js"))
+        for names, module in ((defined, "formulas.js"), (special, "special.js"))
         if names
     )
     return f"""// {ROW_NOTICE}

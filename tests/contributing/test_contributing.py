@@ -118,7 +118,8 @@ def test_functions_for_people(tree: Path, engine: str) -> None:
 def test_right_on_the_page(tree: Path) -> None:
     """Both in JavaScript: values and local gradients."""
     page = tree / "src/gradwalk/show/page"
-    texts = [(page / name).read_text(encoding="utf-8") for name in ("special.js", "ops.js", "composites.js")]
+    names = ("special.js", "formulas.js", "ops.js", "composites.js")
+    texts = [(page / name).read_text(encoding="utf-8") for name in names]
     with MiniRacer() as v8:
         for text in texts:
             v8.eval(re.sub(r"^import .*;$|^export ", "", text, flags=re.MULTILINE))

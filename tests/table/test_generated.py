@@ -16,9 +16,11 @@ from gradwalk.ops import OPS
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = (
+    "src/gradwalk/native/formulas_generated.h",
     "src/gradwalk/native/ops_generated.h",
     "src/gradwalk/native/composites_generated.h",
     "src/gradwalk/show/page/composites.js",
+    "src/gradwalk/show/page/formulas.js",
     "src/gradwalk/show/page/ops.js",
     "src/gradwalk/show/page/agreement.js",
     "src/gradwalk/_native.pyi",

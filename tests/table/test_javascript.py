@@ -69,7 +69,7 @@ def as_script(name: str) -> str:
 @pytest.fixture(scope="module")
 def v8() -> Iterator[MiniRacer]:
     with MiniRacer() as context:
-        for text in (as_script("special.js"), as_script("ops.js"), as_script("composites.js"), DRIVER):
+        for text in (*map(as_script, ("special.js", "formulas.js", "ops.js", "composites.js")), DRIVER):
             context.eval(text)
         yield context
 

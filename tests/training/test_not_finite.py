@@ -9,7 +9,7 @@ from small_runs import NAMES
 
 from gradwalk import Value, ieee
 from gradwalk.training.checkpoint import load
-from gradwalk.training.loop import Configuration, NotFiniteError, Trainer, told_of, first_not_finite
+from gradwalk.training.loop import Configuration, NotFiniteError, Trainer, first_not_finite, told_of
 
 TINY = Configuration(steps=5, n_embd=4, n_head=2, block_size=4)
 
