@@ -24,7 +24,7 @@ ORDER = [line.split() for line in """
     ops agreement
     modes
     errors
-    interface
+    interface workers
     reference
     engine
     control

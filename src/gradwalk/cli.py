@@ -19,6 +19,7 @@ from gradwalk._version import __version__
 from gradwalk.errors import did_you_mean
 from gradwalk.expression import printable
 from gradwalk.training.commands import sample, system_error, train
+from gradwalk.training.sweep_command import sweep
 
 
 class OneLineErrors(click.Group):
@@ -110,6 +111,7 @@ def main(context: click.Context) -> None:
 
 main.add_command(train)
 main.add_command(sample)
+main.add_command(sweep)
 
 
 class OfExpression(click.Command):

@@ -31,6 +31,10 @@ class GradwalkWarning(RuntimeWarning):
     """Whatever gradwalk warns of, so that `warnings` can be told about it alone."""
 
 
+class WorkerError(RuntimeError):
+    """Workers of an executor died, or it cannot be reached, and their work could not be done by others."""
+
+
 class NumberError(Exception):
     """An operation was given a number it can do nothing with; each kind is also what plain floats raise, and only that.
 

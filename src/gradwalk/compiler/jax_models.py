@@ -35,7 +35,7 @@ class JaxModels(Models):
     def _zeros(self) -> Any:
         return jnp.zeros_like(self.weights)
 
-    def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> Any:
+    def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> tuple[Any, dict[int, Exception]]:
         calls, groups = self._grouped(inputs, mask)
         values = np.full(len(self), np.nan)
         failed: list[int] = []
@@ -48,11 +48,12 @@ class JaxModels(Models):
             self.steps[np.isfinite(values)] += 1
         if failed:
             shown = ", ".join(map(str, sorted(failed)[:8])) + (", …" if len(failed) > 8 else "")
-            raise ValueError(
+            error = ValueError(
                 f"models: the program of {with_line(self.compiled.function)} does not apply to models {shown}: they "
                 "branch otherwise or would raise, and have not moved; the others have made their step"
             )
-        return values
+            return values, dict.fromkeys(failed, error)
+        return values, {}
 
     def _stepped_by_jax(
         self, version: Version, chosen: list[tuple[int, Any]], optimiser: Any, rates: Any, values: Any

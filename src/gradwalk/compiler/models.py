@@ -44,7 +44,7 @@ class Models:
 
     def value(self, inputs: Sequence[Any]) -> Array:
         """The function of each model's input (a tuple: of several arguments)."""
-        return self._run(None, inputs, None, None)
+        return self._values_of(self._run(None, inputs, None, None))
 
     def step(self, optimiser: Any, inputs: Sequence[Any], lr: Numbers | None = None, mask: Any = None) -> Array:
         """What `train_step` does, for each model on its own input; returns the values, nan where `mask` is false.
@@ -52,15 +52,33 @@ class Models:
         Where a value is not finite, nothing is moved; where the function raises for a model, the others have made their
         step. The optimiser says how; its own parameters and moments are not touched. `lr` is a number, or one for each.
         """
+        return self._values_of(self.try_step(optimiser, inputs, lr, mask))
+
+    def try_step(
+        self, optimiser: Any, inputs: Sequence[Any], lr: Numbers | None = None, mask: Any = None
+    ) -> tuple[Array, dict[int, Exception]]:
+        """The same, and what the function raised for which models."""
         if type(optimiser).__module__ != "gradwalk.optim":  # a subclass may step otherwise
             raise TypeError(f"models: expected an optimiser of gradwalk.optim first, got a {type(optimiser).__name__}")
-        for name in optimiser.moments:
-            if name not in self._moments:
-                self._moments[name] = self._zeros()
+        self.moments(optimiser)
         rates = np.broadcast_to(np.asarray(optimiser.lr if lr is None else lr, np.float64), len(self))
         if not (np.isfinite(rates).all() and (rates >= 0.0).all()):
             raise ValueError(f"models: expected finite learning rates >= 0, got {lr!r}")
         return self._run(optimiser, inputs, rates, mask)
+
+    def moments(self, optimiser: Any) -> dict[str, Array]:
+        """What the optimiser keeps for each weight, by its name: rows that may be read and written between steps."""
+        for name in optimiser.moments:
+            if name not in self._moments:
+                self._moments[name] = self._zeros()
+        return {name: self._moments[name] for name in optimiser.moments}
+
+    @staticmethod
+    def _values_of(made: tuple[Array, dict[int, Exception]]) -> Array:
+        values, raised = made
+        for error in raised.values():
+            raise error
+        return values
 
     def _zeros(self) -> Any:
         return np.zeros_like(self.weights)
@@ -84,10 +102,10 @@ class Models:
         known = {each: optimiser.settings(*each) for each in set(at)}  # mostly one rate, and one count of steps
         return np.array([known[each] for each in at], np.float64)
 
-    def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> Array:
+    def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> tuple[Array, dict[int, Exception]]:
         calls, groups = self._grouped(inputs, mask)
         values = np.full(len(self), np.nan)
-        error: Exception | None = None
+        errors: dict[int, Exception] = {}
         for waiting in groups:
             version = self._version(calls[waiting[0][0]])
             left = waiting
@@ -101,12 +119,10 @@ class Models:
                 try:
                     values[model] = self._alone(model, calls[model], optimiser, rates)
                 except Exception as raised:  # the other models go on: each has made this step, or has not
-                    error = error or raised
+                    errors[model] = raised
         if optimiser is not None:
             self.steps[np.isfinite(values)] += 1
-        if error is not None:
-            raise error
-        return values
+        return values, errors
 
     def _version(self, args: tuple[Any, ...]) -> Version | None:
         """One that the native executor can step; which weights it was traced with does not matter to it."""
@@ -130,7 +146,7 @@ class Models:
         moments: list[Any] = [None, None]
         if optimiser is not None:
             settings = self._settings(optimiser, rates, rows)
-            moments = [*(self._moments[name] for name in optimiser.moments), None, None][:2]
+            moments = [*self.moments(optimiser).values(), None, None][:2]
 
         def use(run: Run, *_: Any) -> Any:
             return run.executor.step_models(rows, slots, arguments, self.weights, made, settings, *moments)
@@ -160,7 +176,7 @@ class Models:
             moved = [reference.Value(number) for number in self.weights[model].tolist()]
             for value, slope in zip(moved, gradient, strict=True):
                 value.grad = slope
-            moments = [self._moments[name][model] for name in optimiser.moments]
+            moments = [each[model] for each in self.moments(optimiser).values()]
             optimiser.move(moved, moments, optimiser.settings(float(rates[model]), int(self.steps[model])))
             self.weights[model] = [value.data for value in moved]
         return result

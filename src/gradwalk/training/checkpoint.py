@@ -156,7 +156,7 @@ def _partial_file(target: str) -> tuple[str, int]:
         partial = f"{target}.{os.getpid()}-{secrets.token_hex(4)}.partial"
         descriptor = os.open(partial, flags, 0o666)
         try:
-            if fcntl is None or (_locked(descriptor) and os.path.exists(partial)):
+            if locked(descriptor) and os.path.exists(partial):
                 return partial, descriptor
         except BaseException:
             os.close(descriptor)
@@ -166,7 +166,10 @@ def _partial_file(target: str) -> tuple[str, int]:
         os.close(descriptor)  # somebody took it for a leftover before it was locked
 
 
-def _locked(descriptor: int) -> bool:
+def locked(descriptor: int) -> bool:
+    """Whether the file is ours now, until it is closed: no other process has locked it."""
+    if fcntl is None:
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -201,7 +204,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
         with suppress(OSError):
             descriptor = os.open(partial, os.O_RDONLY | os.O_NONBLOCK)
             try:
-                if _locked(descriptor):
+                if locked(descriptor):
                     partial.unlink()
             finally:
                 os.close(descriptor)

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from gradwalk import engine
+from gradwalk.errors import WorkerError
 from gradwalk.expression import printable
 from gradwalk.optim import OPTIMISERS, SCHEDULES, takers
 from gradwalk.training.options import Decorated, FiniteFloat, SectionCommand, SectionGroup, option
@@ -272,8 +273,8 @@ def one_line_errors() -> Iterator[None]:
         raise
     except OSError as error:
         raise click.ClickException(system_error(error)) from None
-    except (ValueError, ArithmeticError, MemoryError, RecursionError) as error:
-        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} "
+    except (ValueError, ArithmeticError, MemoryError, RecursionError, WorkerError) as error:
+        kind = "" if isinstance(error, ValueError | WorkerError) else f"{type(error).__name__} "
         raise click.ClickException(kind + " ".join(str(error).split())) from None
 
 

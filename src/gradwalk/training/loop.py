@@ -121,7 +121,7 @@ class Trainer:
         self.validation = validation[:evaluated_documents]
         self.model = configuration.model(self.tokenizer.vocabulary_size)
         self.optimiser = configuration.optimiser(self.model)
-        self._compiled = compile(self._share) if configuration.compiled else None
+        self.compiled = compile(self._share) if configuration.compiled else None
         self.order = data.Order(len(self.documents), configuration.seed)
         self.step = 0
         self.losses = array("d")
@@ -138,28 +138,47 @@ class Trainer:
             self.validation_losses.pop()  # measured because it was the last step; the run is longer now
         began = time.perf_counter()
         while self.step < last:
-            lr = self.configuration.lr * self._schedule(self.step)
+            lr = self.rate()
             loss = self.make_step(lr)
-            evaluated = None
-            if self.validation and (self.step == steps or self.step % evaluate_every == 0):
-                evaluated = self.validation_loss()
-                self.validation_losses.append((self.step, evaluated))
-            yield Record(self.step, loss, lr, evaluated, time.perf_counter() - began)
+            yield Record(self.step, loss, lr, self.evaluated(evaluate_every), time.perf_counter() - began)
+
+    def rate(self) -> float:
+        """The learning rate of the next step."""
+        return self.configuration.lr * self._schedule(self.step)
 
     def make_step(self, lr: float) -> float:
         """One batch forward, backward and update; returns the batch's mean loss."""
-        chosen = [self.documents[number] for number in self.order.take(self.configuration.batch_size)]
-        if self._compiled is not None and len(chosen) == 1 and self.configuration.clip is None:
+        chosen = self.next_documents()
+        if self.compiled is not None and len(chosen) == 1 and self.configuration.clip is None:
             total = self._all_at_once(chosen[0], lr)
         else:
             total = self._backward(chosen)
             self._clip()
             self.optimiser.step(lr)
             self.optimiser.zero_grad()
+        return self.stepped(total / len(chosen))
+
+    def next_documents(self) -> list[str]:
+        """Those of the next step; each is handed out once."""
+        return [self.documents[number] for number in self.order.take(self.configuration.batch_size)]
+
+    def stepped(self, loss: float) -> float:
+        """A step was made, with this mean loss."""
         self.step += 1
-        mean = total / len(chosen)
-        self.losses.append(mean)
-        return mean
+        self.losses.append(loss)
+        return loss
+
+    def evaluates(self, every: int) -> bool:
+        """Whether the validation loss is measured now: every so many steps, and after the last one."""
+        return bool(self.validation) and (self.step == self.configuration.steps or self.step % every == 0)
+
+    def evaluated(self, every: int) -> float | None:
+        """The validation loss, where it is to be measured after the step that was made last."""
+        if not self.evaluates(every):
+            return None
+        loss = self.validation_loss()
+        self.validation_losses.append((self.step, loss))
+        return loss
 
     def tokens(self, document: str) -> list[int]:
         """What the model sees of a document: as many tokens as its block has places for, and the one after."""
@@ -169,16 +188,16 @@ class Trainer:
     @property
     def programs(self) -> int | None:
         """How many programs the compiled step is made of by now, one for each length of document; None if it is not."""
-        return None if self._compiled is None else len(self._compiled.programs)
+        return None if self.compiled is None else len(self.compiled.programs)
 
     def _all_at_once(self, document: str, lr: float) -> float:
         """Forward, backward and update by the compiled step; returns the loss."""
-        assert self._compiled is not None
+        assert self.compiled is not None
         try:
-            loss: float = self._compiled.train_step(self.optimiser, self.tokens(document), lr=lr)
+            loss: float = self.compiled.train_step(self.optimiser, self.tokens(document), lr=lr)
         except NumberError as error:
-            raise self._no_loss([document], error) from None
-        self._check(document, loss)
+            raise self.no_loss([document], error) from None
+        self.check(document, loss)
         return loss
 
     def _clip(self) -> None:
@@ -188,7 +207,7 @@ class Trainer:
             except ValueError as error:
                 raise NotFiniteError(f"step {self.step + 1}: {error}") from None
 
-    def _no_loss(self, documents: Sequence[str], error: NumberError) -> NotFiniteError:
+    def no_loss(self, documents: Sequence[str], error: NumberError) -> NotFiniteError:
         """In the operation's own words."""
         shown = ", ".join(map(repr, documents[:3])) + (", …" if len(documents) > 3 else "")
         return NotFiniteError(f"step {self.step + 1}: no finite loss for {shown}: {error}")
@@ -198,16 +217,16 @@ class Trainer:
         try:
             shares = self._shares(documents)
         except NumberError as error:
-            raise self._no_loss(documents, error) from None
+            raise self.no_loss(documents, error) from None
         losses = [share * len(documents) for share in shares]
         for document, loss in zip(documents, losses, strict=True):
-            self._check(document, loss)
+            self.check(document, loss)
         return sum(losses)
 
     def _shares(self, documents: Sequence[str]) -> list[float]:
         """What each document adds to the mean loss; its gradient is added to the parameters'."""
-        if self._compiled is not None:
-            shares: list[float] = self._compiled.map_backward([self.tokens(document) for document in documents])
+        if self.compiled is not None:
+            shares: list[float] = self.compiled.map_backward([self.tokens(document) for document in documents])
             return shares
         shares = []
         for document in documents:
@@ -221,7 +240,8 @@ class Trainer:
         loss = self.model.loss(tokens)
         return loss if self.configuration.batch_size == 1 else loss / self.configuration.batch_size
 
-    def _check(self, document: str, loss: float) -> None:
+    def check(self, document: str, loss: float) -> None:
+        """Say where it began, if the loss is infinite or not a number."""
         if math.isfinite(loss):
             return
         names = {value: name for name, value in self.model.named_parameters()}
@@ -231,9 +251,9 @@ class Trainer:
     def validation_loss(self) -> float:
         """The mean loss over the documents that were set aside for it."""
         try:
-            if self._compiled is not None:
+            if self.compiled is not None:
                 with no_grad():  # a compiled function then gives plain numbers
-                    shares = self._compiled.map([self.tokens(document) for document in self.validation])
+                    shares = self.compiled.map([self.tokens(document) for document in self.validation])
                 losses = [share * self.configuration.batch_size for share in shares]
             else:
                 frozen = self.model.frozen()

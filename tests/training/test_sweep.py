@@ -1,0 +1,241 @@
+"""`gradwalk sweep`: each run is what `gradwalk train` makes of its options, however they are run and stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from small_runs import TINY_MODEL, run_apart, start
+from test_resume import assert_same_run
+
+from gradwalk import engine
+from gradwalk.training import sweep as sweeps
+from gradwalk.training.checkpoint import load
+from gradwalk.training.sweep import Span, combinations
+
+TINY = (*TINY_MODEL[:6], "--steps", "12", "--eval-every", "5")
+
+
+@pytest.fixture
+def sweep(gradwalk, names_file):
+    """`gradwalk sweep` of the tiny model on a few names, in this process."""
+    return lambda *arguments: gradwalk("sweep", "--data", names_file, *TINY, "--workers", 1, *arguments)
+
+
+def lines_of(folder):
+    return {line["run"]: line for line in map(json.loads, (folder / "runs.jsonl").read_text().splitlines())}
+
+
+def assert_as_alone(train, folder, tmp_path, *options):
+    """The losses of every run are those of `gradwalk train`, and the best checkpoint is its checkpoint, to the bit."""
+    lines = lines_of(folder)
+    best = min(lines.values(), key=lambda line: line["validation_loss"])
+    for number, line in lines.items():
+        own = [word for name, value in line["options"].items() for word in (f"--{name.replace('_', '-')}", value)]
+        alone = tmp_path / f"alone-{number}"
+        assert train(*TINY, *options, *own, "--checkpoint", alone).status == 0
+        checkpoint = load(alone)
+        assert line["validation_losses"] == [list(point) for point in checkpoint.validation_losses]
+        assert line["loss"] == pytest.approx(sum(checkpoint.losses) / 12, rel=1e-15)
+        if line is best:
+            assert_same_run(alone, folder / "best.safetensors")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--optimizer", "adamw", "--weight-decay", "0.1", "--warmup", "3"),
+     ("--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--tied"), ("--batch-size", "3", "--clip", "0.5")],
+    ids=["adam", "adamw", "sgd", "a program each"],
+)  # fmt: skip
+def test_every_run_is_that_of_train(sweep, train, tmp_path, options):
+    """Rates and seeds of their own, stepped by one program, or each by itself."""
+    outcome = sweep("--lr", "0.003,0.03", "--seed", "7..9", *options)
+    assert outcome.status == 0, outcome.err
+    assert "6/6 runs over" in outcome.out
+    assert "checkpoint: gradwalk-sweep/best.safetensors\n" in outcome.out
+    assert_as_alone(train, tmp_path / "gradwalk-sweep", tmp_path, *options)
+
+
+def test_in_processes(sweep, train, tmp_path):
+    """Two processes, and what they come to is the same."""
+    assert sweep("--lr", "0.003,0.03", "--seed", "1..2", "--clip", "1", "--workers", 2, "-q").status == 0
+    assert_as_alone(train, tmp_path / "gradwalk-sweep", tmp_path, "--clip", "1")
+
+
+def test_the_best_checkpoint_is_one_like_any_other(sweep, gradwalk, names_file):
+    """It samples, and goes on."""
+    assert sweep("--seed", "1..3", "-q").out == "gradwalk-sweep/best.safetensors\n"
+    assert len(gradwalk("sample", "gradwalk-sweep/best.safetensors", "-n", 3).out.splitlines()) == 3
+    resumed = gradwalk("train", "--resume", "gradwalk-sweep/best.safetensors", "--data", names_file, "--steps", 14)
+    assert resumed.status == 0, resumed.err
+
+
+@pytest.mark.skipif(engine.NAME == "reference", reason="takes minutes there")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda each: each.name)
+def test_stopped_and_resumed(sweep, gradwalk, names_file, tmp_path, number):
+    """Ctrl-C saves and says how to go on; even after a kill, the sweep ends as if it had not been stopped."""
+    long = ("--steps", "1500", "--seed", "1..3", "--lr", "0.01")
+    command = ("sweep", "--data", names_file, *TINY, "--workers", "1", *long, "--folder", "stopped")
+    process = start(*command, cwd=tmp_path)
+    while not (tmp_path / "stopped" / "runs.jsonl").exists() and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in ((-9,) if number == signal.SIGKILL else (0, 128 + number))
+    if process.returncode > 0:
+        assert f"to go on: gradwalk sweep --resume stopped --data {names_file} --workers 1\n" in err
+        assert err.count("\n") == 1
+    resumed = gradwalk("sweep", "--resume", "stopped", "--data", names_file, "--workers", 1, "--json")
+    assert resumed.status == 0, resumed.err
+    assert sweep(*long, "--folder", "whole").status == 0
+    assert lines_of(tmp_path / "stopped") == lines_of(tmp_path / "whole")
+    assert_same_run(tmp_path / "stopped" / "best.safetensors", tmp_path / "whole" / "best.safetensors")
+    assert sorted(os.listdir(tmp_path / "stopped")) == ["best.safetensors", "runs.jsonl", "sweep.json"]
+    assert json.loads(resumed.out)["finished"]
+
+
+def test_rounds_do_not_show(sweep, tmp_path, monkeypatch):
+    """However many steps are made between two looks at a run."""
+    assert sweep("--seed", "1..3", "-q").status == 0
+    monkeypatch.setattr(sweeps, "ROUND", 1e-9)
+    monkeypatch.setattr(sweeps, "SAVED_EVERY", 0.0)
+    assert sweep("--seed", "1..3", "-q").status == 0
+    assert lines_of(tmp_path / "gradwalk-sweep") == lines_of(tmp_path / "gradwalk-sweep-2")
+
+
+def test_a_run_that_fails_is_no_other_ones_failure(sweep, train, tmp_path):
+    """Its line has the words that train has; the others, the best one among them, come to their end."""
+    diverging = ("--optimizer", "sgd", "--schedule", "constant")
+    outcome = sweep("--lr", "1e12,0.01", "--seed", "1,2", *diverging)
+    assert outcome.status == 0, outcome.err
+    assert "2 runs ended with an error; the first, run 1: step " in outcome.out
+    lines = lines_of(tmp_path / "gradwalk-sweep")
+    alone = train(*TINY, *diverging, "--lr", "1e12", "--seed", "1")
+    assert alone.err == f"gradwalk: {lines[1]['error']}\n"
+    assert [number for number, line in sorted(lines.items()) if "error" not in line] == [3, 4]
+    failed = sweep("--lr", "1e12", "--seed", "1,2", *diverging)
+    assert failed.status == 2
+    assert failed.err.startswith("gradwalk: gradwalk-sweep-2: no run came to its end; the first: step ")
+
+
+def test_drawn_at_random():
+    """More draws begin with the same ones; each is made with every seed; whole numbers, lists and spans mix."""
+    options = {"lr": (Span(0.001, 0.1),), "n_layer": (1, 2), "clip": (Span(0.0, 2.0),), "seed": (4, 5)}
+    few, many = combinations(options, 3), combinations(options, 40)
+    assert many[:6] == few
+    assert [run["seed"] for run in few] == [4, 5] * 3
+    assert few[0]["lr"] == few[1]["lr"] != few[2]["lr"]
+    assert all(0.001 <= run["lr"] <= 0.1 and 0.0 <= run["clip"] <= 2.0 for run in many)
+    assert {run["n_layer"] for run in many} == {1, 2}
+    below = sum(run["lr"] < 0.01 for run in many)
+    assert 20 < below < 60  # as many below the middle factor as above it
+
+
+def test_random_on_the_command_line(sweep, tmp_path):
+    outcome = sweep("--lr", "0.001..0.1", "--tied", "yes,no", "--random", 3, "--seed", "1..2", "--plot", "p.png")
+    assert outcome.status == 0, outcome.err
+    assert [list(line["options"]) for line in lines_of(tmp_path / "gradwalk-sweep").values()] == [
+        ["lr", "tied", "seed"]
+    ] * 6
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert " runs    mean  deviation    best\n" in outcome.out
+
+
+@pytest.mark.parametrize("varied", [("--seed", "1..3"), ("--lr", "0.001,0.1", "--optimizer", "adam,sgd"),
+                                    ("--seed", "1,2", "--validation-share", "0")], ids=str)  # fmt: skip
+def test_pictures(sweep, tmp_path, varied):
+    assert sweep(*varied, "--plot", "p.svg", "-q").status == 0
+    assert "svg" in ElementTree.parse(tmp_path / "p.svg").getroot().tag
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--lr", "0.001..0.1"), "--lr: there is no end of numbers between two; --random N draws some"),
+        (("--lr", "0.1,x"), "Invalid value for '--lr': 'x' is not a valid float"),
+        (("--lr", "0.1,nan"), "'nan' is not a finite number"),
+        (("--seed", "5..2"), "'5..2' does not go from a number to a larger one"),
+        (("--seed", "1..99999999999"), "'1..99999999999' are more than 10,000 numbers"),
+        (("--seed", "1..5000", "--lr", "1,2,3"), "expected at most 10,000 runs, got 15,000"),
+        (("--optimizer", "adam,sg"), "'sg' is not one of 'adam', 'adamw', 'sgd'"),
+        (("--n-head", "2,3"), "--n-embd 4 is not divisible by --n-head 3"),
+        (("--warmup", "20"), "expected 0 <= warmup < steps"),
+        (("--plot", "p.gif"), "expected a file name that ends in .svg or .png"),
+        (("--resume", "nowhere"), "--"),
+        (("--workers", 2, "--dask", "tcp://127.0.0.1:1"), "expected one of them, got both"),
+    ],
+    ids=str,
+)
+def test_bad_input(sweep, tmp_path, arguments, words):
+    """One line, status 2, and no folder."""
+    outcome = sweep(*arguments)
+    assert outcome.status == 2
+    assert words in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert not list(tmp_path.glob("gradwalk-sweep*"))
+
+
+def test_folders_that_are_no_sweeps(gradwalk, sweep, names_file, tmp_path):
+    """Whatever is in them, it is one line."""
+
+    def refused(words):
+        outcome = gradwalk("sweep", "--resume", "gradwalk-sweep", "--data", names_file)
+        assert (outcome.status, outcome.err.count("\n")) == (2, 1)
+        assert words in outcome.err
+
+    assert "sweep.json" in gradwalk("sweep", "--resume", "nowhere").err
+    assert sweep("--seed", "1..2", "-q").status == 0
+    assert "it is there already; --resume gradwalk-sweep" in sweep("--folder", "gradwalk-sweep").err
+    lines, described = tmp_path / "gradwalk-sweep" / "runs.jsonl", tmp_path / "gradwalk-sweep" / "sweep.json"
+    whole = lines.read_bytes()
+    lines.write_bytes(whole[:-5])  # killed as it wrote the last line: that run is made again
+    assert gradwalk("sweep", "--resume", "gradwalk-sweep", "--data", names_file, "-q").status == 0
+    assert lines.read_bytes() == whole
+    lines.write_bytes(b"{}\n" + whole)
+    refused("line 1 is not a line of this sweep")
+    lines.write_bytes(b'{"run": 77}\n')
+    refused("line 1 is not a line of this sweep")
+    lines.write_bytes(b"")
+    names_file.write_text("ann\nbob\n")
+    refused("the data is not what the sweep began with")
+    good = json.loads(described.read_text())
+    for damage in (
+        {"runs": []},
+        {"common": {"lr": "high"}},
+        {"evaluation": {"every": 0}},
+        {"runs": 3},
+        {"data": {"name": 3}},
+    ):
+        described.write_text(json.dumps({**good, **damage}))
+        refused("a damaged sweep.json")
+    described.write_text("{")
+    refused("a damaged sweep.json")
+
+
+def test_one_at_a_time(sweep, names_file, tmp_path):
+    """Two in one folder would write the same lines."""
+    assert sweep("--seed", "1..2", "-q").status == 0
+    fcntl = pytest.importorskip("fcntl")
+    with open(tmp_path / "gradwalk-sweep" / "sweep.json", "rb") as held:
+        fcntl.flock(held.fileno(), fcntl.LOCK_EX)
+        resumed = run_apart("sweep", "--resume", "gradwalk-sweep", "--data", names_file, cwd=tmp_path)
+    assert resumed.status == 2
+    assert "another gradwalk sweep is at work on it" in resumed.err
+
+
+@pytest.mark.skipif(engine.NAME == "reference", reason="there is nothing compiled")
+def test_side_by_side_is_one_piece():
+    """Seeds, rates and schedules share a program; shapes, optimisers and what has no compiled step do not."""
+    from gradwalk.training.loop import Configuration
+    from gradwalk.training.side_by_side import RunState, pieces
+
+    ways = [{"seed": 1}, {"seed": 2}, {"lr": 0.5}, {"schedule": "cosine"}, {"n_layer": 2}, {"beta2": 0.9},
+            {"clip": 1.0}, {"clip": 1.0, "seed": 3}]  # fmt: skip
+    runs = [RunState(number, Configuration(compiled=True, **way)) for number, way in enumerate(ways, 1)]
+    assert [[run.number for run in piece] for piece in pieces(runs)] == [[1, 2, 3, 4], [5], [6], [7], [8]]
+    assert [len(piece) for piece in pieces(runs, largest=3)] == [3, 1, 1, 1, 1, 1]
