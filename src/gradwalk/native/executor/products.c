@@ -227,6 +227,15 @@ static void dot_reverse(const Kernels *kernels, const Step *step, const Memory *
 
 /* ---------------------------------------------------------------- matrix products */
 
+#define LONG_ROW 8 /* from here on, adding up across a vector costs less than transposing */
+#define MANY_ROWS 32 /* of the left operand: so often it pays to have transposed the right one */
+
+/* The second operand, mostly the weights, has then to be transposed for nobody. */
+static int matmul_is_better_as_dots(const Step *step)
+{
+    return step->rows <= 2 || step->columns <= 2 || (step->operands[0].columns >= LONG_ROW && step->rows < MANY_ROWS);
+}
+
 static void matmul_forward(const Kernels *kernels, const Step *step, const Memory *memory)
 {
     const Operand *a = &step->operands[0], *b = &step->operands[1];
@@ -246,16 +255,12 @@ static void matmul_forward(const Kernels *kernels, const Step *step, const Memor
             .out = out, .out_row = columns, .out_column = 1, .left_shared = left_shared, .right_shared = right_shared});
         return;
     }
-    if ((rows <= 2 || columns <= 2) && view_has_rows(a) && view_has_rows(b)) { /* too little to transpose for */
-        for (Count r = 0; r < rows; r++) {
-            for (Count c = 0; c < columns; c++)
-                out[r * columns + c] = kernels->dot(depth, memory->values + a->start + r * a->row_stride,
-                                                    memory->values + b->start + c * b->row_stride);
-        }
+    Matrix left = view_matrix(a, 1, memory->values, &scratch), right = view_matrix(b, 1, memory->values, &scratch);
+    if (left.column == 1 && right.column == 1 && matmul_is_better_as_dots(step)) {
+        kernels->dots(rows, columns, depth, left.entries, left.row, right.entries, right.row, out);
         return;
     }
-    Matrix left = view_matrix(a, 1, memory->values, &scratch);
-    Matrix right = view_matrix_with_unit_stride(kernels, b, memory->values, 1, &scratch);
+    right = view_with_unit_stride(kernels, b, right, 1, &scratch);
     kernels->product(&(Product){rows, columns, depth, left.entries, left.row, left.column, right.entries,
                                 right.column, out, columns, 0});
 }
@@ -289,7 +294,8 @@ static void matmul_reverse_to(const Kernels *kernels, const Memory *memory, cons
                                     memory->grads + to->start, to->column_stride, 1});
         return;
     }
-    Matrix right = view_matrix_with_unit_stride(kernels, other, memory->values, 0, &scratch);
+    Matrix right = view_matrix(other, 1, memory->values, &scratch);
+    right = view_with_unit_stride(kernels, other, right, 0, &scratch);
     int direct = view_has_rows(to);
     kernels->product(&(Product){rows, columns, depth, grad, grad_row, grad_column, right.entries, right.row,
                                 direct ? memory->grads + to->start : scratch, direct ? to->row_stride : columns,

@@ -182,11 +182,10 @@ INTERNAL int view_is_shared(const Operand *operand, const Memory *memory, Matrix
     return least >= memory->shared_from && most < memory->shared_to;
 }
 
-/* The same with unit stride along the rows (transposed: along the columns). One example wide. */
-INTERNAL Matrix view_matrix_with_unit_stride(const Kernels *kernels, const Operand *operand, const double *from,
-                                             int transposed, double **scratch)
+/* An operand's matrix with unit stride along the rows (transposed: along the columns). One example wide. */
+INTERNAL Matrix view_with_unit_stride(const Kernels *kernels, const Operand *operand, Matrix matrix, int transposed,
+                                      double **scratch)
 {
-    Matrix matrix = view_matrix(operand, 1, from, scratch);
     if (transposed ? matrix.row == 1 || operand->rows == 1 : matrix.column == 1)
         return matrix;
     double *into = *scratch;

@@ -72,8 +72,8 @@ INTERNAL const double *view_row(const Operand *operand, Count width, const doubl
 INTERNAL const double *view_lane(const Operand *operand, const Memory *memory, Count row, Count lane, double *scratch);
 INTERNAL int view_row_is_marked(const Operand *operand, Count row, const unsigned char *marked);
 INTERNAL Matrix view_matrix(const Operand *operand, Count width, const double *from, double **scratch);
-INTERNAL Matrix view_matrix_with_unit_stride(const Kernels *kernels, const Operand *operand, const double *from,
-                                             int transposed, double **scratch);
+INTERNAL Matrix view_with_unit_stride(const Kernels *kernels, const Operand *operand, Matrix matrix, int transposed,
+                                      double **scratch);
 INTERNAL int view_is_shared(const Operand *operand, const Memory *memory, Matrix *matrix);
 
 #endif

@@ -113,6 +113,9 @@ typedef struct {
     int (*finite)(Count n, const double *x);
     double (*most)(Count n, const double *x); /* the largest absolute value */
     void (*product)(const Product *product);
+    /* out[i, j] = Σ_p left[i, p] · right[j, p]: unit stride in p on both sides, and in j */
+    void (*dots)(Count rows, Count columns, Count depth, const double *left, Count left_row, const double *right,
+                 Count right_row, double *out);
     void (*transpose)(Count rows, Count columns, const double *from, Count from_row, double *into); /* side by side */
     void (*batch_product)(const BatchProduct *product);
     void (*pairs_forward)(const Pairs *pairs, const double *values, double *out);

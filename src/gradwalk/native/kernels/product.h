@@ -13,26 +13,38 @@
 /* `rows` and `vectors` are known where it is inlined. `rest`: lanes of the last vector, if not all of them. */
 INLINE void NAME(tile)(const int rows, const int vectors, const Product *p, Count i, Count j, Count rest)
 {
+    const int turns = TILE_ROWS / rows; /* few rows take turns with several sums each: none waits for the one before */
     vec sums[TILE_ROWS][2];
     UNROLLED
-    for (int r = 0; r < rows; r++) {
+    for (int r = 0; r < TILE_ROWS; r++) {
         UNROLLED
         for (int v = 0; v < vectors; v++)
             sums[r][v] = SPLAT(0.0);
     }
     const double *left = p->left + i * p->left_row, *right = p->right + j;
-    for (Count k = 0; k < p->depth; k++, left += p->left_depth, right += p->right_depth) {
-        vec across[2];
-        across[0] = rest && vectors == 1 ? NAME(load_part)(right, rest) : LOAD(right);
-        if (vectors == 2)
-            across[1] = rest ? NAME(load_part)(right + LANES, rest) : LOAD(right + LANES);
+    for (Count k = 0; k < p->depth; k += turns) {
         UNROLLED
-        for (int r = 0; r < rows; r++) {
-            vec down = SPLAT(left[r * p->left_row]);
+        for (int turn = 0; turn < turns; turn++, left += p->left_depth, right += p->right_depth) {
+            if (turns > 1 && k + turn >= p->depth)
+                break;
+            vec across[2];
+            across[0] = rest && vectors == 1 ? NAME(load_part)(right, rest) : LOAD(right);
+            if (vectors == 2)
+                across[1] = rest ? NAME(load_part)(right + LANES, rest) : LOAD(right + LANES);
             UNROLLED
-            for (int v = 0; v < vectors; v++)
-                sums[r][v] = FMA(down, across[v], sums[r][v]);
+            for (int r = 0; r < rows; r++) {
+                vec down = SPLAT(left[r * p->left_row]);
+                UNROLLED
+                for (int v = 0; v < vectors; v++)
+                    sums[turn * rows + r][v] = FMA(down, across[v], sums[turn * rows + r][v]);
+            }
         }
+    }
+    UNROLLED
+    for (int r = rows; r < turns * rows; r++) {
+        UNROLLED
+        for (int v = 0; v < vectors; v++)
+            sums[r % rows][v] += sums[r][v];
     }
     UNROLLED
     for (int r = 0; r < rows; r++) {
@@ -62,6 +74,10 @@ INLINE void NAME(column_of_tiles)(const int vectors, const Product *p, Count j, 
 
 static void NAME(product)(const Product *p)
 {
+    for (Count i = 0; p->depth == 1 && p->add && i < p->rows; i++)
+        NAME(add_scaled)(p->columns, p->left[i * p->left_row], p->right, p->out + i * p->out_row);
+    if (p->depth == 1 && p->add)
+        return;
     Count j = 0;
     for (; j + 2 * LANES <= p->columns; j += 2 * LANES)
         NAME(column_of_tiles)(2, p, j, 0);
@@ -72,6 +88,90 @@ static void NAME(product)(const Product *p)
         NAME(column_of_tiles)(1, p, j, 0);
     else if (LANES > 1 && rest > 0)
         NAME(column_of_tiles)(1, p, j, rest);
+}
+
+/* ---------------------------------------------------------------- rows by rows */
+
+#if LANES >= 4
+/* The total of each. */
+INLINE __m256d NAME(totals)(__m256d a, __m256d b, __m256d c, __m256d d)
+{
+    __m256d ab = _mm256_hadd_pd(a, b), cd = _mm256_hadd_pd(c, d); /* a₀ + a₁, b₀ + b₁, a₂ + a₃, b₂ + b₃ */
+    return _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31));
+}
+#endif
+
+/* The same of four vectors of any size. */
+INLINE void NAME(four_totals)(const vec *sums, double *out)
+{
+#if LANES >= 4
+#if LANES == 8
+#define HALVES(v) _mm256_add_pd(_mm512_castpd512_pd256((__m512d)(v)), _mm512_extractf64x4_pd((__m512d)(v), 1))
+#else
+#define HALVES(v) ((__m256d)(v))
+#endif
+    _mm256_storeu_pd(out, NAME(totals)(HALVES(sums[0]), HALVES(sums[1]), HALVES(sums[2]), HALVES(sums[3])));
+#undef HALVES
+#else
+    for (int k = 0; k < 4; k++)
+        out[k] = NAME(total)(sums[k]);
+#endif
+}
+
+/* `rows` times `columns` dots side by side, both known where it is inlined. */
+INLINE void NAME(tile_of_dots)(const int rows, const int columns, Count depth, const double *left, Count left_row,
+                               const double *right, Count right_row, double *out, Count out_row)
+{
+    vec sums[2][4];
+    UNROLLED
+    for (int r = 0; r < rows; r++) {
+        UNROLLED
+        for (int c = 0; c < columns; c++)
+            sums[r][c] = SPLAT(0.0);
+    }
+    for (Count k = 0; k < depth; k += LANES) {
+        Count here = depth - k;
+        vec down[2];
+        UNROLLED
+        for (int r = 0; r < rows; r++)
+            down[r] = here < LANES ? NAME(load_part)(left + r * left_row + k, here) : LOAD(left + r * left_row + k);
+        UNROLLED
+        for (int c = 0; c < columns; c++) {
+            const double *entries = right + c * right_row + k;
+            vec across = here < LANES ? NAME(load_part)(entries, here) : LOAD(entries);
+            UNROLLED
+            for (int r = 0; r < rows; r++)
+                sums[r][c] = FMA(down[r], across, sums[r][c]);
+        }
+    }
+    UNROLLED
+    for (int r = 0; r < rows; r++) {
+        if (columns == 4)
+            NAME(four_totals)(sums[r], out + r * out_row);
+        else
+            out[r * out_row] = NAME(total)(sums[r][0]);
+    }
+}
+
+static void NAME(dots)(Count rows, Count columns, Count depth, const double *left, Count left_row, const double *right,
+                       Count right_row, double *out)
+{
+#define TILE(r, c) \
+    NAME(tile_of_dots)(r, c, depth, left + i * left_row, left_row, right + j * right_row, right_row, \
+                       out + i * columns + j, columns)
+    for (Count j = 0; j < columns; j += j + 4 <= columns ? 4 : 1) { /* which stay in the cache for all rows */
+        for (Count i = 0; i < rows; i += i + 2 <= rows ? 2 : 1) {
+            if (j + 4 <= columns && i + 2 <= rows)
+                TILE(2, 4);
+            else if (j + 4 <= columns)
+                TILE(1, 4);
+            else if (i + 2 <= rows)
+                TILE(2, 1);
+            else
+                TILE(1, 1);
+        }
+    }
+#undef TILE
 }
 
 /* ---------------------------------------------------------------- transposing */
@@ -120,31 +220,13 @@ static void NAME(transpose)(Count rows, Count columns, const double *from, Count
 
 /* ---------------------------------------------------------------- over a batch: every entry is BATCH numbers */
 
-#if LANES >= 4
-/* The total of each. */
-INLINE __m256d NAME(totals)(__m256d a, __m256d b, __m256d c, __m256d d)
-{
-    __m256d ab = _mm256_hadd_pd(a, b), cd = _mm256_hadd_pd(c, d); /* a₀ + a₁, b₀ + b₁, a₂ + a₃, b₂ + b₃ */
-    return _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31));
-}
-#endif
-
 /* out[k] += the total of sums[k], for k from 0 to 3. */
 INLINE void NAME(add_totals)(const vec *sums, double *out)
 {
-#if LANES >= 4
-#if LANES == 8
-#define HALVES(v) _mm256_add_pd(_mm512_castpd512_pd256((__m512d)(v)), _mm512_extractf64x4_pd((__m512d)(v), 1))
-#else
-#define HALVES(v) ((__m256d)(v))
-#endif
-    __m256d totals = NAME(totals)(HALVES(sums[0]), HALVES(sums[1]), HALVES(sums[2]), HALVES(sums[3]));
-    _mm256_storeu_pd(out, _mm256_add_pd(_mm256_loadu_pd(out), totals));
-#undef HALVES
-#else
+    double totals[4];
+    NAME(four_totals)(sums, totals);
     for (int k = 0; k < 4; k++)
-        out[k] += NAME(total)(sums[k]);
-#endif
+        out[k] += totals[k];
 }
 
 /* Which side is shared and whether the total is asked for are known where it is inlined, too. */
