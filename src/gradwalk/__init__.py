@@ -78,13 +78,21 @@ if TYPE_CHECKING:
 else:  # a type checker would take it that there is every name
 
     def __getattr__(name: str) -> _Any:
-        if name in _MODULES:
-            return _import_module(f"gradwalk.{name}")
-        if name not in _MODULE_OF:
+        if name not in _MODULES and name not in _MODULE_OF:
             raise AttributeError(
                 f"module 'gradwalk' has no attribute {name!r}{_did_you_mean(name, __dir__())}", name=name
             )
-        found = globals()[name] = getattr(_import_module(f"gradwalk.{_MODULE_OF[name]}"), name)
+        try:
+            module = _import_module(f"gradwalk.{_MODULE_OF.get(name, name)}")
+        except ModuleNotFoundError as error:
+            if error.name not in ("numpy", "scipy"):
+                raise
+            raise ImportError(
+                f"gradwalk.{name}: expected {error.name} to be installed; pip install {error.name}", name=error.name
+            ) from error
+        if name in _MODULES:
+            return module
+        found = globals()[name] = getattr(module, name)
         return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from gradwalk import engine, reference
 from gradwalk.interface import number_of
+from gradwalk.structure import float64s
 
 __all__ = [
     "OPTIMISERS", "SCHEDULES", "SGD", "Adam", "AdamW", "Optimiser", "clip_gradients", "constant", "cosine", "linear",
@@ -217,14 +218,10 @@ class Optimiser:
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs besides the parameters: the step count, and moments in parameter order."""
-        import numpy as np
-
-        return {"step": self.steps, **{name: np.array(moments) for name, moments in self._moments.items()}}
+        return {"step": self.steps, **{name: float64s(kept, (len(kept),)) for name, kept in self._moments.items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where the optimiser that wrote `state` stopped; nothing changes if it does not fit."""
-        import numpy as np
-
         names = ["step", *self._moments]
         if set(state) != set(names):
             expected, got = ", ".join(names), ", ".join(map(str, state)) or "nothing"
@@ -232,15 +229,19 @@ class Optimiser:
         steps = int(state["step"])
         if steps < 0:
             raise ValueError(f"{self.name}: expected a step count of at least 0, got {steps}")
-        arrays = {name: np.asarray(state[name]) for name in self._moments}
-        for name, moments in arrays.items():
-            if moments.shape != (len(self.parameters),) or moments.dtype != np.float64:
+        moments = {}
+        for name in self._moments:
+            try:
+                given = memoryview(state[name])
+            except TypeError:  # no array: a list of numbers
+                given = memoryview(array("d", state[name]))
+            if given.shape != (len(self.parameters),) or given.format != "d":
                 raise ValueError(
                     f"{self.name}: expected {len(self.parameters)} float64 numbers as {name}, "
-                    f"got {moments.dtype} of shape {moments.shape}"
+                    f"got {getattr(state[name], 'dtype', given.format)} of shape {given.shape}"
                 )
-        self.steps = steps
-        self._moments = {name: array("d", moments.tobytes()) for name, moments in arrays.items()}
+            moments[name] = array("d", given.tobytes())
+        self.steps, self._moments = steps, moments
 
     def __repr__(self) -> str:
         return f"{self.name}({len(self.parameters):,} parameters, lr={self.lr:g})"

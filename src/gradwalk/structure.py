@@ -13,6 +13,7 @@ import functools
 import importlib
 import math
 import sys
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from numbers import Real
@@ -100,6 +101,15 @@ def array_of(numbers: list[Any], shape: tuple[int, ...]) -> Any:
         write(numbers, array.reshape(-1))
         return array
     return numpy.fromiter(numbers, dtype=object, count=len(numbers)).reshape(shape)
+
+
+def float64s(numbers: Iterable[float], shape: tuple[int, ...]) -> Any:
+    """An array of as many as the shape says; where there is no NumPy, a memoryview of that shape."""
+    view = memoryview(array("d", numbers))
+    shaped: Any = view if view.shape == shape else view.cast("B").cast("d", shape)
+    with suppress(ImportError):
+        return importlib.import_module("numpy").asarray(shaped)
+    return shaped
 
 
 def with_values(array: Any) -> Any:

@@ -8,6 +8,7 @@ import pty
 import select
 import struct
 import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 import zlib
 
@@ -15,6 +16,7 @@ import pytest
 from small_runs import COMMAND, TINY_MODEL, run_apart
 
 from gradwalk import engine
+from gradwalk.show import plot
 from gradwalk.training.checkpoint import load
 
 takes_minutes_on_reference = pytest.mark.skipif(engine.NAME == "reference", reason="takes minutes there")
@@ -131,8 +133,8 @@ def test_metrics_file_of_another_kind_is_left_alone(train, resume, tmp_path):
     assert (tmp_path / "notes.txt").read_text() == "buy milk\n"
 
 
-def png_pixels(content):
-    """The size of a PNG, and how many colours are in it; its checksums are checked."""
+def png_size(content):
+    """The size of a PNG; its checksums are checked, and that there is a number for each pixel."""
     assert content[:8] == b"\x89PNG\r\n\x1a\n"
     position, parts = 8, {}
     while position < len(content):
@@ -140,12 +142,25 @@ def png_pixels(content):
         kind, body = content[position + 4 : position + 8], content[position + 8 : position + 8 + length]
         (checksum,) = struct.unpack(">I", content[position + 8 + length : position + 12 + length])
         assert checksum == zlib.crc32(kind + body)
-        parts[kind] = body
+        parts[kind] = parts.get(kind, b"") + body
         position += 12 + length
     width, height = struct.unpack(">II", parts[b"IHDR"][:8])
-    rows = zlib.decompress(parts[b"IDAT"])
-    assert len(rows) == height * (1 + 3 * width)
-    return width, height, len({rows[i : i + 3] for i in range(1, 1 + 3 * width, 3)})
+    assert len(zlib.decompress(parts[b"IDAT"])) in (height * (1 + 3 * width), height * (1 + 4 * width))
+    return width, height
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [plot.Words((10, 30), "a", anchor="middle"), plot.Words((10, 30), "a"), plot.Words((30, 30), 'a" \\', anchor="end"),
+     plot.Dot((10, 30), 3, plot.INK), plot.Box((10, 30), (5, 5), plot.INK), plot.Line([(10, 30), (20, 10)], plot.INK),
+     plot.Line([(x % 40, x % 37) for x in range(5000)], plot.INK)],
+    ids=lambda shape: type(shape).__name__,
+)  # fmt: skip
+def test_every_shape_is_in_the_png(shape):
+    """It is not the empty paper, and no larger than that."""
+    paper, drawn = plot.Picture(40, 40, "").png(), plot.Picture(40, 40, "", [shape]).png()
+    assert png_size(paper) == png_size(drawn) == (80, 80)
+    assert paper != drawn
 
 
 @pytest.mark.parametrize("command", [("--steps", "20"), ("moons", "--steps", "3")], ids=["loss curve", "moons"])
@@ -156,8 +171,16 @@ def test_pictures(gradwalk, tmp_path, command):
     svg = ElementTree.parse(tmp_path / "picture.svg").getroot()
     assert svg.tag == "{http://www.w3.org/2000/svg}svg"
     assert len(svg.findall("{http://www.w3.org/2000/svg}text")) > 5
-    width, height, _ = png_pixels((tmp_path / "picture.PNG").read_bytes())
-    assert (width, height) == (2 * int(svg.get("width")), 2 * int(svg.get("height")))
+    assert png_size((tmp_path / "picture.PNG").read_bytes()) == (2 * int(svg.get("width")), 2 * int(svg.get("height")))
+
+
+def test_png_needs_graphviz(gradwalk, tmp_path, monkeypatch):
+    """Without it that is said in one line, before anything is trained."""
+    monkeypatch.setitem(sys.modules, "pygraphviz", None)
+    outcome = gradwalk("train", "--plot", "loss.png")
+    assert outcome.status == 2
+    assert outcome.err == "gradwalk: draw: expected pygraphviz to be installed; pip install 'gradwalk[draw]'\n"
+    assert list(tmp_path.glob("*.safetensors")) == []
 
 
 def test_help_has_sections(gradwalk):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from functools import partial, wraps
+from numbers import Real
 from typing import Any, TypeVar
 
 from gradwalk.engine import Value
 from gradwalk.optim import ACTIVE as LOOPS
 from gradwalk.scopes import scope
-from gradwalk.structure import only_type
+from gradwalk.structure import float64s, only_type
 
 _Self = TypeVar("_Self", bound="Module")
 
@@ -79,32 +80,27 @@ class Module:
         return tensors
 
     def state_dict(self) -> dict[str, Any]:
-        """The numbers of all parameters by path, as float64 arrays."""
-        import numpy as np
-
+        """The numbers of all parameters by path, as float64 arrays; without NumPy, as memoryviews of them."""
         return {
-            name: np.array([value.data for value in flat(tensor)], dtype=np.float64).reshape(_shape(tensor))
+            name: float64s((value.data for value in flat(tensor)), _shape(tensor))
             for name, tensor in self.tensors().items()
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set all parameters from arrays or nested lists by path; nothing changes unless all of them fit."""
-        import numpy as np
-
-        tensors, arrays, wrong = self.tensors(), {}, []
-        for name in tensors.keys() & state.keys():
-            try:
-                arrays[name] = np.asarray(state[name])
-            except ValueError:  # lists of different lengths
-                arrays[name] = np.asarray(None)
+        tensors, found, wrong = self.tensors(), {}, []
         missing = [name for name in tensors if name not in state]
         unexpected = [str(name) for name in state if name not in tensors]
-        for name in (name for name in tensors if name in arrays):
-            shape, found = _shape(tensors[name]), arrays[name]
-            if found.dtype.kind not in "fiu":
+        for name in (name for name in tensors if name in state):
+            given, shape = state[name], _shape(tensors[name])
+            nested = given.tolist() if hasattr(given, "tolist") else given
+            try:
+                found[name], its_shape = _real_numbers(nested), _lengths(nested)
+            except (OverflowError, TypeError):
                 wrong.append(f"{name!r} holds no real numbers")
-            elif found.shape != shape:
-                wrong.append(f"{name!r} has shape {found.shape} instead of {shape}")
+                continue
+            if its_shape != shape:
+                wrong.append(f"{name!r} has shape {its_shape} instead of {shape}")
         complaints = [f"{kind} {_some(names)}" for kind, names in
                       (("missing", missing), ("unexpected", unexpected)) if names] + wrong[:3]  # fmt: skip
         if complaints:
@@ -112,7 +108,7 @@ class Module:
                 f"load_state_dict: expected a state of this {type(self).__name__}; {'; '.join(complaints)}"
             )
         for name, tensor in tensors.items():
-            for value, number in zip(flat(tensor), arrays[name].astype(np.float64).ravel().tolist(), strict=True):
+            for value, number in zip(flat(tensor), found[name], strict=True):
                 value.data = number
 
     def frozen(self: _Self) -> _Self:
@@ -155,6 +151,25 @@ def flat(nested: Any) -> list[Any]:
     if not isinstance(nested, list | tuple):
         return [nested]
     return list(nested) if only_type(nested) is Value else [one for item in nested for one in flat(item)]
+
+
+def _real_numbers(nested: Any) -> list[float]:
+    """What nested lists hold, as floats; TypeError if there is anything else in them."""
+    if isinstance(nested, list | tuple):
+        return [number for item in nested for number in _real_numbers(item)]
+    if not isinstance(nested, Real) or isinstance(nested, bool):
+        raise TypeError
+    return [float(nested)]
+
+
+def _lengths(nested: Any) -> tuple[int, ...]:
+    """The shape of a rectangle of nested lists; TypeError for what is none."""
+    if not isinstance(nested, list | tuple):
+        return ()
+    shapes = {_lengths(item) for item in nested}
+    if len(shapes) > 1:
+        raise TypeError
+    return (len(nested), *(shapes.pop() if shapes else ()))
 
 
 def _items(nested: Any) -> list[tuple[str, Any]]:

@@ -98,20 +98,23 @@ class Picture:
         return f"<picture: {len(self.svg):,} characters of SVG; give draw() a path to keep it>"
 
 
-def rendered(dot: str, format: str) -> bytes:
-    """Graphviz source as a picture."""
+def graphviz() -> Any:
+    """The library that draws."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            pygraphviz: Any = importlib.import_module("pygraphviz")
+            return importlib.import_module("pygraphviz")
     except ImportError as error:
         raise ImportError("draw: expected pygraphviz to be installed; pip install 'gradwalk[draw]'") from error
+
+
+def rendered(dot: str, format: str, placed: bool = False) -> bytes:
+    """Graphviz source as a picture; in one that is `placed`, every node says where it is."""
+    library = graphviz()
     with warnings.catch_warnings(), without_font_warnings():
         warnings.simplefilter("ignore")  # about fonts it would like to have
-        agraph = pygraphviz.AGraph(string=dot)
-        agraph.layout(prog="dot")
-        image = agraph.draw(format=format)
-    return bytes(image)
+        agraph = library.AGraph(string=dot)
+        return bytes(agraph.draw(format=format, prog="nop2" if placed else "dot"))
 
 
 @contextmanager

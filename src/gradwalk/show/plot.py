@@ -1,26 +1,19 @@
-"""Pictures as files: a loss curve, and a map of a classifier's regions, as SVG or PNG, without a drawing library.
+"""Pictures as files: a loss curve, and a map of a classifier's regions, as SVG or PNG.
 
-A `Picture` is a list of shapes; `svg()` writes them as text and `png()` draws them itself, letters included.
+A `Picture` is a list of shapes; `svg()` writes them as text, without a library, and `png()` has Graphviz draw them.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import struct
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
+from gradwalk.graph import dot_string
+from gradwalk.show.dot import rendered
 from gradwalk.show.terminal_plot import smoothed
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, numpy.dtype[numpy.float64]]
 
 Point = tuple[float, float]
 
@@ -28,7 +21,8 @@ INK, FAINT_INK, GRID, PAPER = "#1f2933", "#616e7c", "#e4e7eb", "#ffffff"
 PALE_BLUE, BLUE, ORANGE = "#bcd4ee", "#1f5fa8", "#d9730d"
 REGIONS = ("#fbe3cc", "#d3e3f5")  # of the negative and of the positive class
 
-PNG_SCALE = 2  # pixels per unit of the picture
+PNG_DPI = 144  # two pixels per unit of the picture
+WIDEST = 400  # half the width of a node of words, in units
 LARGEST_CURVE = 1000  # points of a curve that are worth drawing
 
 
@@ -90,13 +84,8 @@ class Picture:
         return "\n".join([head, f"<title>{escape(self.title)}</title>", paper, *shapes, "</svg>", ""])
 
     def png(self) -> bytes:
-        """The picture as PNG, at two pixels per unit."""
-        import numpy
-
-        canvas = numpy.full((self.height * PNG_SCALE, self.width * PNG_SCALE, 3), 255.0)
-        for shape in self.shapes:
-            _paint(canvas, shape)
-        return _png_file(numpy.rint(canvas).astype(numpy.uint8))
+        """The picture as PNG, at two pixels per unit, drawn by Graphviz as `draw` is."""
+        return rendered(_dot(self), "png", placed=True)
 
     def encoded(self, path: str | os.PathLike[str]) -> bytes:
         """The content for a file of that name: its ending says which form."""
@@ -135,111 +124,56 @@ def _svg_shape(shape: Shape) -> str:
     return f'<text x="{x:.4g}" y="{y:.4g}" {style}>{escape(shape.text)}</text>'
 
 
-# ---------------------------------------------------------------- PNG
-
-# Letters as strokes. Each point is two digits, x from 0 to 4 and y from 0 (below the line) over 2 (on the line) and
-# 6 (a small letter's height) to 8; "~" marks a stroke whose corners are rounded; one point alone is a dot.
-LETTERS = {
-    "a": "~040646420204 4642", "b": "~040646420204 0802", "c": "~454606024243", "d": "~040646420204 4842",
-    "e": "0444 ~444606024243", "f": "~381812 0636", "g": "~040646420204 ~464000", "h": "0802 ~04064642",
-    "i": "0602 08", "j": "~161000 18", "k": "0802 360432", "l": "0802", "m": "0602 ~04062622 ~24264642",
-    "n": "0602 ~04064642", "o": "~040646420204", "p": "~040646420204 0600", "q": "~040646420204 4640",
-    "r": "0602 ~040636", "s": "~4546060444420203", "t": "~181232 0636", "u": "~06024244 4642", "v": "062246",
-    "w": "0612263246", "x": "0642 4602", "y": "0622 4600", "z": "06460242", "0": "~050848420205", "1": "071812",
-    "2": "~07084845 450242", "3": "~0708484525 ~2545420203", "4": "32380444", "5": "480805 ~0546420203",
-    "6": "~47480802424505", "7": "084812", "8": "~250508484525 ~250502424525", "9": "~03024248080545", ".": "02",
-    ",": "1201", "-": "0535", "+": "0545 2723", ":": "02 05", "%": "0248 07 43", "(": "~18070312", ")": "~08171302",
-    "=": "0646 0444", "/": "0248", " ": "",
-}  # fmt: skip
-UNKNOWN_LETTER = "0208383202"
+# ---------------------------------------------------------------- PNG, by Graphviz
 
 
-def _strokes(letter: str) -> list[list[Point]]:
-    strokes = []
-    for code in LETTERS.get(letter.lower(), UNKNOWN_LETTER).split():
-        digits = code.lstrip("~")
-        points = [(float(digits[i]), float(digits[i + 1])) for i in range(0, len(digits), 2)]
-        strokes.append(_rounded(_rounded(points)) if code.startswith("~") else points)
-    return strokes
+def _dot(picture: Picture) -> str:
+    """The picture as Graphviz source: words are nodes, and all else is drawn behind them in its xdot language."""
+    width, height = picture.width, picture.height
+    # with nothing behind them, Graphviz would move the words
+    drawn = [Box((0, 0), (width, height), PAPER), *(it for it in picture.shapes if not isinstance(it, Words))]
+    behind = " ".join(_xdot_shape(shape, height) for shape in drawn)
+    words = [_dot_words(shape, height) for shape in picture.shapes if isinstance(shape, Words)]
+    return "\n".join([
+        "digraph picture {",
+        f'  graph [pad=0, dpi={PNG_DPI}, bgcolor="{PAPER}", viewport="{width},{height},1,{width / 2},{height / 2}",',
+        f"  _background={_in_pieces(behind)}];",
+        f"  node [shape=plaintext, fixedsize=true, margin=0, width={2 * WIDEST / 72}, height=1, fontname=sans];",
+        *words,
+        "}",
+    ])  # fmt: skip
 
 
-def _rounded(points: Sequence[Point]) -> list[Point]:
-    """The line with every corner cut: each piece keeps its middle half, the ends stay where they are."""
-    cut = [points[0]]
-    for (x0, y0), (x1, y1) in pairwise(points):
-        cut += [(0.75 * x0 + 0.25 * x1, 0.75 * y0 + 0.25 * y1), (0.25 * x0 + 0.75 * x1, 0.25 * y0 + 0.75 * y1)]
-    return [*cut, points[-1]]
+def _in_pieces(text: str) -> str:
+    """A quoted string; Graphviz reads none that is longer than some 16,000 bytes, and adds them up."""
+    return " + ".join(f'"{text[i : i + 8000]}"' for i in range(0, len(text) or 1, 8000))
 
 
-def _letter_lines(words: Words) -> Iterator[Line]:
-    unit = words.size * 0.12
-    placed, width = [], 0.0
-    for letter in words.text:
-        strokes = _strokes(letter)
-        placed.append((width, strokes))
-        width += max((x for stroke in strokes for x, _ in stroke), default=1.0) + 2.0
-    start = words.at[0] - {"start": 0.0, "middle": 0.5, "end": 1.0}[words.anchor] * max(width - 2.0, 0.0) * unit
-    for offset, strokes in placed:
-        for stroke in strokes:
-            points = [(start + (offset + x) * unit, words.at[1] - (y - 2.0) * unit) for x, y in stroke]
-            yield Line(points, words.colour, width=words.size * 0.1)
+def _xdot_shape(shape: Line | Dot | Box, height: float) -> str:
+    """In Graphviz's language, where y grows upwards and a text comes after its length."""
+
+    def along(points: Sequence[Point]) -> str:
+        return f"{len(points)} " + " ".join(f"{x:.6g} {height - y:.6g}" for x, y in points)
+
+    pen = f"c {len(shape.colour)} -{shape.colour} C {len(shape.colour)} -{shape.colour}"
+    if isinstance(shape, Line):
+        stroke = f"setlinewidth({shape.width:g})"
+        return f"{pen} S {len(stroke)} -{stroke} L {along(shape.points)}"
+    if isinstance(shape, Dot):
+        x, y = shape.centre
+        return f"{pen} S 15 -setlinewidth(0) E {x:.6g} {height - y:.6g} {shape.radius:g} {shape.radius:g}"
+    (x, y), (wide, high) = shape.corner, shape.size
+    # a thin line around it: without one, the paper shows between two of them
+    return f"{pen} S 15 -setlinewidth(1) P {along([(x, y), (x + wide, y), (x + wide, y + high), (x, y + high)])}"
 
 
-def _paint(canvas: Array, shape: Shape) -> None:
-    if isinstance(shape, Words):
-        for line in _letter_lines(shape):
-            _paint(canvas, line)
-    elif isinstance(shape, Box):
-        (x, y), (width, height) = shape.corner, shape.size
-        left, right, top, bottom = (round(edge * PNG_SCALE) for edge in (x, x + width, y, y + height))
-        canvas[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)] = _rgb(shape.colour)
-    elif isinstance(shape, Dot):
-        _paint_stroke(canvas, [shape.centre], shape.radius, shape.colour)
-    else:
-        _paint_stroke(canvas, shape.points, shape.width / 2.0, shape.colour)
-
-
-def _paint_stroke(canvas: Array, points: Sequence[Point], radius: float, colour: str) -> None:
-    """All pixels within `radius` of the line, the outermost ones in part."""
-    import numpy
-
-    radius *= PNG_SCALE
-    corners = [(x * PNG_SCALE, y * PNG_SCALE) for x, y in points]
-    area, left, top = _around(corners, radius, canvas.shape)
-    cover = numpy.zeros(canvas[area].shape[:2])
-    for (x0, y0), (x1, y1) in zip(corners, corners[1:] or corners, strict=False):
-        part, part_left, part_top = _around([(x0 - left, y0 - top), (x1 - left, y1 - top)], radius, cover.shape)
-        ys, xs = numpy.ogrid[0 : cover[part].shape[0], 0 : cover[part].shape[1]]
-        px, py = xs + (left + part_left + 0.5 - x0), ys + (top + part_top + 0.5 - y0)
-        dx, dy = x1 - x0, y1 - y0
-        along = numpy.clip((px * dx + py * dy) / ((dx * dx + dy * dy) or 1.0), 0.0, 1.0)
-        distance = numpy.hypot(px - along * dx, py - along * dy)
-        numpy.maximum(cover[part], numpy.clip(radius + 0.5 - distance, 0.0, 1.0), out=cover[part])
-    canvas[area] += (numpy.array(_rgb(colour)) - canvas[area]) * cover[:, :, None]
-
-
-def _around(corners: Sequence[Point], radius: float, shape: Sequence[int]) -> tuple[tuple[slice, slice], int, int]:
-    """The part of an array of that shape that lies within `radius` of the corners, and its left and top."""
-    xs, ys = zip(*corners, strict=True)
-    left, right = max(math.floor(min(xs) - radius - 1), 0), min(math.ceil(max(xs) + radius + 1), shape[1])
-    top, bottom = max(math.floor(min(ys) - radius - 1), 0), min(math.ceil(max(ys) + radius + 1), shape[0])
-    return (slice(top, max(top, bottom)), slice(left, max(left, right))), left, top
-
-
-def _rgb(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
-
-
-def _png_file(pixels: numpy.ndarray[Any, numpy.dtype[numpy.uint8]]) -> bytes:
-    height, width, _ = pixels.shape
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)  # 0: this row is stored as it is
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits each of red, green and blue
-    parts = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows, 9)), chunk(b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+def _dot_words(words: Words, height: float) -> str:
+    """A node much wider than its words, which lie at its left, in its middle or at its right."""
+    aside, end = {"start": (WIDEST, "\\l"), "middle": (0.0, ""), "end": (-WIDEST, "\\r")}[words.anchor]
+    x, y = words.at
+    place = f"{x + aside:.6g},{height - y + words.size / 3:.6g}"
+    label = dot_string(words.text)[:-1] + end + '"'
+    return f'  "{x} {y}" [pos="{place}", label={label}, fontsize={words.size:g}, fontcolor="{words.colour}"];'
 
 
 # ---------------------------------------------------------------- the pictures

@@ -17,19 +17,19 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from gradwalk.training.tensors import CODES, Tensors, deserialised, little_endian, serialised, tensor
 
 try:
     import fcntl
 except ImportError:  # on Windows; what killed runs leave behind stays there
     fcntl = None  # type: ignore[assignment]
 
-if TYPE_CHECKING:
-    import numpy
-
-    Arrays = dict[str, numpy.ndarray[Any, numpy.dtype[Any]]]
-
 FORMAT = 1  # raised when an older gradwalk could not read a file rightly
+
+LARGEST_FILE = 2**30  # bytes; forty million parameters, one Value each, are beyond this package
+KINDS = {code: name[0].lower() for name, code in CODES.items()}  # f, i or u
 
 # whatever reading a file that somebody else may have written can come to
 DAMAGES = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
@@ -47,8 +47,8 @@ class Checkpoint:
     configuration: dict[str, Any]
     characters: str  # the tokenizer: its tokens are these, in this order
     data: dict[str, Any]  # the file's name, and the digest of the documents in it
-    model: Arrays
-    optimizer: dict[str, Any]  # arrays and plain numbers
+    model: Tensors
+    optimizer: dict[str, Any]  # tensors and plain numbers
     order: dict[str, Any]  # the random generator's words, and the position in the epoch
     losses: list[float]  # of each step so far
     validation_losses: list[tuple[int, float]]  # the step, and the loss after it
@@ -63,22 +63,13 @@ def save(checkpoint: Checkpoint, path: str | os.PathLike[str], new: bool = False
 
     A `new` one takes the name only if nobody has it: FileExistsError.
     """
-    import numpy
-    from safetensors.numpy import save as serialised
-
-    tensors = {f"model.{name}": array for name, array in checkpoint.model.items()}
-    numbers = {}
-    for name, part in checkpoint.optimizer.items():
-        if isinstance(part, numpy.ndarray):
-            tensors[f"optimizer.{name}"] = part
-        else:
-            numbers[name] = part
-    tensors["order.words"] = numpy.array(checkpoint.order["words"], dtype=numpy.uint32)
-    tensors["history.losses"] = numpy.array(checkpoint.losses, dtype=numpy.float64)
-    tensors["history.validation_steps"] = numpy.array([s for s, _ in checkpoint.validation_losses], dtype=numpy.int64)
-    tensors["history.validation_losses"] = numpy.array(
-        [loss for _, loss in checkpoint.validation_losses], dtype=numpy.float64
-    )
+    numbers = {name: part for name, part in checkpoint.optimizer.items() if not isinstance(part, memoryview)}
+    tensors = {f"model.{name}": part for name, part in checkpoint.model.items()}
+    tensors |= {f"optimizer.{name}": part for name, part in checkpoint.optimizer.items() if name not in numbers}
+    tensors["order.words"] = tensor("U32", checkpoint.order["words"])
+    tensors["history.losses"] = tensor("F64", checkpoint.losses)
+    tensors["history.validation_steps"] = tensor("I64", [step for step, _ in checkpoint.validation_losses])
+    tensors["history.validation_losses"] = tensor("F64", [loss for _, loss in checkpoint.validation_losses])
     described = {
         "step": checkpoint.step,
         "configuration": checkpoint.configuration,
@@ -88,19 +79,19 @@ def save(checkpoint: Checkpoint, path: str | os.PathLike[str], new: bool = False
         "order_position": checkpoint.order["position"],
         "evaluation": checkpoint.evaluation,
     }
-    contiguous = {name: numpy.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     metadata = {"gradwalk_checkpoint": str(FORMAT), "run": json.dumps(described)}
-    metadata["checksum"] = checksum(metadata["run"], contiguous)
-    replace_file(path, serialised(contiguous, metadata), new)
+    metadata["checksum"] = checksum(metadata["run"], tensors)
+    replace_file(path, serialised(tensors, metadata), new)
 
 
-def checksum(run: str, tensors: Arrays) -> str:
+def checksum(run: str, tensors: Tensors) -> str:
     """A fingerprint of the description and of every tensor with its name, type and shape."""
     digest = hashlib.sha256(run.encode("utf-8", "surrogatepass"))
     for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"\0{name}\0{tensor.dtype.str}\0{tensor.shape}\0".encode("utf-8", "surrogatepass"))
-        digest.update(tensor.tobytes())
+        part = tensors[name]
+        kind = f"<{KINDS[part.format]}{part.itemsize}"
+        digest.update(f"\0{name}\0{kind}\0{part.shape}\0".encode("utf-8", "surrogatepass"))
+        digest.update(little_endian(part))
     return digest.hexdigest()
 
 
@@ -219,18 +210,18 @@ def _glob_escaped(name: str) -> str:
 
 def load(path: str | os.PathLike[str]) -> Checkpoint:
     """The checkpoint at `path`."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
 
     name = os.fspath(path)
     if kind := special_file(path):
         raise CheckpointError(f"{name}: {kind}, expected a file")
     try:
-        with open(path, "rb"):  # for the system's own words about what is wrong: safe_open has others
-            pass
-        with safe_open(name, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            described = _described(name, metadata)
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  # it is not a dict
+        with open(path, "rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            raise CheckpointError(f"{name}: larger than a checkpoint can be ({LARGEST_FILE:,} bytes)")
+        metadata, tensors = deserialised(content)
+        described = _described(name, metadata)
     except OSError as error:
         raise CheckpointError(f"{name}: {error.strerror or error}") from None
     except SafetensorError as error:
@@ -281,15 +272,14 @@ def _described(name: str, metadata: dict[str, str]) -> dict[str, Any]:
     return described
 
 
-def _checkpoint(described: dict[str, Any], tensors: Arrays) -> Checkpoint:
-    def under(prefix: str) -> Arrays:
-        return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+def _checkpoint(described: dict[str, Any], tensors: Tensors) -> Checkpoint:
+    def under(prefix: str) -> Tensors:
+        return {name[len(prefix) :]: part for name, part in tensors.items() if name.startswith(prefix)}
 
     def numbers(name: str, kind: str) -> list[Any]:
-        tensor = tensors[name]
-        if tensor.ndim != 1 or tensor.dtype.kind != kind:
+        if tensors[name].ndim != 1 or KINDS[tensors[name].format] != kind:
             raise ValueError(f"{name} is not a list of numbers of the right type")
-        return tensor.tolist()  # type: ignore[no-any-return]
+        return tensors[name].tolist()
 
     step, characters = described["step"], described["characters"]
     losses = numbers("history.losses", "f")

@@ -104,7 +104,13 @@ def engine_option(section: str, *more: str) -> Callable[[Decorated], Decorated]:
 @engine_option(RUN, COMPILED)
 @option(OUTPUT, "--samples", type=click.IntRange(min=0), default=20, help="Documents to make up at the end.")
 @option(OUTPUT, "--metrics", type=FILE, help="Write one JSON line per step to this file.")
-@option(OUTPUT, "--plot", type=FILE, metavar="FILE.svg|png", help="Draw the loss curve into this file.")
+@option(
+    OUTPUT,
+    "--plot",
+    type=FILE,
+    metavar="FILE.svg|png",
+    help="Draw the loss curve into this file; .png: gradwalk[draw].",
+)
 @option(OUTPUT, "--quiet", "-q", is_flag=True, help="Print only the checkpoint's path.")
 @option(OUTPUT, "--json", "as_json", is_flag=True, help="Print one JSON object at the end, for programs.")
 @click.pass_context
@@ -126,12 +132,23 @@ def train(context: click.Context, /, **given: Any) -> None:
             raise click.UsageError(f"options of {context.invoked_subcommand} belong after that word", context)
         return
     wanted = given.pop("engine_name")
+    if wanted == COMPILED and not can_compile():
+        raise click.ClickException("--engine compiled: expected numpy to be installed; pip install numpy")
     switch_engine("native" if wanted == COMPILED else wanted)
-    given["compiled"] = wanted == COMPILED or (wanted is None and engine.NAME == "native")
+    given["compiled"] = wanted == COMPILED or (wanted is None and engine.NAME == "native" and can_compile())
     if wanted is not None:
         typed.add("compiled")
     with one_line_errors():
         context.exit(train_names(given, typed))
+
+
+def can_compile() -> bool:
+    """Whether NumPy, which compiled functions are made with, is here."""
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def train_names(given: dict[str, Any], typed: set[str]) -> int:
@@ -171,7 +188,13 @@ def may_open(data_name: str) -> bool:
 @option(MOONS, "--noise", type=NOT_NEGATIVE, default=0.1, help="Deviation by which they are moved.")
 @option(MOONS, "--seed", type=int, default=1337, help="For points and initial weights.")
 @engine_option(MOONS)
-@option(OUTPUT, "--plot", type=FILE, metavar="FILE.svg|png", help="Draw the decision boundary into this file.")
+@option(
+    OUTPUT,
+    "--plot",
+    type=FILE,
+    metavar="FILE.svg|png",
+    help="Draw the decision boundary into this file; .png: gradwalk[draw].",
+)
 @option(OUTPUT, "--quiet", "-q", is_flag=True, help="Print only the accuracy.")
 @option(OUTPUT, "--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
 def moons(
@@ -246,9 +269,11 @@ def check_plot(plot: Path | None) -> None:
     """Before the work: whether the picture's form is known, and whether there is a folder for it."""
     if plot is None:
         return
+    from gradwalk.show.dot import graphviz
     from gradwalk.show.plot import file_form
 
-    file_form(plot)
+    if file_form(plot) == "png":
+        graphviz()
     if not plot.parent.is_dir():
         raise ValueError(f"{plot}: there is no folder {plot.parent}")
     if plot.is_dir():
@@ -273,8 +298,8 @@ def one_line_errors() -> Iterator[None]:
         raise
     except OSError as error:
         raise click.ClickException(system_error(error)) from None
-    except (ValueError, ArithmeticError, MemoryError, RecursionError, WorkerError) as error:
-        kind = "" if isinstance(error, ValueError | WorkerError) else f"{type(error).__name__} "
+    except (ValueError, ImportError, ArithmeticError, MemoryError, RecursionError, WorkerError) as error:
+        kind = "" if isinstance(error, ValueError | ImportError | WorkerError) else f"{type(error).__name__} "
         raise click.ClickException(kind + " ".join(str(error).split())) from None
 
 

@@ -9,15 +9,15 @@ import math
 import reprlib
 import time
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from gradwalk.compiler.compile import compile
 from gradwalk.control import no_grad
 from gradwalk.engine import Value, topological_order
 from gradwalk.errors import NumberError
 from gradwalk.nn import GPT
+from gradwalk.nn.module import flat
 from gradwalk.optim import OPTIMISERS, SCHEDULES, Optimiser, clip_gradients, takers
 from gradwalk.training import data
 from gradwalk.training.checkpoint import DAMAGES, Checkpoint, CheckpointError
@@ -121,7 +121,7 @@ class Trainer:
         self.validation = validation[:evaluated_documents]
         self.model = configuration.model(self.tokenizer.vocabulary_size)
         self.optimiser = configuration.optimiser(self.model)
-        self.compiled = compile(self._share) if configuration.compiled else None
+        self.compiled = _compiled(self._share) if configuration.compiled else None
         self.order = data.Order(len(self.documents), configuration.seed)
         self.step = 0
         self.losses = array("d")
@@ -273,11 +273,9 @@ class Trainer:
 
     def checkpoint(self, data_name: str | None = None) -> Checkpoint:
         """The run as it stands, to be saved; `data_name` says which file the documents came from."""
-        import numpy
-
-        state = self.model.state_dict()
-        for name, tensor in state.items():
-            if not numpy.isfinite(tensor).all():
+        state = {name: memoryview(tensor) for name, tensor in self.model.state_dict().items()}
+        for name, tensor in self.model.tensors().items():
+            if not all(math.isfinite(value.data) for value in flat(tensor)):
                 raise NotFiniteError(f"step {self.step}: parameters in {name} are not finite; nothing was saved")
         return Checkpoint(
             step=self.step,
@@ -285,7 +283,10 @@ class Trainer:
             characters=self.tokenizer.characters,
             data={"name": data_name, "digest": self.digest},
             model=state,
-            optimizer=self.optimiser.state_dict(),
+            optimizer={
+                name: part if isinstance(part, int) else memoryview(part)
+                for name, part in self.optimiser.state_dict().items()
+            },
             order=self.order.state(),
             losses=list(self.losses),
             validation_losses=list(self.validation_losses),
@@ -316,6 +317,12 @@ class Trainer:
         return trainer
 
 
+def _compiled(function: Callable[..., Any]) -> Any:
+    from gradwalk.compiler.compile import compile  # it needs NumPy, and nothing else here does
+
+    return compile(function)
+
+
 def mean(losses: Sequence[float]) -> float:
     """Their mean; what is not finite, or too large to be added up, makes it so too.
 
@@ -337,7 +344,7 @@ def configuration_of(checkpoint: Checkpoint) -> Configuration:
     except DAMAGES as error:
         raise CheckpointError(f"a damaged checkpoint (its configuration: {error})") from None
     # before a model of that size is made: it may not fit the memory
-    if smallest > sum(tensor.size for tensor in checkpoint.model.values()):
+    if smallest > sum(math.prod(tensor.shape or ()) for tensor in checkpoint.model.values()):
         raise CheckpointError("a damaged checkpoint (its tensors are too small for its configuration)")
     return configuration
 

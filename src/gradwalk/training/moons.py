@@ -6,15 +6,13 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from operator import mul
+from typing import Any
 
 from gradwalk.functions import dot
 from gradwalk.functions import sum as total
 from gradwalk.nn import MLP
 from gradwalk.optim import SGD
-
-if TYPE_CHECKING:
-    import numpy
 
 PENALTY = 1e-4
 Example = tuple[float, float, int]  # x, y, and the class: -1 for the upper moon, 1 for the lower
@@ -80,17 +78,18 @@ class Moons:
         return right / len(self.examples)
 
     def scores(self, points: Sequence[tuple[float, float]]) -> list[float]:
-        """The network at many points at once, in NumPy: a picture needs thousands."""
-        import numpy
-
-        out: numpy.ndarray[Any, Any] = numpy.array(points, dtype=float)
-        last = len(self.model.layers) - 1
-        for number, layer in enumerate(self.model.layers):
-            weights = numpy.array([[w.data for w in neuron.w] for neuron in layer.neurons])
-            biases = numpy.array([neuron.b.data for neuron in layer.neurons])
-            out = out @ weights.T + biases
-            out = numpy.maximum(out, 0.0) if number < last else out
-        return out[:, 0].tolist()  # type: ignore[no-any-return]
+        """What the network says of these points, in plain floats: a picture needs thousands."""
+        layers = [
+            [([w.data for w in neuron.w], neuron.b.data) for neuron in layer.neurons] for layer in self.model.layers
+        ]
+        scores = []
+        for point in points:
+            out: Sequence[float] = point
+            for layer in layers:
+                inner = [max(x, 0.0) for x in out] if layer is not layers[0] else out
+                out = [sum(map(mul, weights, inner), bias) for weights, bias in layer]
+            scores.append(out[0])
+        return scores
 
     def limits(self) -> tuple[float, float, float, float]:
         """Left, right, bottom and top of a picture with room around the examples."""

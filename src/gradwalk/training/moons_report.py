@@ -16,7 +16,7 @@ from gradwalk.training.moons import Moons, two_moons
 from gradwalk.training.report import printable
 
 MAP_SIZE = (64, 22)  # characters
-PICTURE_CELLS = (316, 208)
+PICTURE_CELLS = (210, 138)
 STYLES = {" ": "", "○": "bold yellow", "●": "bold blue", "░": "blue", "o": "bold yellow", "#": "bold blue", ".": "blue"}
 
 
