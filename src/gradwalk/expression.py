@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -211,9 +211,16 @@ class Expression:
             else:
                 arguments = [stack.pop() for _ in range(action.arguments)][::-1]
                 try:
-                    stack.append(module.FUNCTIONS[name](*arguments))
+                    result = module.FUNCTIONS[name](*arguments)
                 except NumberError as error:
                     raise ExpressionError(str(error), self.text, action.position) from None
+                if isinstance(result, float):
+                    result = _Written(result, _spelled(name, arguments))
+                else:
+                    for child, argument in zip(result._children, arguments, strict=False):
+                        if isinstance(argument, _Written):
+                            child.label = argument.text
+                stack.append(result)
         return stack[-1] if stack else known[self.actions[-1].name]
 
     def _require(self, numbers: Mapping[str, float]) -> None:
@@ -223,6 +230,27 @@ class Expression:
             example = " ".join(f"{_short(name)}=1.0" for name in missing[:5])
             position = next(i.position for i in self.actions if i.name == missing[0])
             raise ExpressionError(f"no value for {names}; add {example}", self.text, position)
+
+
+class _Written(float):
+    """A number that was computed from numbers of the text, and how it stands there: sqrt(2) stays sqrt(2)."""
+
+    text: str
+
+    def __new__(cls, number: float, text: str) -> _Written:
+        made = super().__new__(cls, number)
+        made.text = text
+        return made
+
+
+def _spelled(row: str, numbers: Sequence[float]) -> str:
+    """An operation on numbers as it is written, with brackets around whatever is not one word."""
+    texts = [number.text if isinstance(number, _Written) else f"{number!r}".removesuffix(".0") for number in numbers]
+    enclosed = [text if re.fullmatch(r"[\w.]+(\([^()]*\))?", text) else f"({text})" for text in texts]
+    sign = {"add": " + ", "sub": " - ", "mul": "·", "div": "/", "pow": "**"}.get(row)
+    if row == "neg":
+        return f"-{enclosed[0]}"
+    return sign.join(enclosed) if sign else f"{row}({', '.join(texts)})"
 
 
 # ---------------------------------------------------------------- the parser: operators wait on a stack of their own

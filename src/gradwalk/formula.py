@@ -496,7 +496,7 @@ _LATEX_NUMBERS = {
     math.sqrt(0.5): r"\tfrac{1}{\sqrt{2}}",
     math.sqrt(0.5 / math.pi): r"\tfrac{1}{\sqrt{2\pi}}",
 }
-_LATEX_OPERATORS = {"+": " + ", "-": " - ", "*": r"\,", "<": " < ", "<=": r" \le ", ">": " > ", ">=": r" \ge ",
+_LATEX_OPERATORS = {"+": " + ", "-": " - ", "*": r" \cdot ", "<": " < ", "<=": r" \le ", ">": " > ", ">=": r" \ge ",
                     "and": r" \wedge ", "or": r" \vee "}  # fmt: skip
 _LATEX_FUNCTIONS = {"log": r"\ln", "log2": r"\log_2", "log10": r"\log_{10}", "digamma": r"\psi", "sigmoid": r"\sigma",
                     "asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan"}  # fmt: skip

@@ -18,7 +18,6 @@ from typing import Any
 from gradwalk import engine
 from gradwalk.cached_property import cached_property
 from gradwalk.interface import number_of
-from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.scopes import path_of
 
@@ -43,7 +42,7 @@ class Graph:
     >>> len(graph), graph.depth, dict(graph.counts)
     (5, 3, {'leaf': 2, '*': 1, '+': 1, 'ReLU': 1})
     >>> graph.names
-    ['a', 'b', 'a*b', 'a*b + a', 'relu(a*b + a)']
+    ['a', 'b', 'v1', 'v2', 'v3']
     """
 
     def __init__(self, root: Any) -> None:
@@ -100,7 +99,7 @@ class Graph:
 
     @cached_property
     def names(self) -> list[str]:
-        """A readable name for each node, no two alike: its label, else its formula if that is short, else a number."""
+        """A name for each node, no two alike: its label, a constant's number, else v1, v2, … or, for a leaf, x1, x2, …"""
         return _names(self)
 
     def name(self, node: Any) -> str:
@@ -195,7 +194,7 @@ class Graph:
             below = [fold[c] or shapes[c] for c in self.children[i]]
             name = node._name or node._op
             if not self.children[i]:
-                key: Any = ("constant",) if node._constant else ("leaf", node.label, self.paths[i])
+                key: Any = ("constant",) if node._constant else ("leaf", re.sub(r"\d+", "0", node.label), self.paths[i])
             elif name in ("add", "+") or name in COMPOSITES:
                 terms[i].update(
                     known.setdefault(("term", t), len(known)) for c, t in zip(self.children[i], below, strict=True)
@@ -393,12 +392,12 @@ def edge_caption(edge: Edge) -> str:
 
 
 def short_number(x: float) -> str:
-    """A float in at most ten characters: all of its digits if they fit, else six.
+    """A float in at most ten characters: all of its digits if they fit, else six; without a zero at its end.
 
-    >>> short_number(0.1), short_number(1 / 3), short_number(-1e100 / 3)
-    ('0.1', '0.333333', '-3.33333e+99')
+    >>> short_number(0.1), short_number(2.0), short_number(1 / 3), short_number(-1e100 / 3)
+    ('0.1', '2', '0.333333', '-3.33333e+99')
     """
-    text = repr(x)
+    text = repr(x).removesuffix(".0")
     return text if len(text) <= 9 else f"{x:.6g}"
 
 
@@ -424,47 +423,27 @@ def _json_number(x: float | None) -> float | str | None:
 
 # ---------------------------------------------------------------- names
 
-_INFIX = {"add": (" + ", 1, 1), "sub": (" - ", 1, 2), "mul": ("*", 2, 2), "div": ("/", 2, 3), "pow": ("**", 5, 4)}
-_LONGEST = 24
-
 
 def _names(graph: Graph) -> list[str]:
+    """As the page names them (page/graph.js), so that a thing has one name wherever it is shown."""
+    labels = [shown_text(node.label).replace("\n", " ") for node in graph.order]
+    taken: set[str] = set()
+    reserved, counts = set(labels), Counter[str]()
     names: list[str] = []
-    levels: list[int] = []  # how tightly a name binds: 5 for one that needs no brackets
-    taken: Counter[str] = Counter()
-    leaves = 0
-    for i, node in enumerate(graph.order):
-        text, level = shown_text(node.label).replace("\n", " "), 5
-        if not text and not node._children:
-            leaves += not node._constant
-            text = f"{node.data:.6g}" if node._constant else f"leaf{leaves}"
-            level = 5 if not text.startswith("-") else 3
-        elif not text:
-            text, level = _formula(node, [(names[c], levels[c]) for c in graph.children[i]])
-            if len(text) > _LONGEST:
-                text, level = f"v{i}", 5
-        if not node._constant:
-            plain = text
-            while text in taken:
-                taken[plain] += 1
-                text, level = f"{plain}#{taken[plain]}", 5
-            taken[text] = 1
-        names.append(text)
-        levels.append(level)
+    for node, label in zip(graph.order, labels, strict=True):
+        name = label
+        if node._constant:
+            names.append(label or short_number(node.data))
+            continue
+        if not label:
+            letter = "v" if node._children else "x"
+            while not name or name in reserved:
+                counts[letter] += 1
+                name = f"{letter}{counts[letter]}"
+        elif label in taken:
+            while name in taken or name in reserved:
+                counts[label] += 1
+                name = f"{label}#{counts[label] + 1}"
+        taken.add(name)
+        names.append(name)
     return names
-
-
-def _formula(node: Any, children: list[tuple[str, int]]) -> tuple[str, int]:
-    def enclosed(child: tuple[str, int], least: int) -> str:
-        return child[0] if child[1] >= least else f"({child[0]})"
-
-    name = node._name
-    if name in _INFIX:
-        sign, left, right = _INFIX[name]
-        return f"{enclosed(children[0], left)}{sign}{enclosed(children[1], right)}", min(left, 4)
-    if name == "neg":
-        return "-" + enclosed(children[0], 3), 3
-    if name == "pow_number":
-        return f"{enclosed(children[0], 5)}**{node._parameters[0]:.6g}", 4
-    parameters = [format(p, ".6g") for p in node._parameters] if name in OPS or name in COMPOSITES else []
-    return f"{name or node._op or 'op'}({', '.join([*(text for text, _ in children[:8]), *parameters])})", 5

@@ -52,8 +52,8 @@ def test_every_format(engine, tmp_path, theme, ending, magic):
 def test_nodes_and_edges_are_labelled(engine):
     """Label, operation, data and gradient on the nodes, the local gradient on the edges."""
     shown = [text.strip() for text in texts(str(neuron(engine).draw()))]
-    assert {"a", "b", "d", "×", "+", "relu", "-6.0", "10.0", "a*b"} <= set(shown)
-    assert shown.count("-3.0") == 3  # b, the gradient of a, and the local gradient on the edge to a
+    assert {"a", "b", "d", "×", "+", "relu", "-6", "10", "v1"} <= set(shown)
+    assert shown.count("-3") == 3  # b, the gradient of a, and the local gradient on the edge to a
 
 
 def test_without_a_path_it_shows_itself(engine):
@@ -100,7 +100,7 @@ def test_scopes_are_frames(engine):
     dot = source(Graph(root).view())
     frame = dot[dot.index("subgraph cluster") :]
     assert 'label="layer"' in frame
-    assert frame.index('label="3.0"') < frame.index("}")
+    assert frame.index('label="3"') < frame.index("}")
 
 
 # ---------------------------------------------------------------- large graphs

@@ -158,11 +158,11 @@ def test_stepping_forward_and_back(tab: Tab, tmp_path: Path) -> None:
     assert tab.run("document.querySelectorAll('.fires-backward:is(path)').length") == 1
     for _ in range(4):
         tab.press("ArrowRight")
-    assert tab.text(".equation") == "b.grad+=2local×1upstream=2contribution"
+    assert tab.text(".equation") == "b.grad+=2local·1upstream=2contribution"
     assert cards(tab)["b"][1] == "2"
     tab.press("ArrowLeft")
     assert cards(tab)["b"][1] == "0"
-    assert "Step 8 of 9, backward: a.grad += −3 × 1 = −3; now 0 + −3 = −3." in tab.text("[aria-live]:not(.problem)")
+    assert "Step 8 of 9, backward: a.grad += −3 · 1 = −3; now 0 + −3 = −3." in tab.text("[aria-live]:not(.problem)")
 
 
 def test_scrubbing(tab: Tab, tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_with_the_keyboard_only(tab: Tab, tmp_path: Path) -> None:
     tab.press("/")
     tab.type("a*b")
     tab.press("Enter")
-    assert tab.run("document.activeElement.getAttribute('aria-label')").startswith("v1, Product. a × b, data")
+    assert tab.run("document.activeElement.getAttribute('aria-label')").startswith("v1, Product. a · b, data")
     assert not tab.run("document.querySelector('.detail').hidden")
     tab.press("ArrowUp")
     assert tab.run("document.activeElement.getAttribute('aria-label')").startswith("b, a leaf")

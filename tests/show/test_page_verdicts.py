@@ -14,7 +14,9 @@ from py_mini_racer import MiniRacer
 
 import gradwalk
 from gradwalk import Value, composites
+from gradwalk.expression import parsed
 from gradwalk.finite_differences import finite_differences
+from gradwalk.graph import Graph
 from gradwalk.nn import GPT, MLP
 from gradwalk.show.play import page, script
 from gradwalk.show.program import nodes_of, program_of
@@ -34,6 +36,12 @@ function judged(program, mode, scale) {
 function grads(program, mode) {
   const graph = module_graph.fromProgram(program);
   return JSON.stringify([...module_engine.timeline(graph, graph.nodes.map((node) => node.value), mode).grads]);
+}
+function names(program) {
+  return JSON.stringify(module_graph.fromProgram(program).names);
+}
+function namesOf(text) {
+  return JSON.stringify(module_graph.fromExpression(text).names);
 }
 function started(text) {
   const graph = module_graph.fromExpression(text);
@@ -56,7 +64,7 @@ def random_program(source: random.Random) -> Any:
     """A graph of up to 300 nodes, smooth and otherwise, inside every domain and of moderate size."""
     values: list[Any] = [Value(source.uniform(-2, 2)) for _ in range(source.randint(2, 8))]
     unary = (gradwalk.tanh, gradwalk.sin, gradwalk.exp, gradwalk.relu, gradwalk.sigmoid, abs, lambda x: x * x)
-    for _ in range(source.randint(3, 140)):
+    for _ in range(source.randint(3, 170)):
         a, b = source.choice(values[-12:]), source.choice(values)
         kind = source.randrange(5)
         made = (
@@ -96,19 +104,74 @@ def test_python_says_the_same() -> None:
 
 
 def test_random_programs_in_every_mode(v8: MiniRacer) -> None:
-    """Up to 300 nodes, 2,000 programs in make soak: gradients are the package's to 1e-12, right and wrong alike."""
+    """Up to 300 nodes, 2,000 programs in make soak: gradients are the package's to 1e-12, right and wrong alike.
+
+    Of what? Of the sum of what arrives, each part counted as positive: where parts cancel, the last digits of
+    JavaScript's exp and sin, which are not C's, are all that is left of a difference.
+    """
     source = random.Random(300)
     for _ in range(2000 if "GRADWALK_SOAK" in os.environ else 60):
         root = random_program(source)
         program = program_of(root)
         for mode in MODES:
             walked = walk(root, mode)
-            walked.seek(-1)
+            sizes = sizes_of_parts(walked)
             shown = json.loads(v8.call("grads", program, mode))
             for node, grad in zip(walked.order, shown, strict=True):
                 expected = 0.0 if node._constant else walked.grad(node)
-                # where large parts cancel, the last digits of JavaScript's exp and sin, which are not C's, are left
-                assert abs(grad - expected) <= 1e-12 * max(1.0, abs(expected)), (mode, node)
+                assert abs(grad - expected) <= 1e-12 * sizes[node], (mode, node)
+
+
+def sizes_of_parts(walked: Any) -> dict[Any, float]:
+    """For each node the sum of the absolute values of all that reaches it; the walk then stands at its end."""
+    sizes = {node: abs(grad) for node, grad in walked.gradients().items()}
+    for step in walked:
+        for given in step.contributions:
+            part = 1.0 if step.is_seed else abs(given.local_grad) * sizes[step.node]
+            sizes[given.child] = part if walked.mode == "assign" else sizes[given.child] + part
+    walked.seek(-1)
+    return sizes
+
+
+def test_a_thing_has_one_name(v8: MiniRacer) -> None:
+    """What the page calls a node, the terminal and the pictures do, too."""
+    source = random.Random(8)
+    roots = [random_program(source) for _ in range(10)] + [MLP(2, [2, 1])([0.5, -1.0])]
+    a, b, v1 = Value(1.0, label="a"), Value(2.0, label="a"), Value(3.0, label="v1")
+    roots.append((a * b + v1) * a)
+    for root in roots:
+        assert plain(v8.call("names", program_of(root))) == [short_if_number(name) for name in Graph(root).names]
+    assert "layers.0.neurons.1.w.0" in Graph(roots[-2]).names
+    assert Graph(roots[-1]).names == ["a", "a#2", "v2", "v1", "v3", "v4"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a/sqrt(2)",
+        "a*(1/3) + (2 + 3*4)*b",
+        "a - -2",
+        "max(1, 2)*a**(1/2) + tanh(0.5)*-(-2)*b",
+        "exp(-(1/2))*a*(2**0.5)",
+    ],
+)
+def test_what_is_written_stays_written(v8: MiniRacer, text: str) -> None:
+    """sqrt(2) stays sqrt(2), on the page as in the terminal."""
+    expression = parsed(text)
+    root = expression.evaluate(dict.fromkeys(expression.inputs, 1.5))
+    assert plain(v8.call("namesOf", text)) == Graph(root).names
+    assert plain(v8.call("names", program_of(root))) == Graph(root).names
+    if text == "a/sqrt(2)":
+        assert Graph(root).names == ["a", "sqrt(2)", "v1"]
+
+
+def plain(names: str) -> list[str]:
+    return [name.replace("\u2212", "-") for name in json.loads(names)]
+
+
+def short_if_number(name: str) -> str:
+    """A constant's number with the four digits of the page."""
+    return f"{float(name):.4g}" if name[-1:].isdigit() and name.lstrip("-")[0].isdigit() else name
 
 
 @pytest.mark.parametrize(

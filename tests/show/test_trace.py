@@ -44,20 +44,20 @@ def refused(*arguments):
 def test_forward_table():
     """Each node with its formula from the table and its data."""
     output = printed(*NEURON)
-    assert re.search(r"^a\*b +a·b +-6\.0$", output, re.MULTILINE)
-    assert re.search(r"^relu\(a\*b \+ d\) +0 if \(a\*b \+ d\) < 0 else a\*b \+ d +4\.0$", output, re.MULTILINE)
+    assert re.search(r"^v1 +a·b +-6$", output, re.MULTILINE)
+    assert re.search(r"^v3 +0 if v2 < 0 else v2 +4$", output, re.MULTILINE)
 
 
 def test_arithmetic_is_written_out():
-    """Each contribution as local gradient × upstream gradient, and what the child has then."""
+    """Each contribution as local gradient · upstream gradient, and what the child has then."""
     output = printed(*NEURON)
-    assert "b.grad += 2.0 × 1.0  → 2.0" in output
-    assert "a.grad += -3.0 × 1.0  → -3.0" in output
+    assert "b.grad += 2 · 1  → 2" in output
+    assert "a.grad += -3 · 1  → -3" in output
 
 
 def test_running_sum_is_written_out():
     """A second contribution shows what was there before."""
-    assert "x.grad += 3.0 × 1.0  → 3.0 + 3.0 = 6.0" in printed("x*x", "x=3")
+    assert "x.grad += 3 · 1  → 3 + 3 = 6" in printed("x*x", "x=3")
 
 
 def test_every_leaf_is_checked():
@@ -120,9 +120,9 @@ def test_wrong_modes_are_those_of_the_walk():
 def test_wrong_mode_shows_where():
     """The first step that goes wrong is named, the right number stands beside the wrong, and the check fails."""
     output = printed("x*x*x", "x=3", "--wrong", "not_reset")
-    assert "the first step that goes wrong is step 1, at x*x*x" in output
-    assert "✗ right: 27.0" in output
-    assert re.search(r"^x +3\.0 +45\.0 +27 +4e-01 +✗$", output, re.MULTILINE)
+    assert "the first step that goes wrong is step 1, at v2" in output
+    assert "✗ right: 27" in output
+    assert re.search(r"^x +3 +45 +27 +4e-01 +✗$", output, re.MULTILINE)
 
 
 def test_wrong_mode_without_consequence():
@@ -196,7 +196,7 @@ def test_a_function_of_the_users(script):
     """The function gets Values for the numbers given and for numeric defaults, other defaults as they are."""
     output = printed(f"{script}:loss", "x=2")
     assert "model.py: loss(x=2.0, w=0.5)" in output
-    assert re.search(r"^tanh\(x\*w\) +tanh\(x\*w\) ", output, re.MULTILINE)
+    assert re.search(r"^v2 +tanh\(v1\) ", output, re.MULTILINE)
     assert len(re.findall("✓", output)) == 2
 
 
@@ -312,6 +312,6 @@ def test_no_number_is_cut(monkeypatch, columns):
 def test_formulas_have_the_users_names():
     """A local gradient is written with the names of the expression, even where these are x and y."""
     output = printed("w*x - y", "w=2", "x=3", "y=1")
-    assert re.search(r"w\.grad \+= 3\.0 × 1\.0 +→ 3\.0 +∂/∂w = x$", output, re.MULTILINE)
-    assert re.search(r"x\.grad \+= 2\.0 × 1\.0 +→ 2\.0 +∂/∂x = w$", output, re.MULTILINE)
-    assert re.search(r"^w\*x +w·x +6\.0$", output, re.MULTILINE)
+    assert re.search(r"w\.grad \+= 3 · 1 +→ 3 +∂/∂w = x$", output, re.MULTILINE)
+    assert re.search(r"x\.grad \+= 2 · 1 +→ 2 +∂/∂x = w$", output, re.MULTILINE)
+    assert re.search(r"^v1 +w·x +6$", output, re.MULTILINE)

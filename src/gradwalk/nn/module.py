@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Iterator, Mapping
 from functools import partial, wraps
 from numbers import Real
@@ -24,7 +25,7 @@ class Module:
     >>> class Line(Module):
     ...     def __init__(self):
     ...         self.slope, self.offset = [Value(2.0), Value(0.5)], Value(1.0)
-    >>> [name for name, value in Line().named_parameters()]
+    >>> [value.label for value in Line().parameters()]
     ['slope.0', 'slope.1', 'offset']
     >>> Line()
     Line: 3 parameters
@@ -36,6 +37,8 @@ class Module:
         """What a module of the user's own computes belongs to a scope of its name; the library's open theirs by hand,
         where it pays."""
         super().__init_subclass__()
+        if "__init__" in cls.__dict__:
+            cls.__init__ = _labelling(cls.__dict__["__init__"])  # type: ignore[method-assign]
         call = cls.__dict__.get("__call__")
         if call is not None and not cls.__module__.startswith("gradwalk."):
 
@@ -196,6 +199,33 @@ def _gather_parameters(root: Module, found: list[Value], seen: set[int], module:
         found.extend(module.parameters())
     else:
         LOOPS.gather_leaves(vars(module), found, Module, partial(_gather_parameters, root, found, seen))
+
+
+class _Building(threading.local):
+    """How many constructors of modules run inside each other here: the outermost one labels."""
+
+    depth = 0
+
+
+_BUILDING = _Building()
+
+
+def _labelling(init: Any) -> Any:
+    """A constructor after which each parameter is labelled with its path; a label of the user's own stays."""
+
+    @wraps(init)
+    def labelled(self: Any, *args: Any, **kwargs: Any) -> None:
+        _BUILDING.depth += 1
+        try:
+            init(self, *args, **kwargs)
+        finally:
+            _BUILDING.depth -= 1
+        if not _BUILDING.depth:
+            for name, value in self.named_parameters():
+                if name.endswith(value.label):  # none yet, or what it was called within a part
+                    value.label = name
+
+    return labelled
 
 
 def _named_values(name: str, tensor: Any) -> Iterator[tuple[str, Value]]:

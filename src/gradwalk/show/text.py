@@ -163,7 +163,7 @@ def _name(graph: Graph, node: Any) -> Text:
 
 def _long(x: float) -> str:
     """All digits if they fit a column, else ten."""
-    text = repr(x)
+    text = repr(x).removesuffix(".0")
     return text if len(text) <= 13 else f"{x:.10g}"
 
 
@@ -246,7 +246,7 @@ def _arithmetic(graph: Graph, walking: Walk, contribution: Contribution) -> Text
     _, local_grad, upstream, product, before, after = contribution
     sign = "=" if walking.mode == "assign" else "+="
     factors = (
-        f"{short_number(local_grad)} × {short_number(upstream)}" if local_grad is not None else short_number(product)
+        f"{short_number(local_grad)} · {short_number(upstream)}" if local_grad is not None else short_number(product)
     )
     total = f"{short_number(before)} + {short_number(product)} = " if before and walking.mode != "assign" else ""
     text = Text(f"{_grad_of(graph, contribution.child)} {sign} {factors}")

@@ -5,7 +5,6 @@ import { svg } from "./dom.js";
 import { titleOf } from "./fold.js";
 import { isEditable } from "./graph.js";
 import { subscripted } from "./mathml.js";
-import { short } from "./numbers.js";
 
 const HEIGHT = 52;
 const NARROWEST = 65;
@@ -17,7 +16,7 @@ export function sizeOf(graph, item) {
   if (item.part) return { width: WIDEST, height: HEIGHT };
   const [i] = item.nodes;
   const node = graph.nodes[i];
-  if (node.constant) return { width: Math.max(34, 14 + 7.6 * short(node.value).length), height: 24 };
+  if (node.constant) return { width: Math.max(34, 14 + 7.6 * graph.names[i].length), height: 24 };
   const needed = 2 * EDGE + nameWidth(graph.names[i]) + (sign(node) ? 5 + 7.2 * sign(node).length : 0);
   return { width: Math.max(NARROWEST, Math.min(WIDEST, needed)), height: HEIGHT };
 }
@@ -36,7 +35,7 @@ export function cardOf(graph, item, k, size, { x, y }) {
   const card = { k, item, i, kinds, editable, size, data: null, grad: null, state: null };
   card.group = svg("g", { class: kinds, transform: `translate(${x} ${y})`, tabindex: "-1", role: node ? "img" : "button", "aria-label": node ? name : `${name}, ${item.nodes.length.toLocaleString("en")} nodes`, "data-card": k }, box);
   if (node?.constant) {
-    card.group.append(svg("text", { class: "constant-text", x: 0, y: 4.5 }, short(node.value)));
+    card.group.append(svg("text", { class: "constant-text", x: 0, y: 4.5 }, name));
     return card;
   }
   card.dataText = svg("text", { class: "data number", x: -left - EDGE, y: 5 });
@@ -96,9 +95,15 @@ function nameWidth(name) {
   return [...letters].reduce((sum, letter) => sum + letterWidth(letter), 0) + 7.2 * digits.length;
 }
 
+/** A path like layers.0.neurons.1.w.0 where there is little room: l0.n1.w0. */
+export function abbreviated(name) {
+  return name.replace(/([\p{L}_])[\p{L}_]*\.(?=\d)/gu, "$1");
+}
+
 function clipped(name, room) {
   if (nameWidth(name) <= room) return name;
-  let kept = [...name];
+  let kept = [...abbreviated(name)];
+  if (nameWidth(kept.join("")) <= room) return kept.join("");
   while (kept.length > 2 && nameWidth(`${kept.join("")}\u2026`) > room) kept = kept.slice(0, -1);
   return `${kept.join("")}\u2026`;
 }

@@ -46,7 +46,7 @@ export const COMPOSITES = {
     called: "dot", inputs: ["xs", "ys"], parameters: [],
     perEntry: false, target: "",
     doc: "The sum of products as one node.",
-    latex: "\\sum_{j} x_{j}\\,y_{j}",
+    latex: "\\sum_{j} x_{j} \\cdot y_{j}",
     localGradsLatex: ["y_{j}", "x_{j}"],
     forward(all) {
       const n = all.length / 2;
@@ -133,7 +133,7 @@ export const COMPOSITES = {
     perEntry: true, target: "",
     doc: "Exponentials divided by their sum: one node per output.",
     latex: "\\frac{\\exp\\left(x_{i}\\right)}{\\sum_{j} \\exp\\left(x_{j}\\right)}",
-    localGradsLatex: ["\\mathit{out}\\,\\left([i = j] - \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}\\right)"],
+    localGradsLatex: ["\\mathit{out} \\cdot \\left([i = j] - \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}\\right)"],
     forward(xs, i) {
       const n = xs.length;
       let t0 = xs[0];
@@ -232,7 +232,7 @@ export const COMPOSITES = {
     perEntry: true, target: "",
     doc: "xs divided by the root of their mean square: one node per output.",
     latex: "\\frac{x_{i}}{\\sqrt{\\frac{\\sum_{j} {x_{j}}^{2}}{n} + \\epsilon}}",
-    localGradsLatex: ["\\frac{[i = j]}{\\sqrt{\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon}} - \\frac{\\mathit{out}\\,x_{j}}{n\\,\\left(\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon\\right)}"],
+    localGradsLatex: ["\\frac{[i = j]}{\\sqrt{\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon}} - \\frac{\\mathit{out} \\cdot x_{j}}{n \\cdot \\left(\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon\\right)}"],
     forward(xs, i, eps) {
       const n = xs.length;
       let t0 = xs[0] * xs[0];
@@ -255,7 +255,7 @@ export const COMPOSITES = {
     perEntry: true, target: "",
     doc: "xs shifted to mean 0 and scaled to variance 1: one node per output.",
     latex: "\\frac{x_{i} - \\frac{\\sum_{j} x_{j}}{n}}{\\sqrt{\\frac{\\sum_{j} {\\left(x_{j} - \\frac{\\sum_{j} x_{j}}{n}\\right)}^{2}}{n} + \\epsilon}}",
-    localGradsLatex: ["\\frac{[i = j] - \\frac{1}{n}}{\\sqrt{\\frac{\\sum_{k} {\\left(x_{k} - \\frac{\\sum_{k} x_{k}}{n}\\right)}^{2}}{n} + \\epsilon}} - \\frac{\\mathit{out}\\,\\left(x_{j} - \\frac{\\sum_{k} x_{k}}{n}\\right)}{n\\,\\left(\\frac{\\sum_{k} {\\left(x_{k} - \\frac{\\sum_{k} x_{k}}{n}\\right)}^{2}}{n} + \\epsilon\\right)}"],
+    localGradsLatex: ["\\frac{[i = j] - \\frac{1}{n}}{\\sqrt{\\frac{\\sum_{k} {\\left(x_{k} - \\frac{\\sum_{k} x_{k}}{n}\\right)}^{2}}{n} + \\epsilon}} - \\frac{\\mathit{out} \\cdot \\left(x_{j} - \\frac{\\sum_{k} x_{k}}{n}\\right)}{n \\cdot \\left(\\frac{\\sum_{k} {\\left(x_{k} - \\frac{\\sum_{k} x_{k}}{n}\\right)}^{2}}{n} + \\epsilon\\right)}"],
     forward(xs, i, eps) {
       const n = xs.length;
       let t0 = xs[0];

@@ -36,7 +36,7 @@ export function substitution(graph, i, data = null) {
   const op = Object.hasOwn(OPS, node.op) ? OPS[node.op] : null;
   const given = (at) => {
     const isNumber = data !== null || graph.nodes[at].constant;
-    return { text: isNumber ? short(data ? data[at] : graph.nodes[at].value) : graph.names[at], isNumber };
+    return { text: data ? short(data[at]) : graph.names[at], isNumber };
   };
   op?.inputs.forEach((name, k) => { found[name] = given(node.children[k]); });
   op?.parameters.forEach((name, k) => { found[name] = { text: short(node.parameters[k]), isNumber: true }; });
@@ -91,7 +91,7 @@ export function kind(node) {
 /** How a node was computed, in a line of text: v1 = mul(a, b). */
 export function inWords(graph, i) {
   const node = graph.nodes[i];
-  const signs = { add: "+", sub: "\u2212", mul: "\u00d7", div: "\u00f7" };
+  const signs = { add: "+", sub: "\u2212", mul: "\u00b7", div: "\u00f7" };
   const names = node.children.map((child) => graph.names[child]);
   if (signs[node.op]) return `${names[0]} ${signs[node.op]} ${names[1]}`;
   if (node.op === "neg") return `\u2212${names[0]}`;
@@ -112,5 +112,5 @@ export function sentence(line, t, step) {
   const sign = line.mode === "assign" ? "=" : "+=";
   const sum = line.mode === "assign" ? `it was ${short(step.before)}` : `${short(step.before)} + ${short(step.product)}`;
   const wrong = step.wrong ? ` This is wrong: it should be ${short(step.should.product)} handed on, ${short(step.should.after)} in all.` : "";
-  return `${place}, backward: ${graph.names[step.child]}.grad ${sign} ${short(step.local)} × ${short(step.upstream)} = ${short(step.product)}; now ${sum} = ${short(step.after)}.${wrong}`;
+  return `${place}, backward: ${graph.names[step.child]}.grad ${sign} ${short(step.local)} \u00b7 ${short(step.upstream)} = ${short(step.product)}; now ${sum} = ${short(step.after)}.${wrong}`;
 }

@@ -2,7 +2,7 @@
 // parsed expression or from the JSON that Python writes; what it computes is in engine.js.
 
 import { COMPOSITES } from "./composites.js";
-import { exact, fromJson, toJson } from "./numbers.js";
+import { exact, fromJson, short, toJson } from "./numbers.js";
 import { OPS } from "./ops.js";
 import { parse } from "./parser.js";
 
@@ -31,8 +31,8 @@ export function fromExpression(text) {
   const known = new Map();
   const stack = [];
   const lift = (operand) => {
-    if (typeof operand === "object") return operand.node;
-    nodes.push(leaf("", operand, true));
+    if (!("number" in operand)) return operand.node;
+    nodes.push(leaf(operand.text, operand.number, true));
     return nodes.length - 1;
   };
   const named = (name, value) => {
@@ -42,14 +42,14 @@ export function fromExpression(text) {
   const unset = inputs.filter((name) => !given.has(name));
   for (const { kind, name, number, count } of instructions) {
     if (kind === "number") {
-      stack.push(number);
+      stack.push({ number, text: "" });
     } else if (kind === "name") {
       if (!known.has(name)) named(name, STARTS[unset.indexOf(name) % STARTS.length]);
       stack.push(known.get(name));
     } else if (kind === "assign") {
       const result = stack.pop();
-      if (typeof result === "number") {
-        named(name, result);
+      if ("number" in result) {
+        named(name, result.number);
       } else {
         nodes[result.node].label ||= name;
         known.set(name, result);
@@ -66,17 +66,30 @@ export function fromExpression(text) {
 function applied(name, operands, nodes, lift) {
   const op = OPS[name];
   const missing = op.inputs.length + op.parameters.length - operands.length;
-  const filled = missing > 0 ? [...operands, ...op.defaults.slice(-missing)] : operands;
-  if (operands.every((operand) => typeof operand === "number")) return op.forward(...filled);
-  const byNumber = name === "pow" && typeof filled[0] === "object" && typeof filled[1] === "number";
+  const defaults = missing > 0 ? op.defaults.slice(-missing).map((number) => ({ number, text: "" })) : [];
+  const filled = [...operands, ...defaults];
+  if (operands.every((operand) => "number" in operand)) {
+    return { number: op.forward(...filled.map((operand) => operand.number)), text: spelled(name, operands) };
+  }
+  const byNumber = name === "pow" && !("number" in filled[0]) && "number" in filled[1];
   const inputs = byNumber ? 1 : op.inputs.length;
   nodes.push({
     ...leaf("", 0),
     op: byNumber ? "pow_number" : name,
     children: filled.slice(0, inputs).map(lift),
-    parameters: filled.slice(inputs),
+    parameters: filled.slice(inputs).map((operand) => operand.number),
   });
   return { node: nodes.length - 1 };
+}
+
+const SIGNS = { add: " + ", sub: " - ", mul: "\u00b7", div: "/", pow: "**" };
+
+/** An operation on numbers as expression.py writes it: sqrt(2) stays sqrt(2). */
+function spelled(name, operands) {
+  const texts = operands.map(({ number, text }) => text || exact(number).replace(/\.0$/, ""));
+  const enclosed = texts.map((text) => (/^[\w.]+(\([^()]*\))?$/.test(text) ? text : `(${text})`));
+  if (name === "neg") return `-${enclosed[0]}`;
+  return SIGNS[name] ? enclosed.join(SIGNS[name]) : `${name}(${texts.join(", ")})`;
 }
 
 /** The graph that Python wrote as JSON (see play.py); unknown operations keep the numbers that were recorded. */
@@ -167,17 +180,20 @@ function arranged(nodes, root, rest) {
   return graph;
 }
 
-/** What each node is called: its label, a constant's number, else v1, v2, … for results and x1, x2, … for leaves. */
+/** What each node is called, as graph.py has it: its label, a constant's number, else v1, v2, … or, for a leaf, x1, x2, … */
 function names(nodes) {
-  const taken = new Set(nodes.map((node) => node.label));
-  const counts = { v: 0, x: 0 };
+  const reserved = new Set(nodes.map((node) => node.label));
+  const taken = new Set();
+  const counts = new Map();
+  const next = (of) => counts.set(of, (counts.get(of) ?? 0) + 1).get(of);
   return nodes.map((node) => {
-    if (node.label) return node.label;
-    if (node.constant) return exact(node.value).replace(/\.0$/, "");
+    let name = node.label;
+    if (node.constant) return name.replaceAll("-", "\u2212") || short(node.value);
     const letter = node.children.length ? "v" : "x";
-    do counts[letter] += 1;
-    while (taken.has(letter + counts[letter]));
-    return letter + counts[letter];
+    if (!name) do name = letter + next(letter); while (reserved.has(name));
+    else if (taken.has(name)) do name = `${node.label}#${next(node.label) + 1}`; while (taken.has(name) || reserved.has(name));
+    taken.add(name);
+    return name;
   });
 }
 

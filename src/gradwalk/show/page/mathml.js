@@ -1,5 +1,5 @@
 // The LaTeX that ops.js and composites.js use, as MathML elements. `render(latex, names)` replaces the variables
-// that `names` has: by a name, set in italics, or by a number, with a multiplication sign where one is needed.
+// that `names` has: by a name, set in italics, or by a number.
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 
@@ -16,7 +16,6 @@ const SYMBOLS = {
   wedge: ["mo", "\u2227"],
   vee: ["mo", "\u2228"],
   cdot: ["mo", "\u22c5"],
-  times: ["mo", "\u00d7"],
   lfloor: ["mo", "\u230a"],
   rfloor: ["mo", "\u230b"],
   lceil: ["mo", "\u2308"],
@@ -127,7 +126,6 @@ class Reader {
   }
 
   command(name) {
-    if (name === ",") return this.product();
     if (name === "frac" || name === "tfrac") return math("mfrac", this.item(), this.item());
     if (name === "sqrt") return this.root();
     if (name === "left") return this.fence();
@@ -137,12 +135,6 @@ class Reader {
     if (FUNCTIONS.has(name)) return upright(name);
     const [tag, text] = SYMBOLS[name] ?? ["mi", name];
     return math(tag, text);
-  }
-
-  /** Juxtaposition needs a sign between numbers: 2 × 3, not 2 3. */
-  product() {
-    const hasNumbers = Object.values(this.names).some((given) => given.isNumber);
-    return hasNumbers ? math("mo", "\u00d7") : math("mo", "\u2062");
   }
 
   root() {

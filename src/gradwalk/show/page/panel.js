@@ -1,5 +1,6 @@
 // Beside the graph: what the step does, in numbers, and the table of leaves with their finite differences.
 
+import { abbreviated } from "./cards.js";
 import { derivative, derivativeFormula, forwardFormula, forwardNumbers, kind } from "./describe.js";
 import { element, fill, setText } from "./dom.js";
 import { finiteDifference, gradsAt, judged, MODES } from "./engine.js";
@@ -83,7 +84,7 @@ function contributionContent(line, t, step) {
     heading(`Step ${t} of ${line.steps}: backward`, "backward"),
     element("div", { class: "equation" },
       gradOf(name), sign(assigning ? "=" : "+="),
-      captioned(step.local, "local", "local"), sign("\u00d7"),
+      captioned(step.local, "local", "local"), sign("\u00b7"),
       captioned(step.upstream, step.wrong && !Object.is(step.upstream, step.should.upstream) ? "upstream bad" : "upstream", "upstream"),
       element("span", { class: "outcome" }, sign("="), captioned(step.product, "product", "contribution"))),
     element("dl", { class: "parts" },
@@ -204,7 +205,7 @@ export class Table {
     row.difference = element("td", { class: "number" });
     row.check = element("td", { class: "check" });
     row.root = element("tr", {},
-      element("th", { scope: "row" }, node.constant ? short(node.value) : nameOf(clip(this.graph.names[i]))),
+      element("th", { scope: "row" }, node.constant ? this.graph.names[i] : nameOf(clip(this.graph.names[i]))),
       element("td", { class: "number" }, row.value), row.grad, row.difference, row.check);
     return row;
   }
@@ -340,5 +341,6 @@ function nameOf(name) {
 }
 
 function clip(name) {
-  return name.length > 14 ? `${name.slice(0, 13)}\u2026` : name;
+  const short = name.length > 14 ? abbreviated(name) : name;
+  return short.length > 14 ? `${short.slice(0, 13)}\u2026` : short;
 }

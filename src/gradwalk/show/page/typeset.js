@@ -28,7 +28,7 @@ function isNamed(graph, i) {
 
 function operand(graph, i, level) {
   const node = graph.nodes[i];
-  if (node.constant) return numeral(short(node.value), level > 1);
+  if (node.constant) return numeral(graph.names[i], level > 1);
   if (!node.children.length || isNamed(graph, i)) return identifier(graph.names[i]);
   const written = spelled(graph, i, level);
   return (LEVEL[node.op] ?? 9) < level ? bracketed(written) : written;
