@@ -99,7 +99,7 @@ class Graph:
 
     @cached_property
     def names(self) -> list[str]:
-        """A name for each node, no two alike: its label, a constant's number, else v1, v2, … or, for a leaf, x1, x2, …"""
+        """A name for each node: its label, a constant's number, else v1, v2, … or, for a leaf, x1, x2, …"""
         return _names(self)
 
     def name(self, node: Any) -> str:
