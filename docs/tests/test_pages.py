@@ -41,6 +41,18 @@ def test_every_page(look: str, dark: bool, host: Any, browser: Any) -> None:
     assert wrong == [], json.dumps(wrong, indent=1)
 
 
+def test_a_function_in_the_walk(host: Any, browser: Any) -> None:
+    """The page of the walk runs a function of the reader's own in the site's Python, and shows its graph."""
+    tab = browser.open(f"{host.address}walk/", offline=False)
+    tab.run("gradwalk.own.open(); gradwalk.own.field.value = 'def f(x, y=4):\\n    return x*y + tanh(x)'; 0")
+    tab.run("void gradwalk.own.run()")
+    tab.wait("gradwalk.graph.names.join() === 'x,y,v1,v2,v3'", 90.0)
+    tab.run("gradwalk.own.field.value = 'def f(x):\\n    return math.log(-x)'; void gradwalk.own.run()")
+    tab.wait("document.querySelector('.own .told').textContent.startsWith('line 2: DomainError')", 20.0)
+    assert tab.errors == []
+    tab.close()
+
+
 def test_the_site_is_small() -> None:
     """Under 30 MB with Python in it."""
     assert sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file()) < 30_000_000

@@ -146,7 +146,7 @@ class Site:
 
     def write_walk(self) -> None:
         (self.folder / "walk").mkdir()
-        play.write(self.folder / "walk" / "index.html")
+        (self.folder / "walk" / "index.html").write_text(play.page(site="../"), encoding="utf-8", newline="\n")
 
     def write_python(self) -> None:
         """Python in WebAssembly as it came, and gradwalk's sources as one archive, the same for the same files."""

@@ -76,13 +76,20 @@ def style() -> str:
 # ---------------------------------------------------------------- the file
 
 
-def page(shown: Any = None, values: Mapping[str, float] | None = None) -> str:
+def page(shown: Any = None, values: Mapping[str, float] | None = None, *, site: str = "") -> str:
     """The whole file as text: `shown` is an expression, a Value, or None for the first example.
+
+    `site` is the way to the root of a site that has Python beside the page: then functions can be typed in, too.
 
     >>> "https:" in page("relu(a*b + d)")
     False
     """
-    parts = {"style": style(), "script": script("main"), "start": embedded(start_of(shown, values))}
+    parts = {
+        "style": style(),
+        "script": script("main"),
+        "start": embedded(start_of(shown, values) | ({"site": site} if site else {})),
+    }
+    parts["site_scripts"] = " 'self'; worker-src 'self'" if site else ""
     parts |= {f"{name}_hash": _hash(parts[name]) for name in ("style", "script")}
     shell = (PAGE / "page.html").read_text(encoding="utf-8")
     return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], shell)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import math
+import sys
 import weakref
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -24,6 +25,7 @@ from gradwalk.ops import OPS
 from gradwalk.reference import Value as ReferenceValue
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.show.notebook import mimebundle
+from gradwalk.show.own_python import OwnPythonError, recorded
 from gradwalk.show.play import page, script, start_of, style
 from gradwalk.show.program import nodes_of, number
 
@@ -52,17 +54,32 @@ class Player(anywidget.AnyWidget):
         self.value, nodes, start = _prepared(shown, values)
         super().__init__(start=start, copy=f"gradwalk-copy-{uuid4().hex[:12]}", **options)
         self._nodes = nodes
+        self.on_msg(self._asked)
         Player._all.add(self)
 
     def update(self, shown: Any = None) -> None:
         """Show the leaves' current data, or another Value or expression."""
         if shown is None:
             self._pull()
-            return
+        else:
+            self._show(*_prepared(shown, None))
+
+    def _show(self, value: Any, nodes: list[Any], start: dict[str, Any]) -> None:
         self._nodes = []
         self.values = {}
-        self.value, self._nodes, self.start = _prepared(shown, None)
+        self.value, self._nodes, self.start = value, nodes, start
         self._renew_copies()
+
+    def _asked(self, _: Any, content: Any, __: Any) -> None:
+        """A function typed into the page: it is run here, with what the notebook knows, and its graph is shown."""
+        source = str(content.get("python", ""))
+        try:
+            value, called = recorded(source, _users_names())
+        except OwnPythonError as error:
+            self.send({"error": str(error)})
+            return
+        value, nodes, start = _prepared(value, None)
+        self._show(value, nodes, {"program": {**start["program"], "title": called}, "source": source})
 
     @traitlets.observe("values")
     def _edited(self, change: Any) -> None:
@@ -132,6 +149,13 @@ class Player(anywidget.AnyWidget):
         return {"text/html": framed, "text/plain": drawn.get("text/plain", "gradwalk")} | (
             {"image/svg+xml": picture} if picture else {}
         )
+
+
+def _users_names() -> dict[str, Any]:
+    """What the cells of the notebook have defined."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return {} if shell is None else dict(shell.user_ns)
 
 
 def _number(given: Any) -> float | None:

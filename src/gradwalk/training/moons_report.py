@@ -6,18 +6,21 @@ import json
 import random
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from gradwalk import engine
 from gradwalk.show import terminal_plot
 from gradwalk.training.checkpoint import replace_file
 from gradwalk.training.loop import NotFiniteError
-from gradwalk.training.moons import Moons, two_moons
+from gradwalk.training.moons import Moons, Progress, two_moons
 from gradwalk.training.report import printable
 
 MAP_SIZE = (64, 22)  # characters
+FRAMES = 15  # a second, at most
 PICTURE_CELLS = (210, 138)
-STYLES = {" ": "", "○": "bold yellow", "●": "bold blue", "░": "blue", "o": "bold yellow", "#": "bold blue", ".": "blue"}
+STYLES = {"○": "bold yellow", "●": "bold blue", "░": "blue", "o": "bold yellow", "#": "bold blue", ".": "blue"}
 
 
 def train_and_show(
@@ -26,15 +29,14 @@ def train_and_show(
     began = time.perf_counter()
     moons = Moons(two_moons(points, noise, random.Random(seed)), seed)
     losses = []
-    for progress in moons.run(steps):
-        losses.append(progress.loss)
-        if progress.loss - progress.loss != 0.0:
-            raise NotFiniteError(f"step {progress.step}: the loss is {progress.loss}")
-        if not (quiet or as_json) and (progress.step % max(steps // 10, 1) == 0 or progress.step == 1):
-            print(
-                f"step {progress.step:>4}/{steps}  loss {progress.loss:.4f}  accuracy {progress.accuracy:.0%}",
-                flush=True,
-            )
+    is_watched = sys.stdout.isatty() and not (quiet or as_json)
+    with watched(moons) if is_watched else nullcontext(printed) as show:
+        for progress in moons.run(steps):
+            losses.append(progress.loss)
+            if progress.loss - progress.loss != 0.0:
+                raise NotFiniteError(f"step {progress.step}: the loss is {progress.loss}")
+            if not (quiet or as_json):
+                show(progress, steps)
     accuracy = moons.accuracy()
     seconds = time.perf_counter() - began
     if plot:
@@ -49,7 +51,8 @@ def train_and_show(
     elif quiet:
         print(f"{accuracy:g}")
     else:
-        show_map(moons)
+        if not is_watched:
+            print("\n".join(line.rstrip() for line in map_lines(moons)))
         print(f"accuracy {accuracy:.1%} after {steps} steps, {len(moons.parameters)} parameters, {seconds:.1f} s")
         if plot:
             print(f"picture: {plot}")
@@ -59,18 +62,45 @@ def labelled(moons: Moons) -> list[tuple[float, float, bool]]:
     return [(x, y, label > 0) for x, y, label in moons.examples]
 
 
-def show_map(moons: Moons) -> None:
+def map_lines(moons: Moons) -> list[str]:
     marks = terminal_plot.UNICODE_MARKS if printable("░○●") else terminal_plot.ASCII_MARKS
-    lines = terminal_plot.region_map(moons.regions(*MAP_SIZE), labelled(moons), moons.limits(), marks)
-    if not sys.stdout.isatty():
-        print("\n".join(line.rstrip() for line in lines))
-        return
+    return terminal_plot.region_map(moons.regions(*MAP_SIZE), labelled(moons), moons.limits(), marks)
+
+
+def line_of(progress: Progress, steps: int) -> str:
+    return f"step {progress.step:>4}/{steps}  loss {progress.loss:.4f}  accuracy {progress.accuracy:.0%}"
+
+
+def printed(progress: Progress, steps: int) -> None:
+    """Ten lines of a run, and its first."""
+    if progress.step % max(steps // 10, 1) == 0 or progress.step == 1:
+        print(line_of(progress, steps), flush=True)
+
+
+@contextmanager
+def watched(moons: Moons) -> Iterator[Callable[[Progress, int], None]]:
+    """A terminal in which the boundary moves while the network learns; at the end it stays."""
     from rich.console import Console
+    from rich.live import Live
     from rich.text import Text
 
-    console = Console()
-    for line in lines:
-        console.print(Text.assemble(*((mark, STYLES[mark]) for mark in line)), no_wrap=True, crop=True)
+    said, seen = "", 0.0
+
+    def picture() -> Text:
+        marks = [(mark, STYLES.get(mark, "")) for line in map_lines(moons) for mark in f"{line}\n"]
+        return Text.assemble(*marks, said, no_wrap=True)
+
+    with Live(picture(), console=Console(), auto_refresh=False, redirect_stdout=False) as live:
+
+        def show(progress: Progress, steps: int) -> None:
+            nonlocal said, seen
+            said = line_of(progress, steps)
+            if time.perf_counter() - seen > 1.0 / FRAMES:
+                live.update(picture(), refresh=True)
+                seen = time.perf_counter()
+
+        yield show
+        live.update(picture(), refresh=True)
 
 
 def write_plot(moons: Moons, accuracy: float, steps: int, plot: Path) -> None:

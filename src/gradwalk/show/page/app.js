@@ -12,6 +12,7 @@ import { Header } from "./header.js";
 import { keep } from "./keep.js";
 import { shortcut } from "./keyboard.js";
 import { short } from "./numbers.js";
+import { OwnPython } from "./own.js";
 import { detailContent, modeContent, nudge, partContent, stepContent, Table } from "./panel.js";
 import { ExpressionError } from "./parser.js";
 import { KEYS, Player } from "./player.js";
@@ -25,13 +26,13 @@ const KERNEL_NOTE = "An edit sets the leaf\u2019s .data in the kernel, in every 
 const HASH_MS = 250;
 const FOLLOW_MS = 160;
 
-/** Build the page inside `root`; `start` says what to show, `kernel` (in a notebook) hears of edits. */
-export function mount(root, { start = {}, pristine = null, kernel = null, ownsAddress = false } = {}) {
-  return new App(root, start, pristine, kernel, ownsAddress);
+/** Build the page inside `root`; `start` says what to show, `kernel` (in a notebook) hears of edits, `python` runs functions. */
+export function mount(root, { start = {}, pristine = null, kernel = null, python = null, ownsAddress = false } = {}) {
+  return new App(root, start, pristine, kernel, python, ownsAddress);
 }
 
 class App {
-  constructor(root, start, pristine, kernel, ownsAddress) {
+  constructor(root, start, pristine, kernel, python, ownsAddress) {
     this.start = start;
     this.pristine = pristine;
     this.kernel = kernel;
@@ -39,7 +40,7 @@ class App {
     this.mode = "right";
     this.theme = null;
     this.overrides = {};
-    this.build(root);
+    this.build(root, python);
     this.open();
     new ResizeObserver(() => this.resized()).observe(this.canvas);
     if (ownsAddress) addEventListener("hashchange", () => location.hash.slice(1) !== this.written && this.open());
@@ -47,7 +48,7 @@ class App {
 
   // ---------------------------------------------------------------- building
 
-  build(root) {
+  build(root, python) {
     this.drawing = new Drawing({
       hover: (card) => this.hover(card),
       fold: (part) => this.fold(part),
@@ -55,6 +56,7 @@ class App {
       key: (event, i) => this.nodeKey(event, i),
       moved: () => this.showRoot(),
     });
+    this.own = python ? new OwnPython(python, (program, source) => this.showOwn(program, source), this.start.source) : null;
     this.player = new Player({ move: (t, how) => this.moved(t, how) });
     this.table = new Table({ edit: (i, value) => this.edit(i, value), scrub: (...given) => this.scrub(...given) });
     this.header = new Header({
@@ -67,6 +69,7 @@ class App {
       mode: (mode) => this.setMode(mode),
       theme: () => this.toggleTheme(),
       help: () => this.help.showModal(),
+      python: this.own && (() => this.own.open()),
       save: (what) => keep(this, what),
       focusGraph: () => this.drawing.focus(this.drawing.cards.length - 1),
     }, { hasProgram: Boolean(this.start.program), canSaveHtml: Boolean(this.pristine) });
@@ -94,6 +97,7 @@ class App {
     this.help = element("dialog", { class: "help", "aria-label": "Keyboard", click: (event) => event.target === this.help && this.help.close() },
       element("h2", {}, "Keyboard"),
       element("dl", {}, ...KEYS.flatMap(([key, does]) => [element("dt", {}, key), element("dd", {}, does)])),
+      this.own ? null : element("p", {}, "On the lessons\u2019 site and in a notebook there is a field for a function in Python, too; this page has no Python to run it."),
       element("p", {}, "Drag a leaf\u2019s card, or its value in the table, to change it. Hover or focus a node for its formula."),
       element("form", { method: "dialog" }, element("button", { class: "quiet" }, "Close")));
     this.root = element("div", { class: "gradwalk", keydown: (event) => this.ownsAddress || this.key(event) },
@@ -102,7 +106,7 @@ class App {
         element(this.ownsAddress ? "h1" : "h2", { class: "unseen" }, "gradwalk: backpropagation, step by step"),
         element("div", { class: "left" }, this.stage, this.player.root),
         element("aside", {}, this.trouble, this.modeBox, this.stepBox, this.study.root, this.table.root)),
-      this.live, this.help);
+      this.live, this.help, this.own?.root ?? null);
     if (this.ownsAddress) document.addEventListener("keydown", (event) => this.key(event));
     root.append(this.root);
     this.measure();
@@ -145,6 +149,14 @@ class App {
     } catch (error) {
       this.setError(error.message, "", -1);
     }
+  }
+
+  /** What a function of the reader's own recorded. */
+  showOwn(program, source) {
+    this.start = { ...this.start, program, source };
+    this.overrides = {};
+    this.t = 0;
+    this.showProgram();
   }
 
   /** A new expression; while it is not valid, the last valid graph stays. What stands in the text wins. */
@@ -440,7 +452,7 @@ class App {
 
   key(event) {
     const action = shortcut(event);
-    if (!action || this.help.open) return;
+    if (!action || this.help.open || this.own?.root.open) return;
     event.preventDefault();
     const { player, drawing } = this;
     const actions = {

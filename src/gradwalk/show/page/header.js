@@ -25,13 +25,14 @@ export class Header {
       keydown: (event) => this.key(event),
     });
     this.problem = element("p", { class: "problem", id, "aria-live": "polite", hidden: true });
+    this.program = element("option", { value: "program", hidden: !hasProgram }, "your program");
     this.examples = element("select", {
       class: "examples", "aria-label": "Examples", change: () => this.chosen(),
       pointerdown: () => { this.examples.value = ""; }, // so that the one that is shown can be chosen again: it is reset
       blur: () => this.setText(this.field.value),
     },
       element("option", { value: "", hidden: true }, "Examples"),
-      hasProgram ? element("option", { value: "program" }, "your program") : null,
+      this.program,
       ...EXAMPLES.map((example, i) => element("option", { value: String(i) }, example.title)));
     this.modes = element("select", { class: "modes", change: () => on.mode(this.modes.value) },
       element("option", { value: "right" }, "correct"),
@@ -46,6 +47,7 @@ export class Header {
       element("div", { class: "wordmark", "aria-hidden": "true" }, "grad", element("b", {}, "walk")),
       element("div", { class: "entry" }, element("div", { class: "paper" }, this.field, this.problem)),
       element("div", { class: "tools" },
+        on.python ? element("button", { type: "button", class: "quiet", title: "A function in Python", click: () => on.python() }, "Python") : null,
         this.examples, element("label", { class: "mode-choice" }, element("span", {}, "Backward pass:"), this.modes), this.menu,
         element("button", { type: "button", class: "quiet round", title: "Light or dark (D)", "aria-label": "Light or dark", click: () => on.theme() }, "\u25d0"),
         element("button", { type: "button", class: "quiet round", title: "Keyboard (?)", "aria-label": "Keyboard", click: () => on.help() }, "?")));
@@ -72,6 +74,7 @@ export class Header {
   showProgram(title) {
     this.field.value = "";
     this.field.placeholder = `${title}: type an expression to leave it`;
+    this.program.hidden = false;
     this.examples.value = "program";
     this.grow();
     this.setError("", "", -1);

@@ -29,6 +29,17 @@ export default {
         sending ??= setTimeout(send, SEND_MS);
       },
     };
+    let answer = null; // to the view that asked for a function to be run
+    const python = {
+      run: (source) => new Promise((done) => {
+        answer = done;
+        model.send({ python: source });
+      }),
+    };
+    model.on("msg:custom", ({ error }) => {
+      answer?.({ error });
+      answer = null;
+    });
     let app = null;
     const receive = () => {
       const known = Object.entries(model.get("values") ?? {}).filter(([i]) => !Object.hasOwn(edits, i));
@@ -36,7 +47,7 @@ export default {
     };
     const show = () => {
       app?.root.remove();
-      app = mount(shadow, { start: model.get("start"), kernel });
+      app = mount(shadow, { start: model.get("start"), kernel, python });
       app.setTheme(notebookTheme());
       receive();
     };
