@@ -392,7 +392,7 @@ def test_labels_arrive_as_text(tab: Tab, tmp_path: Path) -> None:
     leaves = [Value(float(i + 1), label=label) for i, label in enumerate(HOSTILE_LABELS)]
     with gradwalk.scope("<b>scope</b>"):
         root = gradwalk.sum(leaves)
-    root.label = "<script>window.hacked = 1</script>"
+    root.label = "<script>window.hacked = 2</script>"
     show(tab, tmp_path, root)
     assert [*HOSTILE_LABELS, root.label] == tab.run("gradwalk.graph.names")
     for i in range(len(leaves) + 1):

@@ -168,6 +168,23 @@ def test_the_mlp_learns_its_data(tab: Tab, tmp_path: Path) -> None:
     assert points == tab.run("gradwalk.study.downhill.history.length")
 
 
+def test_the_boundary_moves_while_it_learns(tab: Tab, tmp_path: Path) -> None:
+    """On two moons the loss is the mean over all points; more of them come to be on the right side; it shows."""
+    tab.show(page(), tmp_path)
+    tab.run("gradwalk.header.examples.value = '5'; gradwalk.header.chosen()")
+    study(tab, "downhill")
+    tab.click(".moons input")
+    assert tab.text(".downhill .told").endswith("25 % on the right side")
+    before = tab.run("document.querySelector('.boundary').toDataURL()")
+    tab.run("for (let k = 0; k < 40; k += 1) gradwalk.study.downhill.once()")
+    assert tab.text(".downhill .told") == "40 steps: from 3.575 to 0.7061; 69 % on the right side"
+    assert tab.run("document.querySelector('.boundary').toDataURL()") != before
+    values = tab.run("gradwalk.valuesByName()")
+    assert (values["x1"], values["x2"], values["y"]) == (1, 2, 1)
+    tab.run("gradwalk.type('a*b')")
+    assert not tab.run("document.querySelector('.moons').getClientRects().length")
+
+
 # ---------------------------------------------------------------- paths
 
 

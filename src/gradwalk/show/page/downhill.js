@@ -2,6 +2,7 @@
 
 import { element, fill, setText, svg } from "./dom.js";
 import { isEditable } from "./graph.js";
+import { Boundary, MOONS, overMoons, placesOf, rightShare } from "./moons.js";
 import { short, typed } from "./numbers.js";
 
 const PACE_MS = 60;
@@ -20,18 +21,23 @@ export class Downhill {
     this.curve = svg("polyline", { class: "falling" });
     this.plot = svg("svg", { class: "plot", viewBox: `0 0 ${PLOT.width} ${PLOT.height}`, role: "img", "aria-label": "The result, step by step" }, this.curve);
     this.told = element("p", { class: "told", role: "status" });
+    this.boundary = new Boundary();
+    this.onMoons = element("input", { type: "checkbox", change: () => this.restart() });
+    this.moons = element("label", { class: "moons" }, this.onMoons, `on two moons: the mean over ${MOONS.length} points`);
     this.root = element("section", { class: "downhill", "aria-label": "Step downhill", hidden: true },
       element("p", {}, "x \u2190 x \u2212 \u03b7 \u00b7 x.grad, for the leaves chosen here:"), this.leaves,
       element("div", { class: "asking" }, element("label", {}, "\u03b7 = ", this.rate),
         element("button", { type: "button", class: "quiet", click: () => this.once() }, "One step"), this.run),
-      this.plot, this.told);
+      this.moons, this.plot, this.told, this.boundary.root);
   }
 
   /** A new graph: what is not among the example's `fixed` names moves. */
   load(graph, fixed) {
-    this.stop();
     this.graph = graph;
-    this.history = [];
+    this.places = placesOf(graph);
+    this.onMoons.checked = false;
+    this.moons.hidden = !this.places;
+    this.restart();
     const editable = graph.nodes.flatMap((_, i) => (isEditable(graph, i) ? [i] : []));
     this.moving = new Set(editable.filter((i) => !fixed.has(graph.names[i])));
     const listed = editable.slice(0, MOST_LEAVES).map((i) => {
@@ -43,20 +49,35 @@ export class Downhill {
     fill(this.leaves, ...listed, rest > 0 ? element("span", {}, `and ${rest.toLocaleString("en")} more`) : null);
   }
 
+  /** From here on, over other points. */
+  restart() {
+    this.stop();
+    this.history = [];
+    this.boundary.root.hidden = !this.onMoons.checked;
+    if (this.line?.graph === this.graph) this.draw();
+  }
+
   show(line) {
     this.line = line;
-    this.draw();
+    if (!this.root.hidden && this.drawn !== line) this.draw();
+  }
+
+  /** The loss and its gradients: where the walk stands, or over all points. */
+  measured() {
+    const { data, grads, graph } = this.line;
+    return this.onMoons.checked ? overMoons(graph, data, this.places) : { loss: data[graph.root], grads };
   }
 
   once() {
     const rate = typed(this.rate.value);
     this.rate.classList.toggle("bad", rate === null);
     if (rate === null) return false;
-    const { data, grads, graph } = this.line;
-    if (!this.history.length) this.history.push(data[graph.root]);
+    const { data } = this.line;
+    const { loss, grads } = this.measured();
+    if (!this.history.length) this.history.push(loss);
     const changes = new Map([...this.moving].map((i) => [i, data[i] - rate * grads[i]]).filter(([, value]) => Number.isFinite(value)));
     this.line = this.on.values(changes);
-    this.history.push(this.line.data[graph.root]);
+    this.history.push(this.measured().loss);
     this.draw();
     return Number.isFinite(this.history.at(-1));
   }
@@ -78,6 +99,7 @@ export class Downhill {
   }
 
   draw() {
+    this.drawn = this.line;
     const shown = this.history.filter(Number.isFinite);
     const [low, high] = [Math.min(...shown), Math.max(...shown)];
     const { width, height, edge } = PLOT;
@@ -86,5 +108,9 @@ export class Downhill {
     this.curve.setAttribute("points", shown.map((value, k) => `${x(k).toFixed(1)},${y(value).toFixed(1)}`).join(" "));
     const count = this.history.length - 1;
     setText(this.told, count > 0 ? `${count} step${count > 1 ? "s" : ""}: from ${short(this.history[0])} to ${short(this.history.at(-1))}` : "The result has not moved yet.");
+    if (!this.onMoons.checked) return;
+    const { data, graph } = this.line;
+    this.boundary.draw(graph, data, this.places);
+    this.told.append(`; ${Math.round(100 * rightShare(graph, data, this.places))} % on the right side`);
   }
 }

@@ -17,6 +17,13 @@ function computed(node, data) {
   return undefined;
 }
 
+/** Data of every node, and nothing else. */
+export function evaluated(graph, values) {
+  const data = new Float64Array(graph.nodes.length);
+  graph.nodes.forEach((node, i) => { data[i] = node.children.length ? computed(node, data) ?? node.value : values[i]; });
+  return data;
+}
+
 /** Data and local gradients of every node, as IEEE arithmetic gives them, and what Python would object to. */
 export function forward(graph, values) {
   const data = new Float64Array(graph.nodes.length);
