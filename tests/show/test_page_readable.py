@@ -56,10 +56,15 @@ def choose(tab: Tab, example: int) -> None:
 
 
 def test_no_text_is_smaller_than_eleven_pixels(tab: Tab, tmp_path: Path) -> None:
-    """On every example, at 1280 by 720, at the beginning and at the end."""
+    """On every example, at 1280 by 720, at the beginning and at the end; and each of them is seen whole."""
     tab.show(page(), tmp_path)
+    whole = (
+        "(({ cards, viewport, placed }) => cards.every((card) => viewport.sees(placed.at[card.k], card.size)))"
+        "(gradwalk.drawing)"
+    )
     for example in EXAMPLES:
         choose(tab, example)
+        assert tab.run(whole)
         assert tab.run(SMALLEST) >= 10.99
         tab.press("End")
         assert tab.run(SMALLEST) >= 10.99

@@ -87,7 +87,7 @@ export class Drawing {
     const sizes = items.map((item) => sizeOf(graph, item));
     // parts may lead back into each other: what leads back is drawn, but does not decide where things stand
     const forward = inputs.map((list, k) => list.filter((input) => input.child < k));
-    const isSteady = (k) => items[k].part !== null || hasSteadySlopes(graph.nodes[items[k].nodes[0]]);
+    const isSteady = (k) => items[k].part !== null || !inputs[k].length || hasSteadySlopes(graph.nodes[items[k].nodes[0]]);
     const labelled = inputs.reduce((sum, list) => sum + list.length, 0) <= MOST_LABELS;
     this.placed = arranged(forward.map((list) => list.map((input) => input.child)), sizes, labelled, isSteady, this.viewport.view);
     this.vertical = this.placed.vertical;

@@ -49,6 +49,8 @@ export function identifier(name) {
 
 /** A number as mathematics; a negative one is put in parentheses where a sign stands before it. */
 export function numeral(text, enclosed = false) {
+  const root = /^sqrt\(([^()]*)\)$/.exec(text);
+  if (root) return math("msqrt", numeral(root[1]));
   const negative = text.startsWith("\u2212");
   const element = negative ? math("mrow", math("mo", "\u2212"), math("mn", text.slice(1))) : math("mn", text);
   if (negative) element.firstChild.setAttribute("form", "prefix");
