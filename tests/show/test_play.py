@@ -133,11 +133,11 @@ def test_writing_does_not_touch_gradients() -> None:
 
 
 def test_a_real_model_is_written_quickly() -> None:
-    """The loss of a model with ten thousand nodes becomes a file with all of them, some forty bytes each."""
+    """The loss of a model with ten thousand nodes becomes a file with all of them, some fifty bytes each."""
     model = nn.MLP(20, [40, 40, 1])
     loss = model([0.1] * 20)
     html = play.page(loss[0] if isinstance(loss, list) else loss)
-    assert len(html.encode()) < 600_000
+    assert len(html.encode()) < 700_000
 
 
 # ---------------------------------------------------------------- showing
