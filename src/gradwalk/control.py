@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ContextDecorator
 from typing import Any
 
@@ -32,10 +32,27 @@ def is_traced() -> bool:
     return current().on_read is not None
 
 
-def is_inside() -> bool:
-    """Whether a function that is differentiated or traced is running."""
+def is_inside(value: Any = None) -> bool:
+    """Whether a function that is differentiated or traced is running; or, in another thread, one of this Value."""
     modes = current()
-    return modes.derivatives > 0 or modes.on_read is not None
+    return modes.derivatives > 0 or modes.on_read is not None or (value is not None and is_differentiated(value))
+
+
+# The inputs of the functions that are being differentiated, by what differentiates them: in threads that such a
+# function starts, no mode tells.
+differentiated: dict[int, Collection[Any]] = {}
+
+
+def is_differentiated(value: Any) -> bool:
+    """Whether a derivative by this leaf is being taken, in whatever thread."""
+    for key, inputs in tuple(differentiated.items()):
+        if not isinstance(inputs, frozenset):
+            inputs = frozenset(inputs)  # to be asked many times
+            if key in differentiated:
+                differentiated[key] = inputs
+        if value in inputs:
+            return True
+    return False
 
 
 def inside() -> changed:

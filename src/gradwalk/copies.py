@@ -45,7 +45,7 @@ def _with(attributes: dict[str, Any], value: Any) -> Any:
 
 
 def _reduce(value: Any) -> Any:
-    if is_inside():
+    if is_inside(value):
         raise TypeError(
             "pickle: expected a Value outside of a function that is differentiated or compiled, got one inside, which "
             "would lose its history; compute with it, or pickle gradwalk.stop_gradient(v).data of an eager one"
@@ -77,7 +77,7 @@ def _same_again(value: Any) -> Any:
 
 
 def _copy(value: Any) -> Any:
-    made = _same_again if _has_history(value) or is_inside() else _leaf_like
+    made = _same_again if _has_history(value) or is_inside(value) else _leaf_like
     return _with(value._attributes, made(value))
 
 
@@ -86,7 +86,7 @@ def _deepcopy(value: Any, memo: dict[Any, Any]) -> Any:
         return memo[id(value)]
     if interface.equality_is_identity and value._children:
         return _graph_of_its_own(value, memo)
-    inside = is_inside()
+    inside = is_inside(value)
     copied = _same_again(value) if inside or _has_history(value) else _leaf_like(value)
     if not inside and not interface.equality_is_identity:
         _refuse_both(value, memo)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.control import changed, is_traced, on_construct
+from gradwalk.control import changed, inside, is_traced, on_construct
 from gradwalk.functional import described, is_nested
 from gradwalk.gradient_check import WRONG, check_input
 from gradwalk.higher_order import NoGraphError
@@ -246,7 +246,7 @@ def checkpoint(f: Function) -> Function:
             if modes.on_record:
                 modes.on_record(node)
 
-        with changed(on_record=remember), on_construct(made.add):
+        with changed(on_record=remember), on_construct(made.add), inside():
             structure, outputs, own = segment.run()
         segment.closed_over = _closed_over(made, outputs, set(own.values()))
         children = [*own, *segment.closed_over]
@@ -272,6 +272,7 @@ class _Segment:
         self.structure = flatten([list(args), kwargs], self.numbers)
         values = [number for number in self.numbers if is_value(number)]
         self.cls: Any = type(values[0]) if values else engine.Value
+        self.ieee = current().ieee
         self.data: list[float] = []
         self.closed_over: list[Any] = []
 
@@ -296,7 +297,7 @@ class _Segment:
         return list(map(recorded, nodes_over_one(self.cls, data, children, "checkpoint", self.backward)))
 
     def backward(self, weights: list[float]) -> None:
-        with changed(no_grad=False):
+        with changed(no_grad=False, ieee=self.ieee), inside():
             _, outputs, own = self.run()
         again = [output.data if is_value(output) else output for output in outputs]
         for before, now in zip(self.data, again, strict=False):

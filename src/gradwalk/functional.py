@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from gradwalk import engine, higher_order
-from gradwalk.control import changed, is_traced
+from gradwalk.control import changed, differentiated, is_differentiated, is_traced
 from gradwalk.engine import Value
 from gradwalk.errors import number_from
 from gradwalk.modes import current
@@ -125,10 +125,14 @@ class Recording:
         self.compared = Comparisons(self.cls, modes.on_compare)
         # inside no_grad() too, a derivative that was asked for is computed
         with changed(no_grad=False, derivatives=modes.derivatives + levels, on_compare=self.compared.remember):
-            if watching is None:
-                self.result = function(*positional, **named)
-            else:
-                self.result = watching.applied(what, function, positional, named)
+            try:
+                differentiated[id(self)] = self.inputs
+                if watching is None:
+                    self.result = function(*positional, **named)
+                else:
+                    self.result = watching.applied(what, function, positional, named)
+            finally:
+                differentiated.pop(id(self), None)
         self.outputs: list[Any] = []
         self.foreign: list[Any] | None = None  # leaves that are not inputs: Values the function closes over
         # in a trace, a derivative as a number would be fixed in every later call
@@ -171,6 +175,8 @@ class Recording:
         """Inside another derivative, what depends on a Value from outside has to stay differentiable by it."""
         if not self.with_graph and current().derivatives:
             self.with_graph = bool(self._foreign_leaves())
+        elif not self.with_graph and differentiated:  # in another thread
+            self.with_graph = any(map(is_differentiated, self._foreign_leaves()))
 
     def _foreign_leaves(self) -> list[Any]:
         if self.foreign is None:

@@ -5,7 +5,6 @@ The loops below are the definition. For Values of the native engine they run in 
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 from array import array
@@ -305,9 +304,11 @@ class Adam(Optimiser):
     @property
     def steps_by_loop(self) -> bool:
         """Whether a step is Adam's own: no subclass, and nobody since, has put another in its place."""
-        kind: Any = type(self)
-        own = self.__dict__
-        return _is_adam(kind) and "step" not in own and "zero_grad" not in own and "_move" not in own
+        kind, own = type(self), self.__dict__
+        return (
+            kind.step is _STEP and kind.zero_grad is _ZERO_GRAD and kind._move is _MOVE and kind.loop == "adam"
+            and "step" not in own and "zero_grad" not in own and "_move" not in own
+        )  # fmt: skip
 
     def step_by(self, loop: Callable[..., None], slots: Any, lr: float | None = None) -> None:
         """`step`, carried out by the loop of a compiled function, which has the gradients in these slots."""
@@ -322,9 +323,7 @@ class Adam(Optimiser):
         return beta, beta_square, step, scale, self.eps, 1.0 - rate * self.weight_decay
 
 
-@functools.cache
-def _is_adam(kind: Any) -> bool:
-    return all(getattr(kind, name) is getattr(Adam, name) for name in ("step", "zero_grad", "_move", "loop"))
+_STEP, _ZERO_GRAD, _MOVE = Adam.step, Adam.zero_grad, Adam._move
 
 
 class AdamW(Adam):

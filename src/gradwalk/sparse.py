@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradwalk import engine, functional
+from gradwalk.control import is_inside
 from gradwalk.functional import Argnums, Function, Recording, Replayed
 from gradwalk.structure import is_value
 
@@ -49,6 +50,11 @@ def _sparse(what: str, f: Function, argnums: Argnums) -> Function:
 
         run = Recording(what, f, args, kwargs, argnums, forward=True)
         run.all_outputs()
+        if run.with_graph and is_inside():
+            raise TypeError(
+                f"{what}: expected plain numbers, got Values that are differentiated once more, which a sparse matrix "
+                f"cannot hold; use gradwalk.{what.removeprefix('sparse_')} there"
+            )
         rows = _pattern(run)
         colours = coloured(rows, len(run.inputs))
         entries: dict[tuple[int, int], float] = {}

@@ -112,6 +112,17 @@ def float64s(numbers: Iterable[float], shape: tuple[int, ...]) -> Any:
     return shaped
 
 
+def plain_array(given: Any) -> Any:
+    """The array without a class of its own, which computes as any other does; a matrix or a masked array is refused."""
+    numpy: Any = sys.modules["numpy"]
+    if isinstance(given, numpy.memmap) or getattr(type(given), "__module__", "").startswith("gradwalk."):
+        return numpy.asarray(given)
+    if type(given) is not numpy.ndarray:
+        name = type(given).__name__
+        raise TypeError(f"expected an array, got a {name}, which computes in its own way; give numpy.asarray() of it")
+    return given
+
+
 def with_values(array: Any) -> Any:
     """An array of objects as one that computes with numbers and Values side by side."""
     if array.dtype.kind != "O":
@@ -137,6 +148,7 @@ class Reading:
         return None
 
     def array(self, array: Any, numbers: list[Any]) -> Key:
+        array = plain_array(array)
         if array.dtype.kind == "b":
             return KEPT
         entries = array.ravel().tolist()
@@ -334,9 +346,18 @@ class _NamedTuple(Container):
         return type(like)(*parts)
 
 
+class _Keys(tuple[Any, ...]):
+    """Those of a dict. 1, 1.0 and True are one key to a dict, and three to the function that reads it."""
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) and list(map(type, self)) == list(map(type, other))  # type: ignore[call-overload]
+
+    __hash__ = tuple.__hash__
+
+
 class _Mapping(Container):
     def about(self, whole: Any) -> tuple[Any, ...]:
-        return tuple(whole), super().about(whole) if isinstance(whole, dict) and type(whole) is not dict else ()
+        return _Keys(whole), super().about(whole) if isinstance(whole, dict) and type(whole) is not dict else ()
 
     def parts(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
         keys, attributes = about
@@ -476,7 +497,7 @@ def array_structure(given: Any) -> Structure | None:
     numpy = sys.modules.get("numpy")
     if numpy is None or type(given) is not numpy.ndarray or given.dtype != numpy.float64:
         return None
-    return Structure((ARRAY, given.shape), given) if given.flags.c_contiguous else None
+    return Structure((ARRAY, given.shape), given) if given.flags.c_contiguous and given.flags.aligned else None
 
 
 def flatten_like(structure: Structure, whole: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -155,3 +156,68 @@ def test_attributes_of_a_list_are_parts_of_it() -> None:
         xs.scale = scale
         assert compiled(xs).data == 3.0 * scale
         assert gradwalk.value_and_grad(lambda xs: xs[0] * xs.scale)(xs)[0] == 3.0 * scale
+
+
+def squares(xs: Any) -> Any:
+    return (xs * xs).sum()
+
+
+def test_an_array_that_is_a_file() -> None:
+    """As any other array; it came out as one number among many, and the numbers of others were read in its place."""
+    compiled, array = compile(squares), np.array([1.0, 2.0, 3.0])
+    with TemporaryFile() as file:
+        mapped: Any = np.memmap(file, float, "w+", shape=3)
+        mapped[:] = array
+        for given in (array, mapped, array):
+            assert compiled(given).data == 14.0
+            assert compiled.map([given, given])[1].data == 14.0
+            assert compiled.value_and_grad(given)[1].tolist() == [2.0, 4.0, 6.0]
+            assert gradwalk.grad(squares)(given).tolist() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize("made", [np.matrix, np.ma.array, lambda xs: np.array(xs).view(type("Own", (np.ndarray,), {}))])
+def test_arrays_that_compute_in_their_own_way_are_refused(made: Any) -> None:
+    """A product of matrices is no product of entries, and what is masked does not count."""
+    for call in (compile(squares), compile(squares).value_and_grad, gradwalk.grad(squares)):
+        with pytest.raises(TypeError, match=r"which computes in its own way; give numpy.asarray\(\) of it"):
+            call(made([[1.0, 2.0], [3.0, 4.0]]))
+
+
+def test_arrays_that_lie_anywhere_in_memory() -> None:
+    """Between the bytes of others, or with their bytes the other way round."""
+    array = np.array([1.0, 2.0, 3.0])
+    unaligned = np.ndarray(3, np.float64, b"-" + array.tobytes(), 1)
+    compiled = compile(squares)
+    for given in (array, unaligned, array.astype(">f8"), array[::-1]):
+        expected = (2.0 * given).tolist()
+        assert gradwalk.grad(squares)(given).tolist() == expected
+        assert gradwalk.grad(compiled)(given).tolist() == compiled.value_and_grad(given)[1].tolist() == expected
+        assert gradwalk.hvp(compiled)(given, given).tolist() == gradwalk.hvp(squares)(given, given).tolist() == expected
+
+
+def test_keys_that_are_one_to_a_dict_are_three_to_a_function() -> None:
+    compiled = compile(lambda given: sum(x * len(type(key).__name__) for key, x in given.items()))
+    keys: tuple[Any, ...] = (1, 1.0, True, 1)
+    assert [compiled({key: 1.0}).data for key in keys] == [3.0, 5.0, 4.0, 3.0]
+
+
+@pytest.mark.parametrize("operation", [lambda x, n: x * n, lambda x, n: n - x, lambda x, n: x / n, lambda x, n: n**x])
+def test_an_integer_beyond_all_floats(operation: Any) -> None:
+    """It was infinite; with floats, and with Values, it is an error."""
+    compiled = compile(operation)
+    assert compiled(2.0, 3).data == operation(2.0, 3)
+    for call in (compiled, compiled.value_and_grad, lambda x, n: compiled.map([(x, n)]), operation):
+        with pytest.raises(OverflowError):
+            call(2.0, 10**400)
+
+
+def test_numpy_takes_an_integer_argument_for_an_integer() -> None:
+    compiled = compile(lambda x, n: x * np.sqrt(n) + np.power(2.0, n) * np.exp(n))
+    for n in (4, 9, 4):
+        assert compiled(2.0, n).data == pytest.approx(2.0 * np.sqrt(n) + np.power(2.0, n) * np.exp(n))
+
+
+def test_truth_values_in_a_result_are_none_of_the_numbers() -> None:
+    compiled = compile(lambda x: (x * 2.0, True, 3, x > 1.0))
+    assert [type(part) for part in compiled(2.0)[1:]] == [bool, int, bool]

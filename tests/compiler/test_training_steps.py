@@ -142,3 +142,25 @@ def test_a_training_step_without_a_finite_value_moves_nothing() -> None:
     product = compile(lambda x: weight * weight * x)
     assert product.train_step(Adam([weight]), 1.0) == math.inf
     assert (weight.data, weight.grad) == (1e200, 0.0)
+
+
+class Halving(Adam):
+    def step(self) -> None:  # type: ignore[override]
+        for parameter in self.parameters:
+            parameter.data /= 2.0
+
+
+def test_a_step_of_ones_own_need_not_take_a_learning_rate() -> None:
+    weight = gradwalk.Value(8.0)
+    compile(lambda x: weight * x).train_step(Halving([weight]), 1.0)
+    assert weight.data == 4.0
+
+
+def test_a_step_put_in_the_place_of_every_adams(monkeypatch: pytest.MonkeyPatch) -> None:
+    weight = gradwalk.Value(8.0)
+    product, optimiser = compile(lambda x: weight * x), Adam([weight])
+    product.train_step(optimiser, 1.0)
+    weight.data = 8.0
+    monkeypatch.setattr(Adam, "step", Halving.step)
+    product.train_step(optimiser, 1.0)
+    assert weight.data == 4.0

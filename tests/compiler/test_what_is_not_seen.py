@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -81,6 +82,7 @@ def test_what_else_a_value_carries_is_as_the_trace_found_it() -> None:
     x.scale = 2.0  # type: ignore[attr-defined]
     assert hung(x).data == 3.0
     assert compile(lambda x, n: x if type(n) is int else x * 2.0)(1.0, 3).data == 2.0
+    assert hung(type("Scaled", (float,), {"scale": 2.0})(1.0)).data == 3.0
 
 
 def test_the_text_of_an_error_that_is_caught_is_that_of_the_trace() -> None:
@@ -100,3 +102,16 @@ def test_what_is_computed_twice_is_computed_once() -> None:
 
     slopes = [gradwalk.grad(f)(0.0) for f in (function, compile(function, exact=True), compile(function))]
     assert [str(slope) for slope in slopes] == ["nan", "nan", "0.0"]
+
+
+def test_what_other_threads_compare_and_read_is_not_seen() -> None:
+    def in_a_thread(function: Any) -> Any:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(function).result()
+
+    comparing = compile(lambda x: x * 2.0 if in_a_thread(lambda: x > 2.0) else x * 5.0)
+    assert [comparing(x).data for x in (3.0, 1.0)] == [6.0, 2.0]
+    reading = compile(lambda x: x * in_a_thread(lambda: x.data))
+    assert [reading(x).data for x in (3.0, 1.0)] == [9.0, 3.0]
+    with pytest.raises(TypeError, match="compile: "):
+        compile(lambda x: in_a_thread(lambda: x * x))(3.0)

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import math
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -188,3 +189,62 @@ def test_a_copied_gradient_that_is_a_value(engine: Any) -> None:
     (x**3).backward(create_graph=True)
     assert copy.copy(x).grad == copy.deepcopy(x).grad == 12.0
     x.grad = 0.0
+
+
+# ---------------------------------------------------------------- where no mode tells that it is inside
+
+
+def in_a_thread(function: Any) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+def test_a_copy_in_a_thread_of_the_function() -> None:
+    """It was cut off: 3 for 6."""
+    assert gradwalk.grad(lambda x: in_a_thread(lambda: copy.deepcopy(x) * x))(3.0) == 6.0
+    assert gradwalk.grad(lambda x: in_a_thread(lambda: copy.copy([x])[0] * copy.copy(x)))(3.0) == 6.0
+    with pytest.raises(TypeError, match="pickle: expected a Value outside of a function"):
+        gradwalk.grad(lambda x: in_a_thread(lambda: pickle.loads(pickle.dumps(x)) * x))(3.0)
+
+
+def test_a_model_that_another_thread_copies_meanwhile() -> None:
+    """What is differentiated is not the model, so its copy is a model of its own."""
+    model = [gradwalk.Value(2.0)]
+    copied = []
+
+    def function(x: Any) -> Any:
+        copied.extend(in_a_thread(lambda: copy.deepcopy(model)))
+        return x * model[0]
+
+    assert gradwalk.grad(function)(3.0) == 2.0
+    assert copied[0]._children == ()
+
+
+def test_a_derivative_in_a_thread_of_the_function() -> None:
+    """It came back as a number, and what it depends on was lost: 0 for 4."""
+    inner = lambda x: in_a_thread(lambda: gradwalk.grad(lambda y: x * y * y)(2.0))  # noqa: E731
+    assert gradwalk.grad(inner)(3.0) == 4.0
+    w = gradwalk.Value(3.0)
+    own = lambda x: x * in_a_thread(lambda: gradwalk.grad(lambda y: w * y * y)(2.0))  # noqa: E731
+    assert gradwalk.grad(own)(3.0) == 12.0
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: copy.deepcopy(x) * x,
+    lambda x: gradwalk.grad(lambda y: x * x * y)(1.0),
+])  # fmt: skip
+def test_inside_a_checkpoint(function: Any) -> None:
+    """It is run again for its derivative, and is inside all the time."""
+    checkpointed = gradwalk.checkpoint(function)
+    assert gradwalk.grad(lambda x: checkpointed(x) * 1.0)(3.0) == 6.0
+    x = gradwalk.Value(3.0)
+    checkpointed(x).backward()
+    assert x.grad == 6.0
+
+
+def test_a_checkpoint_is_run_again_as_it_was_run() -> None:
+    x = gradwalk.Value(0.0)
+    with gradwalk.ieee():
+        y = gradwalk.checkpoint(lambda x: x.log())(x)
+    y.backward()
+    assert x.grad == math.inf

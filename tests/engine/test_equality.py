@@ -222,3 +222,11 @@ def test_on_the_reference_engine() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "functions_that_compare", __file__]
     run = subprocess.run(command, env=os.environ | {"GRADWALK_ENGINE": "reference"}, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout
+
+
+def test_sets_and_dicts_look_for_the_object() -> None:
+    """As docs/derivatives.md says: a hash that were the number's would make one node of two."""
+    x = gradwalk.Value(3.0)
+    assert (x in (1.0, 3.0), x in {1.0, 3.0}, x in {x}, {3.0: 1.0}.get(x, 0.0)) == (True, False, True, 0.0)  # type: ignore[call-overload]
+    xs = [3.0]
+    assert gradwalk.value_and_grad(lambda a, b: a[0] if a is b else a[0] * 2.0)(xs, xs) == (6.0, [2.0])

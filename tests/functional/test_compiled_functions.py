@@ -369,3 +369,27 @@ def test_scipy_gets_plain_numbers_from_a_compiled_function() -> None:
     assert optimize.brentq(cube, 0.0, 3.0) == pytest.approx(2.0 ** (1 / 3))
     assert integrate.quad(cube, 0.0, 1.0)[0] == pytest.approx(-1.75)
     assert isinstance(compiled(start), Value)
+
+
+CUBE = compile(lambda x: x * x * x)
+POWER = compile(lambda x, n: x**n)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: CUBE.value_and_grad(x)[0], 27.0),
+        (lambda x: CUBE.value_and_grad(x)[1], 18.0),
+        (lambda x: CUBE.value_and_grad([x][0])[1] * x, 81.0),
+        (lambda x: POWER.value_and_grad(x, 3)[1][0], 18.0),
+        (lambda x: compile(lambda y: x * y * y).value_and_grad(2.0)[1], 4.0),
+        (lambda x: CUBE.hessian_vector(x, vector=1.0), 6.0),
+        (lambda x: CUBE.hessian_vector(2.0, vector=x), 12.0),
+        (lambda x: POWER.hessian_vector(x, 3, vector=(1.0, 0))[0], 6.0),
+        (lambda x: compile(lambda ys: x * ys[0] ** 3).hessian_vector([2.0], vector=[1.0])[0], 12.0),
+    ],
+)
+def test_a_compiled_functions_derivatives_can_be_differentiated(function: Any, expected: float) -> None:
+    """They came back as numbers, cut off from what they depend on."""
+    assert gradwalk.grad(function)(3.0) == expected
+    assert gradwalk.jvp(function)(3.0, 1.0) == expected

@@ -138,6 +138,18 @@ def test_a_fixed_point() -> None:
 # ---------------------------------------------------------------- sparse matrices
 
 
+def test_sparse_matrices_hold_numbers() -> None:
+    """What they depend on was lost in silence: a derivative of 0."""
+    inner = {
+        "sparse_jacobian": lambda x: sparse_jacobian(lambda y: [x * y[0]])([1.0]).toarray()[0, 0] * x,
+        "sparse_hessian": lambda x: sparse_hessian(lambda y: x * y[0] ** 2)([1.0]).toarray()[0, 0] * x,
+    }
+    for name, function in inner.items():
+        with pytest.raises(TypeError, match=f"{name}: expected plain numbers.* use gradwalk.{name[7:]} there"):
+            grad(function)(3.0)
+    assert grad(lambda x: sparse_jacobian(lambda y: [y[0] ** 2])([1.0]).toarray()[0, 0] * x)(3.0) == 2.0
+
+
 def test_sparse_matrices() -> None:
     """The same numbers as the dense ones, and no more entries than there are dependences."""
     pytest.importorskip("scipy")

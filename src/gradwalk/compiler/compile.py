@@ -31,7 +31,8 @@ from gradwalk.control import current_modes, inside, is_watched, no_grad
 from gradwalk.errors import GradwalkWarning, add_note
 from gradwalk.functional import is_nested
 from gradwalk.passes import Locked
-from gradwalk.structure import is_value, only_type, values_among, write
+from gradwalk.products import hvp
+from gradwalk.structure import flatten, flatten_like, is_value, only_type, values_among, write
 
 if TYPE_CHECKING:
     from gradwalk.compiler.models import Models
@@ -206,7 +207,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         self._refuse_inside("train_step")
         value = self.backward(*args, **kwargs)
         if math.isfinite(value):
-            optimiser.step(lr)
+            optimiser.step() if lr is None else optimiser.step(lr)  # an optimiser of one's own may have no lr to give
         optimiser.zero_grad()
         return value
 
@@ -216,7 +217,14 @@ class Compiled(functional.Replayed, Generic[P, R]):
         >>> compile(lambda x: x[0] * x[0] * x[1]).hessian_vector([3.0, 5.0], vector=[1.0, 0.0])
         [10.0, 6.0]
         """
-        product = self.derivatives.hessian_vector(args, vector if len(args) > 1 else (vector,))
+        vectors = vector if len(args) > 1 else (vector,)
+        if current_modes().derivatives:
+            call = Call(args, {}, apart=True)
+            moving = zip(call.taken_apart(), flatten_like(flatten(args, []), vectors), strict=True)
+            moved = hvp(self._of_floats(call))(_floats_in(call), [each for x, each in moving if type(x) is not int])
+            product = call.filled(_beside_integers(call, moved, 0.0), as_argument=False)[0]
+        else:
+            product = self.derivatives.hessian_vector(args, vectors)
         return product[0] if len(args) == 1 else product
 
     # ---------------------------------------------------------------- elsewhere
@@ -426,12 +434,12 @@ class Compiled(functional.Replayed, Generic[P, R]):
     def _eager_value_and_grad(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, Any, Call]:
         """The value, its gradient by each entry of the arguments (by integers it is 0), and the call."""
         call = Call(args, kwargs, apart=True)
-        given = call.taken_apart()
-        leaves = [engine.Value(float(x.data if is_value(x) else x)) for x in given]
-        stand_ins = [x if type(x) is int else leaf for x, leaf in zip(given, leaves, strict=True)]
-        with inside():
-            out = self._one(call.applied(self.function, stand_ins))
-        return out.data, np.array(engine.gradients_of(out, leaves)), call
+        value, gradient = functional.value_and_grad(self._of_floats(call))(_floats_in(call))
+        return value, _beside_integers(call, gradient, 0.0), call
+
+    def _of_floats(self, call: Call) -> Callable[[list[Any]], Any]:
+        """The plain function of the numbers in its arguments that are no integers."""
+        return lambda floats: self._one(call.applied(self.function, _beside_integers(call, floats)))
 
     # ---------------------------------------------------------------- the door
 
@@ -440,7 +448,9 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
         It is `PLAIN` where only the plain function will do.
         """
-        if tracing.active or is_watched():  # detect_nonfinite() wants to see each operation, and its line
+        modes = current_modes()
+        # detect_nonfinite() wants to see each operation, and its line; a derivative of a derivative, what it is made of
+        if tracing.active or modes.watched or (apart and modes.derivatives):
             return PLAIN
         error = failed = None
         array: Any = args[0] if len(args) == 1 and not kwargs else None
@@ -545,6 +555,18 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
 
 AnyCompiled = Compiled[..., Any]
+
+
+def _floats_in(call: Call) -> list[Any]:
+    """The numbers of the arguments that are no integers: Values only where they are differentiated once more."""
+    floats = [x for x in call.taken_apart() if type(x) is not int]
+    return floats if current_modes().derivatives else [x.data if is_value(x) else x for x in floats]
+
+
+def _beside_integers(call: Call, floats: list[Any], integer: float | None = None) -> list[Any]:
+    """The numbers of the arguments with these for those that are no integers; the integers as they are, or as that."""
+    rest = iter(floats)
+    return [next(rest) if type(x) is not int else x if integer is None else integer for x in call.taken_apart()]
 
 
 def by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[tuple[int, list[Any]]]]:

@@ -58,7 +58,8 @@ def without_identities(flat: Flat) -> Flat:
 
     def is_number(nodes: Ints, place: int, number: float) -> Truths:
         child = flat.child(nodes, place)
-        return np.asarray((flat.op[child] == CONSTANT) & (flat.given(child)[:, 0] == number))
+        given = flat.given(child)[:, 0]
+        return np.asarray((flat.op[child] == CONSTANT) & (given == number) & ~np.signbit(given))  # x - -0.0 is x + 0
 
     for name, number, neutral_on_the_left in (("sub", 0.0, False), ("mul", 1.0, True), ("div", 1.0, False)):
         nodes = np.flatnonzero(flat.op == CODES[name])

@@ -13,6 +13,7 @@ from typing import Any
 from gradwalk.structure import is_value
 
 EXACT = 2**53  # from there on a float64 cannot tell integers apart
+LARGEST = 2**1024 - 2**970  # from there on an integer is no float64
 
 
 class Index:
@@ -115,8 +116,8 @@ class Index:
     # ---------------------------------------------------------------- arithmetic
 
     def _beside(self, other: Any) -> Any:
-        """As a number beside a Value; as a plain, fixed integer beside anything else."""
-        return self.value if is_value(other) else self.__index__()
+        """As a number beside a Value, which says no if it is too large for one; else as a plain, fixed integer."""
+        return self.value if is_value(other) and abs(self.number) < LARGEST else self.__index__()
 
     # fmt: off
     def __add__(self, other: Any) -> Any: return self._beside(other) + other
@@ -153,6 +154,11 @@ class Index:
     def __pos__(self) -> Index: return self
     def __abs__(self) -> int: return abs(self.__index__())
     # fmt: on
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        import numpy as np
+
+        return np.array(self.__index__(), *args, **kwargs)
 
     def __copy__(self) -> Index:
         return self

@@ -40,6 +40,7 @@ from gradwalk.structure import (
     is_value,
     key_of,
     only_type,
+    plain_array,
     read,
     repetitions,
     source_of,
@@ -142,8 +143,9 @@ class Arguments(Reading):
         return ROW, type(whole), len(whole), kind
 
     def array(self, array: Any, numbers: list[Any]) -> Key:
-        kind = array.dtype.kind
         self.holders.append(array)
+        array = plain_array(array)
+        kind = array.dtype.kind
         if kind == "f":
             numbers.append(array.ravel())
             return ARRAY, array.shape
@@ -222,9 +224,9 @@ class _Results(Reading):
         return kind, type(whole), about, tuple(keys)
 
     def kept(self, whole: Any) -> Key:
-        if hasattr(type(whole), "__index__"):
+        if hasattr(type(whole), "__index__") and not isinstance(whole, bool):
             return (_COUNTED,)
-        if whole is not None:
+        if whole is not None and not isinstance(whole, bool):
             raise StrayError(whole)
         return KEPT
 
@@ -317,7 +319,8 @@ class Call(Arguments):
             entries = [entry if type(entry) in _PLAIN else entry.data for entry in self.taken_apart()]
             numbers = np.empty(len(entries))
             write(entries, numbers)
-        except OverflowError:
+        except OverflowError:  # of an integer; no program for numbers is one for it
+            self.key = (*self.key, OverflowError)
             numbers = np.array([float_of(entry.data if is_value(entry) else entry) for entry in entries])
         return entries, numbers
 

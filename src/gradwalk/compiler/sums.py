@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gradwalk.cached_property import cached_property
-from gradwalk.compiler.flat import CODES, CONSTANT, Flat, Ints, Truths, followed, ragged, starts_of
+from gradwalk.compiler.dead_code import needed_for
+from gradwalk.compiler.flat import CALL, CODES, CONSTANT, Flat, Ints, Truths, followed, ragged, starts_of
 
 _LONG = 8
 _SIGNED = ("atan2", "copysign")  # to which 0.0 and -0.0 are different numbers
@@ -51,9 +52,10 @@ def with_fused_sums(flat: Flat) -> Flat:
     adds = (flat.op == _ADD) | (flat.op == _SUM)
     if flat.is_op(*_SIGNED).any():  # 0 + -0.0 is 0.0: there the 0 that Python's sum begins with is not nothing
         zeros = (flat.op == CONSTANT) & (flat.numbers[flat.row, 0] == 0.0)
-        with_zero = np.flatnonzero(flat.op == _ADD)
-        with_zero = with_zero[zeros[flat.child(with_zero, 0)] | zeros[flat.child(with_zero, 1)]]
-        adds[with_zero] = False
+        adds[np.repeat(np.arange(flat.size), flat.counts)[zeros[flat.children]]] = False
+    calls = np.flatnonzero(flat.op == CALL)
+    if len(calls):  # and so is what a function of one's own is given: a sum of two, at most
+        adds[needed_for(flat, flat.children[ragged(flat.starts[calls], flat.counts[calls])])] = False
     if not adds.any():
         return flat
     trees = _trees(flat, adds)
