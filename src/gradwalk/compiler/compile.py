@@ -31,7 +31,6 @@ from gradwalk.control import current_modes, inside, is_watched, no_grad
 from gradwalk.errors import GradwalkWarning, add_note
 from gradwalk.functional import is_nested
 from gradwalk.passes import Locked
-from gradwalk.products import hvp
 from gradwalk.structure import flatten, flatten_like, is_value, only_type, values_among, write
 
 if TYPE_CHECKING:
@@ -221,7 +220,9 @@ class Compiled(functional.Replayed, Generic[P, R]):
         if current_modes().derivatives:
             call = Call(args, {}, apart=True)
             moving = zip(call.taken_apart(), flatten_like(flatten(args, []), vectors), strict=True)
-            moved = hvp(self._of_floats(call))(_floats_in(call), [each for x, each in moving if type(x) is not int])
+            run = functional.run_of("hessian_vector", self._of_floats(call), (_floats_in(call),), {}, 0, order=2)
+            run.all_outputs()
+            moved = run.backward([each for x, each in moving if type(x) is not int])  # the Hessian is symmetric
             product = call.filled(_beside_integers(call, moved, 0.0), as_argument=False)[0]
         else:
             product = self.derivatives.hessian_vector(args, vectors)
