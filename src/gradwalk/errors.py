@@ -77,8 +77,10 @@ def add_note(error: BaseException, note: str) -> None:
 
 
 def check_domain(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> None:
-    """Raise unless `numbers` are in the domain of `op`; a nan passes through, as in every operation."""
-    if op.domain is everywhere or op.domain(*numbers) or current().ieee or any(map(math.isnan, numbers)):
+    """Raise unless `numbers` are in the domain of `op`; a nan passes through, but for nan / 0, as with floats."""
+    if op.domain is everywhere or op.domain(*numbers) or current().ieee:
+        return
+    if any(map(math.isnan, numbers[1:] if op.name == "div" else numbers)):
         return
     _refused.count += 1
     is_power_of_zero = op.name in ("pow", "pow_number") and numbers[0] == 0.0  # by a negative exponent: 1 over 0

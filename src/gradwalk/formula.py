@@ -243,8 +243,8 @@ def hypot(x: Number, y: Number) -> Number:
     large, small = where(a >= b, a, b), where(a >= b, b, a)
     ratio = div(small, large)
     scaled = large * sqrt(1.0 + ratio * ratio)
-    degenerate = equal(large, 0.0) | equal(a, math.inf) | equal(b, math.inf)
-    return where(degenerate, a + b, scaled)
+    infinite = equal(a, math.inf) | equal(b, math.inf)  # whatever the other is, even nan
+    return where(infinite, math.inf, where(equal(large, 0.0), a + b, scaled))
 
 
 @_defined
@@ -322,15 +322,15 @@ def lgamma(x: Number) -> Number:
     low = x < 0.5
     y = where(low, 1.0 - x, x)
     above = where(y < 2.5, lgamma_near_two(where(y < 2.5, y, 2.0)), lgamma_above_half(y))
-    reflected = math.log(math.pi) - log(absolute(sin_pi(x))) - above
+    near_zero = absolute(x) < 1e-290  # there pi x would lose digits, and log Gamma(x) is -log |x|
+    reflected = where(near_zero, -log(absolute(x)), math.log(math.pi) - log(sin_pi(x)) - above)
     return where(equal(absolute(x), math.inf), math.inf, where(low, reflected, above))
 
 
 @_auxiliary
 def sin_pi(x: Number) -> Number:
-    """sin(pi x), reduced before the multiplication by pi loses the digits."""
-    r = x - floor(x)
-    return sin(math.pi * where(r > 0.5, 1.0 - r, r))
+    """|sin(pi x)|, reduced before the multiplication by pi loses the digits."""
+    return sin(math.pi * absolute(x - floor(x + 0.5)))
 
 
 @_auxiliary
@@ -350,8 +350,7 @@ def digamma(x: Number) -> Number:
         series = series * square + _STIRLING[k] * (2 * k + 1)
     asymptotic = log(z) - 0.5 * inverse - series * square
     above = where(small, asymptotic - steps, asymptotic)
-    r = x - floor(x)
-    return where(low, above - div(math.pi, tan(math.pi * where(r > 0.5, r - 1.0, r))), above)
+    return where(low, above - div(math.pi, tan(math.pi * (x - floor(x + 0.5)))), above)
 
 
 # ---------------------------------------------------------------- what a formula is made of

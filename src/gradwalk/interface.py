@@ -162,7 +162,7 @@ def set_equality_is_identity(wanted: bool) -> bool:
 
 # ---------------------------------------------------------------- from the table
 
-_UNARY = {"neg": "__neg__", "abs": "__abs__", "floor": "__floor__", "ceil": "__ceil__"}
+_UNARY = {"neg": "__neg__", "abs": "__abs__"}
 _BINARY = {"add": "add", "sub": "sub", "mul": "mul", "div": "truediv", "pow": "pow"}
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from gradwalk import composites
 from gradwalk.control import is_traced
-from gradwalk.errors import RangeError
+from gradwalk.errors import DivisionByZeroError, DomainError, RangeError
 from gradwalk.functions import abs as fabs
 from gradwalk.functions import (
     acos,
@@ -37,7 +37,6 @@ from gradwalk.functions import (
     log1p,
     log2,
     log10,
-    pow,
     sin,
     sinh,
     sqrt,
@@ -46,6 +45,8 @@ from gradwalk.functions import (
 )
 from gradwalk.functions import hypot as _hypot_of_two
 from gradwalk.functions import log as _log
+from gradwalk.functions import pow as _pow
+from gradwalk.modes import current
 from gradwalk.structure import is_value
 
 __all__ = [
@@ -126,6 +127,18 @@ def log(x: Any, base: Any = None) -> Any:
     return _log(x) if base is None else _log(x) / _log(base)
 
 
+def pow(x: Any, y: Any) -> Any:
+    """x to the power y. For 0 to a negative power floats raise another error here than for `**`, and so do Values.
+
+    >>> pow(2.0, 3.0)
+    8.0
+    """
+    try:
+        return _pow(x, y)
+    except DivisionByZeroError as error:
+        raise DomainError(*error.args) from None
+
+
 def exp2(x: Any) -> Any:
     """2 to the power x.
 
@@ -144,7 +157,9 @@ def gamma(x: Any) -> Any:
     if not is_value(x):
         return _standard.gamma(x)
     logarithm = lgamma(x)
-    if is_traced():
+    if x == -inf:
+        raise DomainError("gamma: expected x > 0 or not a whole number, got -inf")
+    if is_traced() or x == inf:
         return logarithm.exp() * (1.0 if x > 0.0 else 1.0 - 2.0 * (x.floor() - 2.0 * (0.5 * x.floor()).floor()))
     try:
         number = _standard.gamma(x.data)
@@ -165,7 +180,10 @@ def hypot(*xs: Any) -> Any:
     """
     if len(xs) == 2:
         return _hypot_of_two(*xs)
-    return composites.norm(xs) if xs else 0.0
+    length = composites.norm(xs) if xs else 0.0
+    if isnan(length) and any(map(isinf, xs)):  # whatever the others are, even nan
+        return composites.sum([fabs(x) for x in xs if isinf(x)])
+    return length
 
 
 def dist(p: Sequence[Any], q: Sequence[Any]) -> Any:
@@ -257,7 +275,7 @@ def floor(x: Any) -> Any:
     >>> floor(2.5)
     2
     """
-    return _standard.floor(x)
+    return _finite(x, "floor").floor() if is_value(x) else _standard.floor(x)
 
 
 def ceil(x: Any) -> Any:
@@ -266,7 +284,7 @@ def ceil(x: Any) -> Any:
     >>> ceil(2.5)
     3
     """
-    return _standard.ceil(x)
+    return _finite(x, "ceil").ceil() if is_value(x) else _standard.ceil(x)
 
 
 def trunc(x: Any) -> Any:
@@ -275,9 +293,19 @@ def trunc(x: Any) -> Any:
     >>> trunc(-2.5)
     -2
     """
-    if not is_value(x):
-        return _standard.trunc(x)
+    return _towards_zero(_finite(x, "trunc")) if is_value(x) else _standard.trunc(x)
+
+
+def _towards_zero(x: Any) -> Any:
     return x.ceil() if x < 0.0 else x.floor()
+
+
+def _finite(x: Any, name: str) -> Any:
+    """x, or what Python says of a number that no whole number is near to."""
+    if not isfinite(x) and not current().ieee:
+        kind, got = (DomainError, "nan") if isnan(x) else (RangeError, "an infinite one")
+        raise kind(f"{name}: expected a finite number, got {got}; clamp the input or use gradwalk.ieee()")
+    return x
 
 
 def modf(x: Any) -> tuple[Any, Any]:
@@ -288,8 +316,10 @@ def modf(x: Any) -> tuple[Any, Any]:
     """
     if not is_value(x):
         return _standard.modf(x)
-    whole = trunc(x)
-    return x - whole, whole
+    try:
+        return fmod(x, 1.0), _towards_zero(x)
+    except DomainError:
+        return copysign(0.0, x), x
 
 
 def frexp(x: Any) -> tuple[Any, int]:
@@ -332,16 +362,13 @@ def remainder(x: Any, y: Any) -> Any:
     """
     if not is_value(x) and not is_value(y):
         return _standard.remainder(x, y)
-    size, divisor = fabs(x), fabs(y)
-    below = fmod(size, divisor)
-    above = divisor - below
+    rest = fmod(x, y)  # with the sign of x, as the result if it is 0
+    below, above = fabs(rest), fabs(y) - fabs(rest)
     if below < above:
-        nearest = below
-    elif below > above:
-        nearest = below - divisor
-    else:  # in the middle: the even multiple, and nan
-        nearest = below - 2.0 * fmod(0.5 * (size - below), divisor)
-    return -nearest if x < 0.0 else nearest
+        return rest
+    if below > above:
+        return rest - copysign(y, x)
+    return rest - 2.0 * fmod(0.5 * (x - rest), y)  # in the middle: the even multiple; and nan
 
 
 # ---------------------------------------------------------------- questions

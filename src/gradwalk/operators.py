@@ -12,7 +12,7 @@ from typing import Any
 
 from gradwalk import engine
 from gradwalk import math as gm
-from gradwalk.control import is_traced
+from gradwalk.control import current_modes, is_traced
 from gradwalk.errors import DivisionByZeroError, DomainError, number_from
 from gradwalk.structure import is_value
 
@@ -22,20 +22,35 @@ def _beside(value: Any, other: Any, operation: str) -> bool:
     return isinstance(other, type(value)) or number_from(other, operation, beside=value) is not NotImplemented
 
 
-def _remainder(x: Any, y: Any) -> Any:
-    """With the sign of y, as Python has it. By 0 it is a division, where `fmod` is a function outside its domain."""
+def _rest(x: Any, y: Any) -> tuple[Any, bool]:
+    """fmod, and whether it lacks the sign of y. By 0 it is a division, of infinity nan: unlike math.fmod, but as %."""
     try:
         rest = (x if is_value(x) else y)._apply("fmod", x, y)
     except DomainError as error:
         if y == 0.0:
             raise DivisionByZeroError(*error.args) from None
-        raise
-    return rest + y if (rest < 0.0 and y > 0.0) or (rest > 0.0 and y < 0.0) else rest
+        return (x - x) * y, False
+    if rest < 0.0:
+        return rest, y > 0.0
+    if rest > 0.0:
+        return rest, y < 0.0
+    if y == 0.0 and not current_modes().ieee:
+        raise DivisionByZeroError(f"mod: expected a divisor other than 0, got x = {x}, y = {y}")
+    return rest + 0.0 if y > 0.0 else -(0.0 - rest), False  # a zero has the sign of y
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    rest, is_below = _rest(x, y)
+    return rest + y if is_below else rest
 
 
 def _whole(x: Any, y: Any) -> Any:
-    exact = (x - _remainder(x, y)) / y  # whole but for rounding
-    return gm.floor(exact + 0.5)
+    rest, is_below = _rest(x, y)
+    quotient = (x - rest) / y  # whole but for rounding
+    if is_below:
+        quotient = quotient - 1.0
+    below = quotient.floor()
+    return below + 1.0 if quotient - below > 0.5 else below
 
 
 def _operator(operation: str, of_two: Any) -> tuple[Any, Any]:
@@ -65,7 +80,7 @@ def _rounded(self: Any, digits: int | None = None) -> Any:
 
 
 def _is_integer(self: Any) -> bool:
-    return bool(self == gm.floor(self))
+    return gm.isfinite(self) and bool(self == self.floor())
 
 
 def _format(self: Any, specification: str) -> str:
@@ -95,7 +110,7 @@ for _module in engine.available():
     _Value.__mod__, _Value.__rmod__ = _operator("mod", _remainder)
     _Value.__floordiv__, _Value.__rfloordiv__ = _operator("floordiv", _whole)
     _Value.__divmod__, _Value.__rdivmod__ = _operator("divmod", lambda x, y: (_whole(x, y), _remainder(x, y)))
-    _Value.__round__, _Value.__trunc__ = _rounded, gm.trunc
+    _Value.__floor__, _Value.__ceil__, _Value.__round__, _Value.__trunc__ = gm.floor, gm.ceil, _rounded, gm.trunc
     _Value.real, _Value.imag = property(lambda self: self), property(lambda self: 0.0)
     _Value.is_integer, _Value.__format__ = _is_integer, _format
     _Value.__array_ufunc__, _Value.__array_function__ = _asked_by_ufunc, _asked_by_function

@@ -75,6 +75,13 @@ def _from_multiple(x: Number, y: Number) -> Number:
     return where(absolute(x) < absolute(y), absolute(y) - absolute(x), beyond)
 
 
+def _has_power(x: Number, y: Number) -> Number:
+    """Whether floats have x to the power y: where one of them is infinite, more than where none is."""
+    of_zero = (y >= 0.0) | equal(y, -math.inf)
+    of_negative = equal(y, floor(y)) | equal(x, -math.inf)
+    return (x > 0.0) | (equal(x, 0.0) & of_zero) | ((x < 0.0) & of_negative)
+
+
 def _squared(x: Number) -> Number:
     return power(x, 2.0)
 
@@ -143,7 +150,7 @@ _ROWS = (
             y * where(equal(y, 0.0) & (absolute(x) < 1e-300), 0.0, pow(x, y - 1.0)),
             where(equal(x, 0.0), 0.0, out * log(x)),
         ),
-        domain=lambda x, y: (x > 0.0) | (equal(x, 0.0) & (y >= 0.0)) | ((x < 0.0) & equal(y, floor(y))),
+        domain=_has_power,
         expected="a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
         overflows=True,
         samples=((2.0, 3.0), (0.5, -1.5), (1.5, 0.0)),
@@ -159,7 +166,7 @@ _ROWS = (
         forward=lambda x, n: power(x, n),
         # x**2 is common enough to spare it a call; at n = 0 the product would be 0 * inf for x = 0
         local_grads=lambda x, n, out: (where(equal(n, 2.0), 2.0 * x, where(equal(n, 0.0), 0.0, n * pow(x, n - 1.0))),),
-        domain=lambda x, n: (x > 0.0) | (equal(x, 0.0) & (n >= 0.0)) | ((x < 0.0) & equal(n, floor(n))),
+        domain=_has_power,
         expected="a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
         overflows=True,
         samples=((2.0, 3.0), (-1.5, 2.0), (0.5, -1.5), (4.0, 0.5), (-2.0, -3.0), (0.0, 2.0), (3.0, 0.0)),
@@ -470,7 +477,7 @@ _ROWS = (
         "lgamma",
         forward=lambda x: lgamma(x),
         local_grads=lambda x, out: (digamma(x),),
-        domain=lambda x: (x > 0.0) | (x > floor(x)),
+        domain=lambda x: (x > 0.0) | (x > floor(x)) | equal(x, -math.inf),
         expected="x > 0 or not a whole number",
         overflows=True,
         samples=(-2.5, 0.3, 1.7, 4.0, 20.0),

@@ -212,6 +212,8 @@ class Trace:
         finally:
             tracing.trace = before
         self.caught = self.caught or refusals() != refused
+        if self.compared and type(self.eager) in (int, float):  # a branch that returns a number as it stands there
+            self.eager = constant(self.eager)
         self.result = Result(self.eager, self.function)
         self._as_arrays()
         self._keep_refusing()

@@ -13,7 +13,7 @@ static inline double formula_hypot(double x, double y)
     const double t1 = fabs(y);
     const double t2 = (t0 >= t1 ? t0 : t1);
     const double t3 = (t0 >= t1 ? t1 : t0) / t2;
-    return ((t2 == 0.0 || t0 == INFINITY) || t1 == INFINITY ? t0 + t1 : t2 * sqrt(1.0 + t3 * t3));
+    return (t0 == INFINITY || t1 == INFINITY ? INFINITY : (t2 == 0.0 ? t0 + t1 : t2 * sqrt(1.0 + t3 * t3)));
 }
 
 static inline double formula_power(double x, double y)
@@ -54,8 +54,7 @@ static inline double formula_lgamma_near_two(double x)
 
 static inline double formula_sin_pi(double x)
 {
-    const double t0 = x - floor(x);
-    return sin(3.141592653589793 * (t0 > 0.5 ? 1.0 - t0 : t0));
+    return sin(3.141592653589793 * fabs(x - floor(x + 0.5)));
 }
 
 static inline double formula_digamma(double x)
@@ -68,8 +67,7 @@ static inline double formula_digamma(double x)
     const double t5 = t4 * t4;
     const double t6 = log(t3) - 0.5 * t4 - (((((((-0.4432598039215686 * t5 + 0.08333333333333333) * t5 + -0.021092796092796094) * t5 + 0.007575757575757575) * t5 + -0.0041666666666666675) * t5 + 0.003968253968253968) * t5 + -0.008333333333333333) * t5 + 0.08333333333333333) * t5;
     const double t7 = (t2 ? t6 - (1.0 / t1 + 1.0 / (t1 + 1.0) + 1.0 / (t1 + 2.0) + 1.0 / (t1 + 3.0) + 1.0 / (t1 + 4.0) + 1.0 / (t1 + 5.0) + 1.0 / (t1 + 6.0) + 1.0 / (t1 + 7.0)) : t6);
-    const double t8 = x - floor(x);
-    return (t0 ? t7 - 3.141592653589793 / tan(3.141592653589793 * (t8 > 0.5 ? t8 - 1.0 : t8)) : t7);
+    return (t0 ? t7 - 3.141592653589793 / tan(3.141592653589793 * (x - floor(x + 0.5))) : t7);
 }
 
 static inline double formula_lgamma(double x)
@@ -78,7 +76,7 @@ static inline double formula_lgamma(double x)
     const int t1 = x < 0.5;
     const double t2 = (t1 ? 1.0 - x : x);
     const double t3 = (t2 < 2.5 ? formula_lgamma_near_two((t2 < 2.5 ? t2 : 2.0)) : formula_lgamma_above_half(t2));
-    return (t0 == INFINITY ? INFINITY : (t1 ? 1.1447298858494002 - log(fabs(formula_sin_pi(x))) - t3 : t3));
+    return (t0 == INFINITY ? INFINITY : (t1 ? (fabs(x) < 1e-290 ? -log(fabs(x)) : 1.1447298858494002 - log(formula_sin_pi(x)) - t3) : t3));
 }
 
 /* ---- the 50 rows ---- */
@@ -119,7 +117,7 @@ static inline void div_local_grads(double x, double y, double out, double *local
 static inline int pow_domain(double x, double y)
 {
     const double t0 = floor(y);
-    return (x > 0.0 || (x == 0.0 && y >= 0.0)) || (x < 0.0 && y == t0);
+    return (x > 0.0 || (x == 0.0 && (y >= 0.0 || y == -INFINITY))) || (x < 0.0 && (y == t0 || x == -INFINITY));
 }
 static inline double pow_edge_distance(double x, double y) { return formula_hypot(x, y); }
 static inline double pow_forward(double x, double y) { return pow(x, y); }
@@ -132,7 +130,7 @@ static inline void pow_local_grads(double x, double y, double out, double *local
 static inline int pow_number_domain(double x, double n)
 {
     const double t0 = floor(n);
-    return (x > 0.0 || (x == 0.0 && n >= 0.0)) || (x < 0.0 && n == t0);
+    return (x > 0.0 || (x == 0.0 && (n >= 0.0 || n == -INFINITY))) || (x < 0.0 && (n == t0 || x == -INFINITY));
 }
 static inline double pow_number_forward(double x, double n) { return formula_power(x, n); }
 static inline void pow_number_local_grads(double x, double n, double out, double *local_grads)
@@ -354,7 +352,7 @@ static inline void erfc_local_grads(double x, double out, double *local_grads)
     local_grads[0] = -1.1283791670955126 * exp(-(x * x));
 }
 
-static inline int lgamma_domain(double x) { return x > 0.0 || x > floor(x); }
+static inline int lgamma_domain(double x) { return (x > 0.0 || x > floor(x)) || x == -INFINITY; }
 static inline double lgamma_forward(double x) { return formula_lgamma(x); }
 static inline void lgamma_local_grads(double x, double out, double *local_grads)
 {

@@ -2,11 +2,13 @@
 
 NumPy itself is left alone, because compiled code writes doubles into what `np.empty` gives it. What is exchanged, for
 as long as somebody is inside, are the names that your own modules have for NumPy and its makers; what stands there
-then asks in which thread it is, and is NumPy for all that are not inside.
+then asks in which thread it is, and is NumPy for all that are not inside. An `import numpy` in a function of such a
+module gets the same.
 """
 
 from __future__ import annotations
 
+import builtins
 import functools
 import sys
 from collections.abc import Callable, Iterator
@@ -56,11 +58,12 @@ class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
         with _locked.lock:
             _users += 1
             instead = _stand_ins()
+            if _users == 1:
+                _exchange(vars(builtins), "__import__", _importer(builtins.__import__))
             for namespace in (*_namespaces(self._packages), *self._namespaces):
                 for name, theirs in list(namespace.items()):
                     if id(theirs) in instead and instead[id(theirs)][0] is theirs:
-                        _replaced.append((namespace, name, theirs))
-                        namespace[name] = instead[id(theirs)][1]
+                        _exchange(namespace, name, instead[id(theirs)][1])
         inside.depth += 1
 
     def __exit__(self, *_: object) -> None:
@@ -71,6 +74,24 @@ class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
             while not _users and _replaced:
                 namespace, name, theirs = _replaced.pop()
                 namespace[name] = theirs
+
+
+def _exchange(namespace: dict[str, Any], name: str, instead: Any) -> None:
+    _replaced.append((namespace, name, namespace[name]))
+    namespace[name] = instead
+
+
+def _importer(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """What an import statement asks, which may stand in a function too."""
+
+    @functools.wraps(theirs)
+    def imported(name: str, variables: Any = None, *rest: Any, **named: Any) -> Any:
+        module = theirs(name, variables, *rest, **named)
+        if inside.depth and name.split(".")[0] in ("numpy", "scipy") and _is_own((variables or {}).get("__name__", "")):
+            return _stand_ins().get(id(module), (module, module))[1]
+        return module
+
+    return imported
 
 
 def _namespaces(packages: tuple[str, ...]) -> Iterator[dict[str, Any]]:

@@ -299,18 +299,6 @@ PyMethodDef record_functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyObject *method_floor_without_arguments(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return record_unary(OP_floor, self);
-}
-
-static PyObject *method_ceil_without_arguments(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return record_unary(OP_ceil, self);
-}
-
 PyMethodDef record_methods[] = {
 #define ENTRY(name, doc) \
     {#name, (PyCFunction)(void (*)(void))method_##name, METH_FASTCALL, #name SIGNATURE_OF_METHOD_##name doc},
@@ -321,7 +309,5 @@ PyMethodDef record_methods[] = {
      #alias SIGNATURE_OF_METHOD_##name "The same as " #name "."},
     FOR_EACH_ALIAS(ENTRY)
 #undef ENTRY
-    {"__floor__", method_floor_without_arguments, METH_NOARGS, "math.floor(v)"},
-    {"__ceil__", method_ceil_without_arguments, METH_NOARGS, "math.ceil(v)"},
     {NULL, NULL, 0, NULL},
 };

@@ -7,7 +7,7 @@ export function hypot(x, y) {
   const t1 = Math.abs(y);
   const t2 = (t0 >= t1 ? t0 : t1);
   const t3 = (t0 >= t1 ? t1 : t0) / t2;
-  return ((t2 === 0.0 || t0 === Infinity) || t1 === Infinity ? t0 + t1 : t2 * Math.sqrt(1.0 + t3 * t3));
+  return (t0 === Infinity || t1 === Infinity ? Infinity : (t2 === 0.0 ? t0 + t1 : t2 * Math.sqrt(1.0 + t3 * t3)));
 }
 
 export function power(x, y) {
@@ -42,8 +42,7 @@ export function lgamma_near_two(x) {
 }
 
 export function sin_pi(x) {
-  const t0 = x - Math.floor(x);
-  return Math.sin(3.141592653589793 * (t0 > 0.5 ? 1.0 - t0 : t0));
+  return Math.sin(3.141592653589793 * Math.abs(x - Math.floor(x + 0.5)));
 }
 
 export function digamma(x) {
@@ -55,8 +54,7 @@ export function digamma(x) {
   const t5 = t4 * t4;
   const t6 = Math.log(t3) - 0.5 * t4 - (((((((-0.4432598039215686 * t5 + 0.08333333333333333) * t5 + -0.021092796092796094) * t5 + 0.007575757575757575) * t5 + -0.0041666666666666675) * t5 + 0.003968253968253968) * t5 + -0.008333333333333333) * t5 + 0.08333333333333333) * t5;
   const t7 = (t2 ? t6 - (1.0 / t1 + 1.0 / (t1 + 1.0) + 1.0 / (t1 + 2.0) + 1.0 / (t1 + 3.0) + 1.0 / (t1 + 4.0) + 1.0 / (t1 + 5.0) + 1.0 / (t1 + 6.0) + 1.0 / (t1 + 7.0)) : t6);
-  const t8 = x - Math.floor(x);
-  return (t0 ? t7 - 3.141592653589793 / Math.tan(3.141592653589793 * (t8 > 0.5 ? t8 - 1.0 : t8)) : t7);
+  return (t0 ? t7 - 3.141592653589793 / Math.tan(3.141592653589793 * (x - Math.floor(x + 0.5))) : t7);
 }
 
 export function lgamma(x) {
@@ -64,5 +62,5 @@ export function lgamma(x) {
   const t1 = x < 0.5;
   const t2 = (t1 ? 1.0 - x : x);
   const t3 = (t2 < 2.5 ? lgamma_near_two((t2 < 2.5 ? t2 : 2.0)) : lgamma_above_half(t2));
-  return (t0 === Infinity ? Infinity : (t1 ? 1.1447298858494002 - Math.log(Math.abs(sin_pi(x))) - t3 : t3));
+  return (t0 === Infinity ? Infinity : (t1 ? (Math.abs(x) < 1e-290 ? -Math.log(Math.abs(x)) : 1.1447298858494002 - Math.log(sin_pi(x)) - t3) : t3));
 }

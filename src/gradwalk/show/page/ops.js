@@ -57,7 +57,7 @@ export const OPS = {
     localGradsLatex: ["y \\cdot {x}^{y - 1}", "\\mathit{out} \\cdot \\ln\\left(x\\right)"],
     domain(x, y) {
       const t0 = Math.floor(y);
-      return (x > 0.0 || (x === 0.0 && y >= 0.0)) || (x < 0.0 && y === t0);
+      return (x > 0.0 || (x === 0.0 && (y >= 0.0 || y === -Infinity))) || (x < 0.0 && (y === t0 || x === -Infinity));
     },
     forward(x, y) { return pow(x, y); },
     localGrads(x, y, out) {
@@ -73,7 +73,7 @@ export const OPS = {
     localGradsLatex: ["n \\cdot {x}^{n - 1}"],
     domain(x, n) {
       const t0 = Math.floor(n);
-      return (x > 0.0 || (x === 0.0 && n >= 0.0)) || (x < 0.0 && n === t0);
+      return (x > 0.0 || (x === 0.0 && (n >= 0.0 || n === -Infinity))) || (x < 0.0 && (n === t0 || x === -Infinity));
     },
     forward(x, n) { return power(x, n); },
     localGrads(x, n, out) { return [(n === 2.0 ? 2.0 * x : (n === 0.0 ? 0.0 : n * pow(x, n - 1.0)))]; },
@@ -441,7 +441,7 @@ export const OPS = {
     expected: "x > 0 or not a whole number",
     latex: "\\operatorname{lgamma}\\left(x\\right)",
     localGradsLatex: ["\\psi\\left(x\\right)"],
-    domain(x) { return x > 0.0 || x > Math.floor(x); },
+    domain(x) { return (x > 0.0 || x > Math.floor(x)) || x === -Infinity; },
     forward(x) { return lgamma(x); },
     localGrads(x, out) { return [digamma(x)]; },
   },
