@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import pickle
 import sys
 import threading
@@ -79,15 +80,34 @@ def test_everywhere_holds_for_modules_that_are_named() -> None:
     """An installed package is left alone, unless its name is given."""
     module = types.ModuleType("published")
     module.__file__ = np.__file__  # installed
-    exec("import numpy as np\ndef f(x):\n    a = np.zeros(1)\n    a[0] = x * x\n    return a[0]", module.__dict__)
+    body = "    a = np.zeros(1)\n    a[0] = x * x\n    return a[0]\n"
+    functions = f"def f(x):\n{body}def g(x):\n    import numpy as np\n{body}"
+    exec(f"import numpy as np\n{functions}", module.__dict__)
     sys.modules["published"] = module
     try:
-        with gnp.everywhere(), pytest.raises(TypeError, match="everywhere"):
-            grad(lambda x: module.f(x))(3.0)
-        with gnp.everywhere("published"):
-            assert grad(lambda x: module.f(x))(3.0) == 6.0
+        for function in (module.f, module.g):
+            with gnp.everywhere(), pytest.raises(TypeError, match="everywhere"):
+                grad(lambda x, f=function: f(x))(3.0)
+            with gnp.everywhere("published"):
+                assert grad(lambda x, f=function: f(x))(3.0) == 6.0
     finally:
         del sys.modules["published"]
+
+
+def test_everywhere_reaches_imports_in_functions() -> None:
+    """`import numpy` and `from numpy import` where they are needed; afterwards Python imports as it did."""
+
+    def published(x: Any) -> Any:
+        import numpy as here
+        from numpy import ones
+
+        out, scale = here.zeros(2), ones(2)
+        out[0], scale[1] = x[0] ** 2, x[1] * x[0]
+        return out.sum() + scale.sum()
+
+    before = builtins.__import__
+    assert grad(gnp.everywhere()(published))([3.0, 5.0]) == [11.0, 3.0]
+    assert builtins.__import__ is before
 
 
 @pytest.mark.parametrize("name", ["zeros", "ones", "empty"])

@@ -27,6 +27,7 @@ from gradwalk.passes import Locked
 _locked = Locked()
 _users = 0
 _replaced: list[tuple[dict[str, Any], str, Any]] = []
+_named: list[str] = []  # packages that somebody who is inside has named
 
 
 class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
@@ -57,10 +58,11 @@ class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
         global _users
         with _locked.lock:
             _users += 1
+            _named.extend(self._packages)
             instead = _stand_ins()
             if _users == 1:
                 _exchange(vars(builtins), "__import__", _importer(builtins.__import__))
-            for namespace in (*_namespaces(self._packages), *self._namespaces):
+            for namespace in (*_namespaces(), *self._namespaces):
                 for name, theirs in list(namespace.items()):
                     if id(theirs) in instead and instead[id(theirs)][0] is theirs:
                         _exchange(namespace, name, instead[id(theirs)][1])
@@ -71,6 +73,8 @@ class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
         inside.depth -= 1
         with _locked.lock:
             _users -= 1
+            for name in self._packages:
+                _named.remove(name)
             while not _users and _replaced:
                 namespace, name, theirs = _replaced.pop()
                 namespace[name] = theirs
@@ -87,17 +91,25 @@ def _importer(theirs: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(theirs)
     def imported(name: str, variables: Any = None, *rest: Any, **named: Any) -> Any:
         module = theirs(name, variables, *rest, **named)
-        if inside.depth and name.split(".")[0] in ("numpy", "scipy") and _is_own((variables or {}).get("__name__", "")):
+        if (
+            inside.depth
+            and name.split(".")[0] in ("numpy", "scipy")
+            and _is_meant((variables or {}).get("__name__", ""))
+        ):
             return _stand_ins().get(id(module), (module, module))[1]
         return module
 
     return imported
 
 
-def _namespaces(packages: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+def _namespaces() -> Iterator[dict[str, Any]]:
     for name, module in list(sys.modules.items()):
-        if (_is_own(name) or name.split(".")[0] in packages) and hasattr(module, "__dict__"):
+        if _is_meant(name) and hasattr(module, "__dict__"):
             yield module.__dict__
+
+
+def _is_meant(name: str) -> bool:
+    return _is_own(name) or name.split(".")[0] in _named
 
 
 @functools.cache
