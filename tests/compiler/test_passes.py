@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from comparing import close, ops_of, program_numbers
@@ -12,7 +14,7 @@ from gradwalk.compiler.flat import Flat, flat_of
 from gradwalk.compiler.grouping import alike, grouped, with_zero
 from gradwalk.compiler.layout import best_width, strided_view
 from gradwalk.compiler.levels import latest_levels, levels
-from gradwalk.compiler.matrices import matrix_products
+from gradwalk.compiler.matrices import NOBODY, matrix_products
 from gradwalk.compiler.rolling import rolled_up, step_by_step
 from gradwalk.compiler.sources import split_by_source
 from gradwalk.compiler.subexpressions import with_shared_subexpressions
@@ -166,24 +168,30 @@ def test_the_padding_of_largest_gets_no_gradient() -> None:
     assert program_numbers(program, [1.0, 5.0, 5.0]) == [5.0, 5.0, 0.0, 2.0, 0.0]
 
 
-def products(rows: int, columns: int, length: int, *, without: int = 0) -> Flat:
-    """Dots of every row of one matrix with every row of another, the last `without` left out."""
+def products(rows: int, columns: int, length: int, *, without: int = 0, every: int = 1) -> Flat:
+    """Dots of every row of one matrix with every row of another, the last `without` left out, or most of them."""
     left = [[r * length + k for k in range(length)] for r in range(rows)]
     right = [[(rows + c) * length + k for k in range(length)] for c in range(columns)]
-    nodes = [("dot", *a, *b) for a in left for b in right][: rows * columns - without]
+    nodes = [("dot", *a, *b) for a in left for b in right][: rows * columns - without : every]
     inputs = (rows + columns) * length
     return flat_of(nodes, inputs=inputs, outputs=[inputs + i for i in range(len(nodes))])
 
 
 def test_every_row_with_every_column_is_a_matrix_product() -> None:
     flat = products(4, 5, 3)
-    groups, rest = matrix_products(flat, np.arange(27, 47))
+    groups, rest = matrix_products(flat, np.arange(27, 47), zero=0)
     assert ([(group.op, group.nodes.shape) for group in groups], len(rest)) == ([("matmul", (4, 5))], 0)
 
 
-def test_a_matrix_product_with_a_hole_stays_dots() -> None:
-    groups, rest = matrix_products(products(4, 5, 3, without=1), np.arange(27, 46))
-    assert (groups, len(rest)) == ([], 19)
+@pytest.mark.parametrize("without", [1, 7])
+def test_a_matrix_product_may_have_holes(without: int) -> None:
+    groups, rest = matrix_products(products(5, 8, 3, without=without), np.arange(39, 79 - without), zero=0)
+    assert ([np.count_nonzero(group.nodes == NOBODY) for group in groups], len(rest)) == ([without], 0)
+
+
+def test_a_matrix_product_of_which_little_is_used_stays_dots() -> None:
+    groups, rest = matrix_products(products(12, 12, 2, every=5), np.arange(48, 77), zero=0)
+    assert (groups, len(rest)) == ([], 29)
 
 
 @pytest.mark.parametrize("without", [0, 1])
@@ -191,6 +199,48 @@ def test_matrix_products_compute_the_dots(without: int) -> None:
     flat = products(4, 5, 3, without=without)
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=27).tolist()
+    assert close(program_numbers(step_by_step(flat), numbers), program_numbers(rolled_up(flat), numbers))
+
+
+def masked(positions: int, size: int, *, side: int, softmax: bool) -> Flat:
+    """For each position, dots of its own weights, or their softmax, with the beginnings of rows that all share."""
+    nodes: list[tuple[object, ...]] = []
+    inputs = positions * (positions + 1) // 2 + size * positions
+    outputs = []
+    for position in range(positions):
+        length, first = position + 1, position * (position + 1) // 2
+        weights = list(range(first, first + length))
+        if softmax:
+            nodes += [("softmax", *weights, (float(entry),)) for entry in range(length)]
+            weights = list(range(inputs + len(nodes) - length, inputs + len(nodes)))
+        for row in range(size):
+            start = inputs - (size - row) * positions
+            shared = list(range(start, start + length))
+            nodes.append(("dot", *weights, *shared) if side else ("dot", *shared, *weights))
+            outputs.append(inputs + len(nodes) - 1)
+    return flat_of(nodes, inputs=inputs, outputs=outputs)
+
+
+@pytest.mark.parametrize("softmax", [False, True])
+@pytest.mark.parametrize("side", [0, 1])
+def test_rows_that_a_mask_cuts_short_are_one_product(side: int, softmax: bool) -> None:
+    flat = masked(6, 4, side=side, softmax=softmax)
+    program = rolled_up(flat)
+    assert [each.op for each in program.instructions] == ["softmax"] * softmax + ["matmul"]
+    for each in program.instructions:
+        assert np.array_equal(each.lengths, [1, 2, 3, 4, 5, 6])
+    assert (program.instructions[-1].operands[0].index is None) == softmax  # what is behind a row is 0 already
+    numbers = np.random.default_rng(1).normal(size=len(flat.inputs)).tolist()
+    assert close(program_numbers(step_by_step(flat), numbers), program_numbers(program, numbers))
+
+
+def test_rows_that_begin_alike_and_go_on_otherwise_are_no_cut_rows() -> None:
+    flat = masked(6, 4, side=1, softmax=False)
+    children = flat.children.copy()
+    node = int(flat.outputs[8])  # of position 2: its last factor is another number
+    children[flat.starts[node + 1] - 1] = 0
+    flat = replace(flat, children=children)
+    numbers = np.random.default_rng(1).normal(size=len(flat.inputs)).tolist()
     assert close(program_numbers(step_by_step(flat), numbers), program_numbers(rolled_up(flat), numbers))
 
 

@@ -35,7 +35,7 @@ def program() -> Program:
     gathered = View(1, 2, index=slot_array([[1, 0]]))
     instructions = (
         Instruction("clamp", 4, 1, 2, (View(1, 2, 0, 0, 1),), (-5.0, 5.0)),
-        Instruction("matmul", 6, 1, 1, (View(1, 2, 4, 0, 1), gathered)),
+        Instruction("matmul", 6, 1, 1, (View(1, 2, 4, 0, 1), gathered), lengths=slot_array([1])),
         Instruction("dot", 7, 1, 1, (gathered, View(1, 2, 4, 0, 1))),
         Instruction("rmsnorm", 8, 1, 2, (View(1, 2, 6, 0, 1),), (1e-5,)),
         Instruction("cross_entropy", 10, 1, 1, (View(1, 2, 8, 0, 1), View(1, 1, 2))),
@@ -171,6 +171,10 @@ def _made(**changes: Any) -> Any:
          "expected a View inside 3 slots, got one from 0 to 3"),
         (lambda: _made(instructions=(Instruction("neg", 2, 1, 1, (View(1, 1, index=slot_array([[7]])),)),)), ValueError,
          "expected slots from 0 to 2 for a View, got 7"),
+        (lambda: _made(instructions=(Instruction("matmul", 2, 1, 1, 2 * (View(1, 2, 0, 0, 1),), (), slot_array([0])),)),
+         ValueError, "expected rows of at least one entry"),
+        (lambda: _made(instructions=(Instruction("neg", 2, 1, 1, (View(1, 1, 0),), (), slot_array([1])),)),
+         ValueError, "expected other operands for op"),
         (lambda: _made().run_values(np.zeros(1, np.float32), ()), TypeError,
          "expected doubles as arguments, got format 'f'"),
     ],

@@ -25,12 +25,12 @@ from gradwalk.compiler.flat import (
     ragged,
 )
 from gradwalk.compiler.loops import same_rows
-from gradwalk.compiler.matrices import Group, matrix_products
+from gradwalk.compiler.matrices import NOBODY, Group, matrix_products, rows_of
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
 
-NOBODY = -1  # an entry of a row that no node stands for
 _PADDED = frozenset({"dot", "sum", "largest", "smallest"})
+_RAGGED = frozenset({"softmax", "log_softmax"})  # in which an entry that is not there is one of -inf
 _MOST_PADDING = 2.0  # times the entries that are really there
 
 
@@ -103,7 +103,7 @@ def alike(flat: Flat, level: Ints) -> Alike:
 
 def _signatures(flat: Flat, nodes: Ints) -> tuple[Ints, Ints]:
     """What the nodes do, each thing once and in a fixed order, and for every node which of them it does."""
-    length = np.where(is_among(flat.op[nodes], _PADDED), 0, flat.counts[nodes])
+    length = np.where(is_among(flat.op[nodes], _PADDED | _RAGGED), 0, flat.counts[nodes])
     doing, of = same_rows(np.column_stack([flat.op[nodes], flat.row[nodes], length]))
     op, row, length = doing.T
     bits = flat.numbers[row].view(np.int64)
@@ -135,14 +135,16 @@ def differentiated(flat: Flat) -> Truths:
 def _groups_of(flat: Flat, name: str, nodes: Ints, zero: int) -> list[Group]:
     """Of composites and calls."""
     if name == "dot":
-        products, nodes = matrix_products(flat, nodes)
+        products, nodes = matrix_products(flat, nodes, zero)
         rest = _of_similar_length(flat.counts[nodes], nodes)
         return products + [_padded(flat, name, part, zero) for part in rest]
     if name in _PADDED:
         return [_padded(flat, name, part, zero) for part in _of_similar_length(flat.counts[nodes], nodes)]
-    children = flat.children[ragged(flat.starts[nodes], flat.counts[nodes])].reshape(len(nodes), -1)
+    if name in _RAGGED:
+        return [_rows(flat, name, part, zero) for part in _of_similar_length(flat.counts[nodes], nodes)]
     if name in ROW_OPS:
-        return [_rows(flat, name, nodes, children)]
+        return [_rows(flat, name, nodes, zero)]
+    children = flat.children[ragged(flat.starts[nodes], flat.counts[nodes])].reshape(len(nodes), -1)
     if name == "take":
         return [_taken(flat, nodes, children)]
     if name in TARGETED:
@@ -171,29 +173,27 @@ def _of_similar_length(lengths: Ints, nodes: Ints) -> list[Ints]:
 def _padded(flat: Flat, name: str, nodes: Ints, zero: int) -> Group:
     counts = flat.counts[nodes]
     halves = 2 if name == "dot" else 1
-    width = int(counts.max()) // halves
     operands = []
     for half in range(halves):
-        table = np.full((len(nodes), width), zero)
-        if name in ("largest", "smallest"):
-            table[:] = flat.child(nodes, 0)[:, None]  # of equals the first counts: its copies get no gradient
         lengths = counts // halves
-        rows = np.repeat(np.arange(len(nodes)), lengths)
-        table[rows, ragged(np.zeros_like(lengths), lengths)] = flat.children[
-            ragged(flat.starts[nodes] + half * lengths, lengths)
-        ]
-        operands.append(table)
+        table = rows_of(flat, flat.starts[nodes] + half * lengths, lengths, NOBODY)
+        # of equals the first counts: its copies get no gradient
+        instead = flat.child(nodes, 0)[:, None] if name in ("largest", "smallest") else zero
+        operands.append(np.where(table == NOBODY, instead, table))
     return Group(name, nodes[:, None], tuple(operands))
 
 
-def _rows(flat: Flat, name: str, nodes: Ints, children: Ints) -> Group:
+def _rows(flat: Flat, name: str, nodes: Ints, zero: int) -> Group:
+    counts = flat.counts[nodes]
+    children = np.column_stack([counts, rows_of(flat, flat.starts[nodes], counts, zero)])
     entry = flat.given(nodes)[:, 0].astype(np.int64)
     rows, place = same_rows(np.column_stack([children, _repeats(same_rows(children)[1], entry)]))
-    rows = rows[:, :-1]
+    lengths, rows = rows[:, 0], rows[:, 1:-1]
     out = np.full(rows.shape, NOBODY)
     out[place, entry] = nodes
     parameters = flat.given(nodes)[0, 1 : 1 + len(COMPOSITES[name].parameters)]
-    return Group(name, out, (rows,), tuple(parameters.tolist()))
+    ragged_lengths = None if (lengths == lengths[0]).all() else lengths
+    return Group(name, out, (rows,), tuple(parameters.tolist()), ragged_lengths)
 
 
 def _taken(flat: Flat, nodes: Ints, children: Ints) -> Group:

@@ -131,8 +131,13 @@ def applies(program: Program, slots: Array) -> bool | None:
 
 def _all_finite(program: Program, slots: Array, end: int) -> bool:
     """Whether what operations have to make finite is, in the slots before `end`."""
-    checked = (each for each in program.instructions if each.op in CHECKED and each.out < end)
+    checked = (each for each in program.instructions if is_checked(each) and each.out < end)
     return all(np.isfinite(slots[each.out : each.out + each.rows * each.columns]).all() for each in checked)
+
+
+def is_checked(instruction: Instruction) -> bool:
+    """Whether all that it makes has to be finite."""
+    return instruction.op in CHECKED or (instruction.op == "matmul" and instruction.lengths is not None)
 
 
 # ---------------------------------------------------------------- guards
@@ -241,11 +246,14 @@ def doubt_of(
         return (left * sizes[1] + sizes[0] * right).sum(axis=1)
     if name == "take":
         return before[0][_within(operands[1][:, 0], len(xs), on)]
-    made = OverRows(on, COMPOSITES[name], xs, _target(operands, on), instruction.parameters)
+    entries = _row_entries(instruction, xs, on)
+    made = OverRows(on, COMPOSITES[name], entries, _target(operands, on), instruction.parameters)
+    xs = _up_to_lengths(instruction, xs, 0.0, on)
     slopes_of_rows = xp.abs(made.local_grads())
     own = 0.0 if made.row.is_exact(xs.shape[1]) else (xs.shape[1] + 16) * unit
     size = xp.abs(out) + (slopes_of_rows * xp.abs(xs)[:, None, :]).sum(axis=2) + made.row.is_logarithm
-    return carried(slopes_of_rows, before[0][:, None, :], on).sum(axis=2) + own * size
+    brought = carried(slopes_of_rows, before[0][:, None, :], on).sum(axis=2)
+    return _up_to_lengths(instruction, brought + own * size, 0.0, on)
 
 
 # ---------------------------------------------------------------- what each instruction computes
@@ -262,7 +270,19 @@ def forward(instruction: Instruction, operands: list[Any], on: Arrays = NUMPY) -
         return xs[_within(operands[1][:, 0], len(xs), on)]
     if name == "dot":
         return (xs * operands[1]).sum(axis=1)
-    return on.over_rows(name, xs, _target(operands, on), instruction.parameters)
+    made = on.over_rows(name, _row_entries(instruction, xs, on), _target(operands, on), instruction.parameters)
+    return _up_to_lengths(instruction, made, 0.0, on)
+
+
+def _row_entries(instruction: Instruction, xs: Any, on: Arrays = NUMPY) -> Any:
+    """What a composite computes with: whoever has a row of different lengths takes -inf for what is not there."""
+    return _up_to_lengths(instruction, xs, -np.inf, on)
+
+
+def _up_to_lengths(instruction: Instruction, rows: Any, otherwise: float, on: Arrays = NUMPY) -> Any:
+    if instruction.lengths is None:
+        return rows
+    return on.xp.where(np.arange(rows.shape[1]) < instruction.lengths[:, None], rows, otherwise)
 
 
 def _within(places: Any, count: int, on: Arrays = NUMPY) -> Any:
@@ -290,6 +310,8 @@ def _backward(instruction: Instruction, operands: list[Array], out: Array, grad:
         table = np.zeros_like(xs)
         np.add.at(table, _within(operands[1][:, 0], len(xs)), grad)
         return [table, None]
+    grad = _up_to_lengths(instruction, grad, 0.0)
+    xs = _row_entries(instruction, xs)
     slopes = OverRows(NUMPY, COMPOSITES[name], xs, _target(operands), instruction.parameters).local_grads()
     return [_contribution(slopes, grad[:, :, None]).sum(axis=1), *([None] * (len(operands) - 1))]
 

@@ -12,9 +12,8 @@ from itertools import chain
 
 import numpy as np
 
-from gradwalk.compiler.flat import CONSTANT, INPUT, SIGNS, Flat, Ints
-from gradwalk.compiler.grouping import NOBODY
-from gradwalk.compiler.matrices import Group
+from gradwalk.compiler.flat import CONSTANT, INPUT, SIGNS, Flat, Ints, Truths
+from gradwalk.compiler.matrices import NOBODY, Group
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 from gradwalk.ops import OPS
 
@@ -89,6 +88,7 @@ class _Memory:
     def __init__(self, flat: Flat, slot: Ints, size: int) -> None:
         self.flat, self.slot, self.size = flat, slot, size
         self.copies: list[tuple[int, Ints]] = []
+        self.is_zero = np.zeros(size, np.bool_)  # what composites make behind the end of a row
 
     def initial(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         numbers = np.zeros(self.size)
@@ -108,7 +108,27 @@ class _Memory:
             columns = best_width([self.slot[operand].ravel() for operand in operands])
             rows //= columns
             operands = tuple(operand.reshape(rows, columns) for operand in operands)
-        return Instruction(group.op, out, rows, columns, tuple(map(self.view, operands)), group.parameters)
+        views = tuple(map(self.view, operands))
+        if group.lengths is None:
+            return Instruction(group.op, out, rows, columns, views, group.parameters)
+        is_beyond = np.arange(operands[0].shape[1]) >= group.lengths[:, None]
+        if group.op != "matmul":
+            self.is_zero[out : out + rows * columns] = is_beyond.ravel()
+        shorter = self._strided_up_to(operands[0], is_beyond, must_be_zero=group.op == "matmul")
+        views = (shorter or views[0], *views[1:])
+        return Instruction(group.op, out, rows, columns, views, group.parameters, group.lengths.astype(np.int32))
+
+    def _strided_up_to(self, nodes: Ints, is_beyond: Truths, must_be_zero: bool) -> View | None:
+        """A strided view that has these nodes where they count, and what may be anything, or zeros, elsewhere."""
+        slots, longest = self.slot[nodes], int(np.argmin(is_beyond.sum(axis=1)))
+        (rows, columns), start = slots.shape, int(slots[0, 0])
+        row, column = int(slots[1, 0]) - start, int(slots[longest, 1] - slots[longest, 0])
+        grid = start + row * np.arange(rows)[:, None] + column * np.arange(columns)
+        if row < 0 or column < 0 or grid[-1, -1] >= len(self.is_zero) or (grid != slots)[~is_beyond].any():
+            return None
+        if must_be_zero and not self.is_zero[grid[is_beyond]].all():
+            return None
+        return View(rows, columns, start, row, column)
 
     def view(self, nodes: Ints) -> View:
         slots = self.slot[nodes]

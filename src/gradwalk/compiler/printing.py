@@ -89,7 +89,10 @@ class _Names:
         name = instruction.op
         if name == "call":
             name = self.program.functions[int(instruction.parameters[0])].name
-        return f"{self.name(instruction.out)}[{shape[0]},{shape[1]}] = {_expression(name, instruction, operands)}"
+        made = f"{self.name(instruction.out)}[{shape[0]},{shape[1]}] = {_expression(name, instruction, operands)}"
+        if instruction.lengths is None:
+            return made
+        return f"{made}, rows of {instruction.lengths.min()} to {instruction.lengths.max()}"
 
     def shape_of(self, instruction: Instruction) -> tuple[int, int]:
         """As it runs; but a long row, made entry by entry of a whole matrix, is shown as that matrix."""

@@ -46,6 +46,9 @@ class Instruction:
       per entry (`softmax`, …): out[r, :] over A's row, a View(rows, columns)
     - with a target (`cross_entropy`): the second operand has the targets, a View(rows, 1) of whole numbers
     - `take`: out[r, :] = A[i, :] where i is the whole number in the second operand's (r, 0); A is a View(n, columns)
+    - with `lengths`, rows of A are shorter than it is wide: of row r, the first lengths[r] entries count. A composite
+      with an output per entry makes 0 of the others. Those of `matmul` are 0, and the function has no products with
+      them: as 0 · inf must not count, it does not apply where what comes out is not finite
     - `call`: out[r, 0] is what a Python function says of A's row, a View(rows, k). Parameters: its place among the
       program's functions, and how many of the first guards the plain function had passed before it made the call
     """
@@ -56,6 +59,7 @@ class Instruction:
     columns: int
     operands: tuple[View, ...]
     parameters: tuple[float, ...] = ()
+    lengths: Slots | None = None
 
 
 @dataclass(frozen=True)

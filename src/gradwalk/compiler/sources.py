@@ -11,9 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gradwalk.compiler.flat import CONSTANT, Flat, Ints
-from gradwalk.compiler.grouping import NOBODY
 from gradwalk.compiler.loops import same_rows
-from gradwalk.compiler.matrices import Group
+from gradwalk.compiler.matrices import NOBODY, Group
 from gradwalk.ops import OPS
 
 _LONG = 64  # entries worth an instruction of their own

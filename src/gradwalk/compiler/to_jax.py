@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradwalk.compiler import interpret
-from gradwalk.compiler.flat import CHECKED
 from gradwalk.compiler.formulas import Arrays, OverRows, arrays_of
 from gradwalk.compiler.program import Instruction, Program
 from gradwalk.compiler.reading import Call, with_line
@@ -249,7 +248,7 @@ class JaxFunction:
         finite = [True]
         for instruction in self.program.instructions:
             made = interpret.forward(instruction, _operands(memory, instruction), _JAX)
-            if instruction.op in CHECKED:
+            if interpret.is_checked(instruction):
                 finite.append(jnp.isfinite(made).all())
             memory.add(instruction.out, made)
         outputs = memory.read(self.program.outputs[None, :])[0]

@@ -88,7 +88,7 @@ static void call_doubt(const Step *step, const Memory *memory, double *doubt)
     const Operand *x = &step->operands[0];
     const double *local_grads = memory->facts + step->facts;
     for (Count r = 0; r < step->rows; r++, local_grads += x->columns)
-        doubt[step->out + r] = step_carried_doubt(x, r, local_grads, doubt);
+        doubt[step->out + r] = step_carried_doubt(x, r, x->columns, local_grads, doubt);
 }
 
 const Kind call_kind = {

@@ -227,7 +227,7 @@ static void dot_reverse(const Kernels *kernels, const Step *step, const Memory *
 
 /* ---------------------------------------------------------------- matrix products */
 
-#define LONG_ROW 8 /* from here on, adding up across a vector costs less than transposing */
+#define LONG_ROW 32 /* from here on, adding up across a vector costs less than transposing */
 #define MANY_ROWS 32 /* of the left operand: so often it pays to have transposed the right one */
 
 /* The second operand, mostly the weights, has then to be transposed for nobody. */

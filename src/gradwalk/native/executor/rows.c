@@ -28,11 +28,16 @@ static int rows_round(const Step *step)
     return kernel->forward != NULL && step->operands[0].columns > kernel->exact_to;
 }
 
+/* How many entries of a row count. */
+static inline Count rows_length(const Step *step, Count row)
+{
+    return step->lengths != NULL ? step->lengths[row] : step->operands[0].columns;
+}
+
 static int rows_depend(const Step *step, Count row, Count column, const unsigned char *marked)
 {
-    (void)column;
-    int depends = 0;
-    for (int j = 0; j < step->operand_count && !depends; j++)
+    int depends = 0, nothing = step->columns > 1 && column >= rows_length(step, row);
+    for (int j = 0; !nothing && j < step->operand_count && !depends; j++)
         depends = view_row_is_marked(&step->operands[j], row, marked);
     return depends;
 }
@@ -67,31 +72,32 @@ static inline int rows_sum_columns(const Step *step)
     return step->op == COMPOSITE_sum && x->index == NULL && x->row_stride == 1 && x->column_stride != 1;
 }
 
+/* How many outputs a row of n entries has. */
+static inline Count rows_outputs(const Step *step, Count n) { return step->lengths != NULL ? n : step->columns; }
+
 /* One row: by the kernel, or by what is made from row_ops.py. */
-static void rows_forward_one(const Step *step, const double *x, double target, double *facts, double *out)
+static void rows_forward_one(const Step *step, Count n, const double *x, double target, double *facts, double *out)
 {
     const Composite *composite = composite_of(step->op);
-    Count n = step->operands[0].columns;
     if (step->over_rows.kernel.forward != NULL) {
         step->over_rows.kernel.forward(n, x, target, step->parameters, facts, out);
         return;
     }
     composite_keep(composite, n, x, step->parameters, facts);
-    for (Count c = 0; c < step->columns; c++)
+    for (Count c = 0; c < rows_outputs(step, n); c++)
         out[c] = composite_output(composite, n, x, composite->has_target ? (Count)target : c, step->parameters, facts);
 }
 
 /* `local_grads`: room for n of them. */
-static void rows_reverse_one(const Step *step, const double *x, double target, const double *facts, const double *out,
-                             const double *out_grad, double *local_grads, double *grad)
+static void rows_reverse_one(const Step *step, Count n, const double *x, double target, const double *facts,
+                             const double *out, const double *out_grad, double *local_grads, double *grad)
 {
     const Composite *composite = composite_of(step->op);
-    Count n = step->operands[0].columns;
     if (step->over_rows.kernel.reverse != NULL) {
         step->over_rows.kernel.reverse(n, x, target, step->parameters, facts, out, out_grad, grad);
         return;
     }
-    for (Count c = 0; c < step->columns; c++) {
+    for (Count c = 0; c < rows_outputs(step, n); c++) {
         if (out_grad[c] == 0.0)
             continue; /* and not 0 times an infinite local gradient */
         Count i = composite->has_target ? (Count)target : c;
@@ -150,9 +156,12 @@ static void rows_forward(const Kernels *kernels, const Step *step, const Memory 
         return;
     }
     for (Count r = width == 1 ? rows_forward_together(kernels, step, memory) : 0; r < step->rows; r++) {
+        Count count = rows_length(step, r), outputs = rows_outputs(step, count);
+        memset(out + (r * columns + outputs) * width, 0, (size_t)((columns - outputs) * width) * sizeof *out);
         if (width == 1) {
             const double *row = view_row(x, width, memory->values, r, memory->scratch);
-            rows_forward_one(step, row, rows_target(step, memory, r, 0), facts + r * row_facts, out + r * columns);
+            double target = rows_target(step, memory, r, 0);
+            rows_forward_one(step, count, row, target, facts + r * row_facts, out + r * columns);
             continue;
         }
         if (step->over_rows.kernel.batch_forward != NULL) {
@@ -160,16 +169,16 @@ static void rows_forward(const Kernels *kernels, const Step *step, const Memory 
             for (Count lane = 0; lane < BATCH; lane++)
                 targets[lane] = rows_target(step, memory, r, lane);
             const double *row = view_row(x, width, memory->values, r, memory->scratch);
-            step->over_rows.kernel.batch_forward(n, row, targets, step->parameters, facts + r * row_facts * BATCH,
-                                          out + r * columns * BATCH);
+            step->over_rows.kernel.batch_forward(count, row, targets, step->parameters, facts + r * row_facts * BATCH,
+                                                 out + r * columns * BATCH);
             continue;
         }
         double *lane_out = memory->scratch + n;
         for (Count lane = 0; lane < width; lane++) {
             const double *row = view_lane(x, memory, r, lane, memory->scratch);
-            rows_forward_one(step, row, rows_target(step, memory, r, lane), facts + (r * width + lane) * row_facts,
-                             lane_out);
-            for (Count c = 0; c < columns; c++)
+            rows_forward_one(step, count, row, rows_target(step, memory, r, lane),
+                             facts + (r * width + lane) * row_facts, lane_out);
+            for (Count c = 0; c < outputs; c++)
                 out[(r * columns + c) * width + lane] = lane_out[c];
         }
     }
@@ -203,6 +212,7 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
         return;
     }
     for (Count r = 0; r < step->rows; r++) {
+        Count count = rows_length(step, r);
         if (width == 1 || step->over_rows.kernel.batch_reverse != NULL) {
             double targets[BATCH];
             for (Count lane = 0; lane < width; lane++)
@@ -215,9 +225,10 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
             const double *known = facts + r * row_facts * width;
             const double *row_out = out + r * columns * width, *row_grad = out_grad + r * columns * width;
             if (width == 1)
-                rows_reverse_one(step, row, targets[0], known, row_out, row_grad, scratch + 2 * n, added);
+                rows_reverse_one(step, count, row, targets[0], known, row_out, row_grad, scratch + 2 * n, added);
             else
-                step->over_rows.kernel.batch_reverse(n, row, targets, step->parameters, known, row_out, row_grad, added);
+                step->over_rows.kernel.batch_reverse(count, row, targets, step->parameters, known, row_out, row_grad,
+                                                     added);
             if (!direct)
                 view_add(kernels, x, width, added, r * n, n, memory->grads);
             continue;
@@ -229,7 +240,7 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
                 lane_out_grad[c] = out_grad[(r * columns + c) * width + lane];
             }
             memset(grad, 0, (size_t)n * sizeof *grad);
-            rows_reverse_one(step, view_lane(x, memory, r, lane, scratch), rows_target(step, memory, r, lane),
+            rows_reverse_one(step, count, view_lane(x, memory, r, lane, scratch), rows_target(step, memory, r, lane),
                              facts + (r * width + lane) * row_facts, lane_out, lane_out_grad, lane_out_grad + columns,
                              grad);
             for (Count k = 0; k < n; k++)
@@ -243,11 +254,12 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
 static void rows_doubt(const Step *step, const Memory *memory, double *doubt)
 {
     const Operand *operand = &step->operands[0];
-    Count n = operand->columns;
-    double *x = memory->scratch, *local_grads = x + n, *facts = local_grads + n;
+    double *x = memory->scratch, *local_grads = x + operand->columns, *facts = local_grads + operand->columns;
     const Composite *composite = composite_of(step->op);
     for (Count i = 0; i < step->rows * step->columns; i++) {
-        Count row = i / step->columns;
+        Count row = i / step->columns, n = rows_length(step, row);
+        if (i % step->columns >= rows_outputs(step, n))
+            continue; /* and 0 is what is there */
         Count at = step->operand_count > 1 ? (Count)rows_target(step, memory, row, 0) : i % step->columns;
         view_lane(operand, memory, row, 0, x);
         composite_keep(composite, n, x, step->parameters, facts);
@@ -257,7 +269,7 @@ static void rows_doubt(const Step *step, const Memory *memory, double *doubt)
         for (Count k = 0; k < n; k++)
             size += fabs(local_grads[k] * x[k]);
         double own = step->rounds ? (double)(n + 16) * UNIT * size : 0.0;
-        doubt[step->out + i] = own + step_carried_doubt(operand, row, local_grads, doubt);
+        doubt[step->out + i] = own + step_carried_doubt(operand, row, n, local_grads, doubt);
     }
 }
 

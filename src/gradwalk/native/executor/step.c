@@ -87,6 +87,22 @@ static int step_read_operands(PyObject *instruction, Count count, Count size, St
     return failed ? -1 : 0;
 }
 
+/* Rows of different lengths, where there are some. */
+static int step_read_lengths(PyObject *instruction, Step *step)
+{
+    PyObject *given = PyObject_GetAttrString(instruction, "lengths");
+    Count count = 0, columns = step->operands[0].columns;
+    if (given != NULL && given != Py_None) {
+        step->lengths = read_slots(given, "lengths", columns + 1, step->rows, &count);
+        for (Count r = 0; r < count && step->lengths != NULL; r++) {
+            if (step->lengths[r] < 1)
+                PyErr_SetString(PyExc_ValueError, "Executor: expected rows of at least one entry");
+        }
+    }
+    Py_XDECREF(given);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 /* Fills a step that is all zero. On failure what it owns is left to step_release. */
 INTERNAL int step_read(PyObject *instruction, Count size, const Kernels *kernels, int exact, PyObject *functions,
                        Step *step)
@@ -105,15 +121,19 @@ INTERNAL int step_read(PyObject *instruction, Count size, const Kernels *kernels
     step->kind = signature.kind;
     step->op = signature.op;
     Count parameters = step_read_parameters(instruction, &signature, step);
-    if (parameters < 0 || step_read_operands(instruction, signature.operands, size, step) < 0)
+    if (parameters < 0 || step_read_operands(instruction, signature.operands, size, step) < 0
+        || step_read_lengths(instruction, step) < 0)
         return -1;
     if (step->kind == KIND_ENTRIES)
         entries_choose(step, kernels);
     else if (step->kind == KIND_ROWS)
         rows_choose(step, kernels, parameters);
+    else if (step->kind == KIND_MATMUL)
+        step->checked = step->lengths != NULL;
     else if (step->kind == KIND_CALL && call_read(step, functions) < 0)
         return -1;
-    if (!KINDS[step->kind]->fits(step)) {
+    int has_rows = step->kind == KIND_MATMUL || (step->kind == KIND_ROWS && step->columns > 1);
+    if (!KINDS[step->kind]->fits(step) || (step->lengths != NULL && !has_rows)) {
         PyErr_Format(PyExc_ValueError, "Executor: expected other operands for op %u (%zd by %zd at slot %zd)", step->op,
                      step->rows, step->columns, step->out);
         return -1;
@@ -130,6 +150,7 @@ INTERNAL void step_release(Step *step)
         PyMem_Free(step->operands[j].scatter);
     }
     PyMem_Free(step->operands);
+    PyMem_Free(step->lengths);
     products_release(step);
     if (step->kind == KIND_CALL)
         Py_XDECREF(step->call.function);
@@ -215,11 +236,12 @@ INTERNAL void step_follow_back(Step *step, unsigned char *reaches)
     }
 }
 
-/* The doubt that comes with the entries of a row, each times its local gradient; 0 stays 0, whatever the gradient. */
-INTERNAL double step_carried_doubt(const Operand *operand, Count row, const double *local_grads, const double *doubt)
+/* The doubt that comes with the first entries of a row, each times its local gradient; 0 stays 0, whatever the gradient. */
+INTERNAL double step_carried_doubt(const Operand *operand, Count row, Count count, const double *local_grads,
+                                   const double *doubt)
 {
     double carried = 0.0;
-    for (Count k = 0; k < operand->columns; k++) {
+    for (Count k = 0; k < count; k++) {
         double here = doubt[view_slot(operand, row, k)];
         carried += here == 0.0 ? 0.0 : fabs(local_grads[k]) * here;
     }

@@ -38,6 +38,7 @@ struct Step {
     int moves;   /* depends on the direction, where one is among the arguments */
     int rounds;  /* in another order, or otherwise than the eager engine */
     Operand *operands; /* owned */
+    int32_t *lengths; /* owned: how many entries of each row of the first operand count; NULL: all of them */
     double parameters[2];
     union { /* what only one kind has */
         struct {
@@ -87,7 +88,8 @@ INTERNAL int step_follow(Step *step, unsigned char *depends, unsigned char *writ
                          int exact);
 INTERNAL void step_follow_back(Step *step, unsigned char *reaches);
 INTERNAL void step_release(Step *step);
-INTERNAL double step_carried_doubt(const Operand *operand, Count row, const double *local_grads, const double *doubt);
+INTERNAL double step_carried_doubt(const Operand *operand, Count row, Count count, const double *local_grads,
+                                   const double *doubt);
 
 /* ---- the kinds ---- */
 
