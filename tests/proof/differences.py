@@ -80,7 +80,9 @@ def _agrees(program: Program, call: int, way: str, expected: Outcome, found: Out
     if len(own) != len(gradients) and "twice" not in way:  # only the weights', or one list passed twice
         gradients, own = gradients[-2:], own[-2:]
     wanted, got = (*expected.numbers, *gradients), (*found.numbers, *own)
-    if "exact" in way and "twice" not in way:  # but h is one node more on the way to w[0], whose parts add up otherwise
+    # NumPy's maximum of an array of objects is one of the two; of the array a trace hands out, a node more
+    if "exact" in way and "twice" not in way and "np.maximum" not in program.source:
+        # h is one node more on the way to w[0], whose parts add up otherwise
         first, own_first = wanted[-2:-1], got[-2:-1]
         return same((*wanted[:-2], wanted[-1]), (*got[:-2], got[-1])) and (
             _close(first, own_first, [0.0]) or _close(first, own_first, _sizes(program, call)[-2:-1])
