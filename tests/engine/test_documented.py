@@ -43,3 +43,19 @@ def test_code_on_the_page(page: Path) -> None:
     done = python("\n".join(blocks))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "".join(promised)
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```\n```text\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize(("block", "promised"), BLOCKS, ids=lambda text: text.splitlines()[-1])
+def test_block_of_the_readme_runs_when_pasted_alone(block: str, promised: str) -> None:
+    """Each imports what it uses."""
+    done = python(block)
+    assert (done.returncode, done.stdout, done.stderr) == (0, promised, "")
+
+
+def test_every_block_of_the_readme_is_tried() -> None:
+    """Each has what it prints right below it."""
+    assert len(BLOCKS) == README.count("```python\n") > 2
