@@ -13,7 +13,7 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests" / "show"), str(ROOT / "docs" / "tests")]
+sys.path[:0] = [str(ROOT / "docs" / "tests"), str(ROOT / "tests" / "show")]  # both have a conftest
 
 import chromium  # noqa: E402
 from conftest import SITE, Handler  # noqa: E402

@@ -52,6 +52,7 @@ class Cell {
     this.output.classList.add("output");
     bar.after(this.output);
     this.recorded = [...this.output.childNodes];
+    for (const sign of ["focusin", "pointerdown"]) this.root.addEventListener(sign, () => this.python.start(), { once: true });
     this.changed();
   }
 

@@ -24,14 +24,20 @@ async function load(folder) {
   const total = Object.values(sizes).reduce((sum, size) => sum + size, 0);
   countBytes((bytes) => postMessage({ kind: "loading", bytes, total }));
   const archive = fetch(`${folder}gradwalk.zip`).then((response) => response.arrayBuffer());
+  const memory = started(folder, sizes);
   const { loadPyodide } = await import(`${folder}pyodide.mjs`);
-  const pyodide = await loadPyodide({ indexURL: folder, env: { GRADWALK_ENGINE: "reference", HOME: "/home/pyodide" } });
+  const env = { GRADWALK_ENGINE: "reference", HOME: "/home/pyodide" };
+  const pyodide = await loadPyodide({ indexURL: folder, env, _loadSnapshot: await memory });
   pyodide.unpackArchive(await archive, "zip", { extractDir: "/lib/python3.14/site-packages" });
   return pyodide.runPython(`
+import importlib
 import json
+import random
 from types import SimpleNamespace
 from gradwalk.lessons import cells
 
+importlib.invalidate_caches()  # the files were not there when its memory was kept
+random.seed()  # nor was this visitor
 namespace = {"__name__": "__main__"}
 
 def told(outcome):
@@ -42,6 +48,14 @@ SimpleNamespace(
     check=lambda code, checks: told(cells.check(code, checks, namespace)),
 )
 `);
+}
+
+/** The memory of Python as it was after its start, kept when the site was built; without it, it starts from nothing. */
+async function started(folder, sizes) {
+  const name = Object.keys(sizes).find((file) => file.startsWith("started-"));
+  const response = name && await fetch(folder + name);
+  if (!response?.ok) return undefined; // the site was built anew since this page was loaded
+  return new Response(response.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
 /** Let every fetch of this worker be counted while it comes in. What is counted is a copy: only of an answer that is

@@ -10,9 +10,14 @@ export class Python {
     this.generation = 0; // how often it was started: what ran before is gone
   }
 
+  /** Somebody is about to ask: the seconds until they do are not lost. */
+  start() {
+    this.worker ??= this.started();
+  }
+
   /** Run a cell: { name, code, checks, seconds }; `tell` hears of progress and of what is printed. */
   run(cell, tell) {
-    this.worker ??= this.started();
+    this.start();
     return new Promise((done) => {
       this.waiting = { cell, tell, done, timer: null };
       this.worker.postMessage(cell);
@@ -30,7 +35,10 @@ export class Python {
 
   heard(message) {
     const { waiting } = this;
-    if (!waiting) return;
+    if (!waiting) {
+      if (message.kind === "failed") this.ended(""); // nobody has asked yet: the first run tries again
+      return;
+    }
     if (message.kind === "loading") {
       waiting.tell({ loading: Math.min(LARGEST_FILE_SHARE, message.bytes / message.total), total: message.total });
     } else if (message.kind === "running") {

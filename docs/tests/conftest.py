@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,14 +24,22 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         **http.server.SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript", ".wasm": "application/wasm",
     }  # fmt: skip
 
+    def send_head(self) -> Any:
+        missing = getattr(self.server, "missing", None)
+        if missing and missing in self.path:
+            self.send_error(404)
+            return None
+        return super().send_head()
+
     def log_message(self, format: str, *arguments: object) -> None:
         pass
 
 
 class Host(http.server.ThreadingHTTPServer):
-    """The site on a port of its own; `is_down` lets every request fail, as without a network."""
+    """The site on a port of its own; `is_down` lets all requests fail, as without a network, `missing` some."""
 
     is_down = False
+    missing = ""
 
     def verify_request(self, request: object, client_address: object) -> bool:
         return not self.is_down

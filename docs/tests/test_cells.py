@@ -32,6 +32,38 @@ def test_cells_above_run_first(tab: Any) -> None:
     assert shown(tab, 1).startswith(("7.0", "6.99"))
 
 
+def test_python_starts_when_somebody_turns_to_a_cell(tab: Any) -> None:
+    """Not with the page, but before the button is pressed; what is there then is used."""
+    assert tab.run("gradwalkCells[0].python.worker === null")
+    tab.run("void gradwalkCells[0].editor.field.focus()")
+    assert tab.run("gradwalkCells[0].python.worker !== null")
+    assert run(tab, 0)["text"] == "4.0\n"
+    assert tab.run("gradwalkCells[0].python.generation") == 1
+
+
+def test_starts_differ_in_what_is_random(tab: Any) -> None:
+    """Every visitor's Python goes on from the same memory, but not with the same random numbers; modules load later."""
+    numbers = set()
+    for _ in range(2):
+        numbers.add(run(tab, 0, "import random, gradwalk.statistics, fractions\nprint(random.random())")["text"])
+        tab.run("void (gradwalkCells[0].python.worker.terminate(), gradwalkCells[0].python.worker = null)")
+    assert len(numbers) == 2
+
+
+def test_it_starts_without_that_memory(tab: Any, host: Any) -> None:
+    """After a new build the old one's is not there any more: Python starts from nothing."""
+    host.missing = "/python/started-"
+    assert run(tab, 0)["text"] == "4.0\n"
+
+
+def test_a_start_that_failed_is_tried_again(tab: Any) -> None:
+    """Nobody waits for it yet, and nobody waits for ever."""
+    tab.run("void gradwalkCells[0].python.start()")
+    tab.run("void gradwalkCells[0].python.heard({ kind: 'failed', text: 'no network' })")
+    assert tab.run("gradwalkCells[0].python.worker === null")
+    assert run(tab, 0)["text"] == "4.0\n"
+
+
 def test_a_loop_that_does_not_end_is_stopped(tab: Any) -> None:
     """After its seconds, with what it printed; the next run starts afresh and works."""
     tab.run("void (gradwalkCells[0].seconds = 2)")

@@ -11,6 +11,7 @@ import html
 import json
 import re
 import shutil
+import subprocess
 import sys
 import time
 import zipfile
@@ -25,6 +26,7 @@ from gradwalk.show import play
 
 HERE = Path(__file__).resolve().parent
 PYTHON = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+STARTED = "started-"
 LEFT_OUT = ("native", "run", "scipy")  # folders of src/gradwalk that are of no use in the browser
 
 
@@ -149,7 +151,10 @@ class Site:
         (self.folder / "walk" / "index.html").write_text(play.page(site="../"), encoding="utf-8", newline="\n")
 
     def write_python(self) -> None:
-        """Python in WebAssembly as it came, and gradwalk's sources as one archive, the same for the same files."""
+        """Python in WebAssembly as it came, gradwalk's sources as one archive, and the memory of both after the start.
+
+        The archive is the same for the same files, and the memory is called by its hash: they belong together.
+        """
         folder = self.folder / "python"
         folder.mkdir()
         for name in PYTHON:
@@ -159,12 +164,15 @@ class Site:
                 inside = path.relative_to(ROOT / "src")
                 if path.suffix in (".py", ".txt", ".css", ".js", ".html") and inside.parts[1] not in LEFT_OUT:
                     archive.writestr(zipfile.ZipInfo(str(inside)), path.read_bytes(), zipfile.ZIP_DEFLATED)
+        digest = hashlib.sha256((folder / "gradwalk.zip").read_bytes()).hexdigest()[:16]
+        command = ["node", str(HERE / "started.mjs"), str(folder.resolve()), str(folder / f"{STARTED}{digest}.bin")]
+        subprocess.run(command, check=True)
         sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
         (folder / "sizes.json").write_text(json.dumps(sizes), encoding="utf-8")
 
     def write_service_worker(self) -> None:
         """The worker that keeps the site for later; its version is a hash of all that it keeps."""
-        files = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        files = sorted(path for path in self.folder.rglob("*") if path.is_file() and not path.name.startswith(STARTED))
         total = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
         kept = [str(path.relative_to(self.folder)) for path in files if path.name not in PYTHON]
         kept = [f"./{name.removesuffix('index.html')}" for name in kept]

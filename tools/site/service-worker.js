@@ -1,12 +1,13 @@
 // Keeps the site, so that it works without a network from the second visit on. One version of all pages at a time:
 // a new build has a new version, is fetched as a whole, and then takes the place of the old one. Python is large and
-// changes seldom: it is kept when it is first used, under its own version.
+// changes seldom: it is kept when it is first used, under its own version; its memory after the start, with the pages'.
 
 const VERSION = "gradwalk-site-" + "{{version}}";
 const PYTHON = "gradwalk-python-" + "{{python}}";
 const FILES = ["{{files}}"];
 
-const isPython = (url) => /\/python\/(?!gradwalk\.zip|sizes\.json)/.test(url.pathname);
+const isStarted = (url) => /\/python\/started-/.test(url.pathname);
+const isPython = (url) => /\/python\/(?!gradwalk\.zip|sizes\.json|started-)/.test(url.pathname);
 
 self.addEventListener("install", (event) => {
   event.waitUntil(caches.open(VERSION).then((cache) => cache.addAll(FILES.map((file) => new Request(file, { cache: "no-cache" })))));
@@ -32,6 +33,6 @@ async function answered(event, url) {
   const kept = await cache.match(event.request, { ignoreSearch: true });
   if (kept) return kept;
   const response = await fetch(event.request);
-  if (response.ok && name === PYTHON) event.waitUntil(cache.put(event.request, response.clone()));
+  if (response.ok && (name === PYTHON || isStarted(url))) event.waitUntil(cache.put(event.request, response.clone()));
   return response;
 }
