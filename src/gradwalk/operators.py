@@ -1,4 +1,4 @@
-"""What a plain float can do besides the operations of the table: %, //, divmod, round, trunc, .real, and the like.
+"""What a number can do besides the operations of the table: %, //, divmod, round, trunc, .real, and the like.
 
 Given to the Values of both engines. Whatever rounds is a Value without gradient; what has to be a plain number, and
 would be the same in every later call of a compiled function, is refused.
@@ -112,5 +112,6 @@ for _module in engine.available():
     _Value.__divmod__, _Value.__rdivmod__ = _operator("divmod", lambda x, y: (_whole(x, y), _remainder(x, y)))
     _Value.__floor__, _Value.__ceil__, _Value.__round__, _Value.__trunc__ = gm.floor, gm.ceil, _rounded, gm.trunc
     _Value.real, _Value.imag = property(lambda self: self), property(lambda self: 0.0)
+    _Value.item = lambda self: self  # as what NumPy's arrays hold, which a Value is in the place of
     _Value.is_integer, _Value.__format__ = _is_integer, _format
     _Value.__array_ufunc__, _Value.__array_function__ = _asked_by_ufunc, _asked_by_function

@@ -73,6 +73,7 @@ def test_what_a_float_shows(engine: Any) -> None:
     x = engine.Value(2.5)
     assert f"{x:.3f}|{x:8.2e}" == "2.500|2.50e+00"
     assert f"{x}" == str(x)
+    assert x.item() is x.real is x  # a NumPy number has these, and the gradient is not to get lost
     assert (x.imag, x.is_integer(), engine.Value(2.0).is_integer()) == (0.0, False, True)
     assert (Fraction(1, 2) * x).data == (x * Fraction(1, 2)).data == 1.25
     assert sum([x, x], start=engine.Value(1.0)).data == 6.0

@@ -1,5 +1,7 @@
 """The first screen of the README, and what follows from it."""
 
+import math
+
 import gradwalk
 from gradwalk import Value
 
@@ -9,6 +11,8 @@ f.backward()
 data: float = f.data
 slope: float = a.grad
 print(f"{f:.4f}", data, slope, f > 1.0, f == a, 2 * a - 1 / b, -a, abs(a), a**2, 2**a)
+
+whole: Value = a % 2 + 7 // a + divmod(a, b)[1] + round(a) + math.floor(b) + a.item()
 
 loss: Value = gradwalk.exp(a) + gradwalk.log(d) * gradwalk.maximum(a, 0.0) + gradwalk.atan2(1.0, b)
 number: float = gradwalk.exp(1.0) + gradwalk.maximum(1.0, 2.0) + gradwalk.sum([1.0, 2.0])
