@@ -148,6 +148,26 @@ clean:  ## remove environments and everything built
 	.venv-builds/bin/pip install --quiet ziglang
 	@touch $@
 
+# Debian's Python for arm64, unpacked and run by qemu; the compiler is a cross compiler, which needs no emulation
+.venv-arm64/python:
+	@(command -v qemu-aarch64 && command -v aarch64-linux-gnu-gcc && command -v mmdebstrap) >/dev/null || (apt-get -qq update && apt-get -qq install -y \
+	  --no-install-recommends qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross mmdebstrap debian-archive-keyring >/dev/null)
+	rm -rf .venv-arm64
+	mkdir -p .venv-arm64/bin
+	mmdebstrap --quiet --variant=extract --arch=arm64 --include=python3.11,libpython3.11-dev,libstdc++6 bookworm .venv-arm64/root
+	$(PYTHON) -m pip install --quiet --target .venv-arm64/lib/python3.11/site-packages --python-version 3.11 --only-binary :all: \
+	  --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 \
+	  setuptools click numpy rich safetensors scipy pytest hypothesis mpmath
+	cp tools/builds/python-arm64 .venv-arm64/bin/python
+	echo "home = $(CURDIR)/.venv-arm64/root/usr/bin" > .venv-arm64/pyvenv.cfg
+	@touch $@
+
+.venv-arm64/installed: .venv-arm64/python pyproject.toml setup.py $(NATIVE)
+	CFLAGS="-idirafter $(CURDIR)/.venv-arm64/root/usr/include" .venv-arm64/bin/python setup.py --quiet build \
+	  --build-base build/arm64 --build-lib .venv-arm64/lib/python3.11/site-packages
+	GRADWALK_ENGINE=native .venv-arm64/bin/python -m gradwalk doctor
+	@touch $@
+
 .venv-dist/installed:
 	$(PYTHON) -m venv .venv-dist
 	$(DIST)/pip install --quiet build twine check-wheel-contents pyroma

@@ -149,6 +149,7 @@ class Value:
     def clamp(self, low: float, high: float, /) -> Value: ...
 
 KERNELS: str
+KERNELS_HERE: list[str]
 
 class Executor:
     @property

@@ -97,7 +97,8 @@ def cpu() -> dict[str, Any]:
     except OSError:
         flags = set()
     try:
-        kernels = engine.load("native").KERNELS
+        native = engine.load("native")
+        kernels = {"used": native.KERNELS, "here": native.KERNELS_HERE}
     except ImportError:
         kernels = None
     features = [feature for feature in CPU_FEATURES if feature in flags]
@@ -150,7 +151,7 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str, bool | None]]:
         # once the native engine is there, nothing needs the compiler
         ("C compiler", compiler_line(cc), bool(cc["file"]) or (None if native["available"] else False)),
         ("processor", f"{found['cpu']['machine']} {features}".rstrip(), True),
-        *([("kernels", f"{kernels}, of compiled functions (GRADWALK_KERNELS)", True)] if kernels else []),
+        *([("kernels", f"{kernels['used']}; GRADWALK_KERNELS chooses from {', '.join(kernels['here'])}", True)] if kernels else []),
     ]
     for package in found["packages"]:
         name, extra, version = package["name"], package["extra"], package["version"]

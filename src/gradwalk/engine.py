@@ -1,7 +1,7 @@
 """Picks the engine and exports its Value: `from gradwalk.engine import Value`, as with micrograd.
 
 `GRADWALK_ENGINE=native` or `=reference` in the environment decides; otherwise the native engine is used where
-it was built, and its absence is said once.
+it was built, and its absence is said once. `GRADWALK_KERNELS` decides which of its kernels compiled functions run on.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def _chosen() -> tuple[str, str]:
         try:
             load(wanted)
         except ImportError as error:
+            if _is_refused(error):
+                raise
             raise ImportError(
                 f"GRADWALK_ENGINE={wanted} is set, but that engine could not be imported ({why_not_built() or error}); "
                 f"install a C compiler and run: {REINSTALL}, or unset it",
@@ -42,6 +44,8 @@ def _chosen() -> tuple[str, str]:
     try:
         load("native")
     except ImportError as error:
+        if _is_refused(error):
+            raise
         if sys.platform == "emscripten":  # in a browser nobody can build it
             return "reference", "there is no native engine in a browser"
         warnings.warn(
@@ -52,6 +56,11 @@ def _chosen() -> tuple[str, str]:
         )
         return "reference", f"the native engine could not be imported ({error})"
     return "native", "it was built with the package"
+
+
+def _is_refused(error: ImportError) -> bool:
+    """Whether the native engine is there, but not what the environment asks of it."""
+    return str(error).startswith("GRADWALK_KERNELS")
 
 
 def build_failure() -> str:

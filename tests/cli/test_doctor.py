@@ -35,6 +35,15 @@ def test_active_engine_and_its_reason():
     assert f"engine: {engine.NAME}: {engine.REASON}\n" in run().output
 
 
+def test_kernels_in_use_are_named():
+    """With those that GRADWALK_KERNELS could choose."""
+    native = engine.load("native")
+    assert native.KERNELS in native.KERNELS_HERE
+    assert native.KERNELS_HERE[-1] == "baseline"
+    choices = ", ".join(native.KERNELS_HERE)
+    assert f"kernels: {native.KERNELS}; GRADWALK_KERNELS chooses from {choices}\n" in run().output
+
+
 def test_native_extension_is_named_by_its_file():
     """Where the native engine is there, the file that it comes from is shown."""
     try:

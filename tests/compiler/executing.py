@@ -10,22 +10,11 @@ native = pytest.importorskip("gradwalk._native", reason="the executor is native"
 functions = composites.for_engine("native")
 
 
-def machine_kernels():
-    found = []
-    for name in ("baseline", "avx2", "avx512"):
-        try:
-            native.Executor(1, np.zeros(1), slot_array([0]), slot_array([0]), (), (), kernels=name)
-        except ValueError:
-            continue
-        found.append(name)
-    return found
-
-
 def slot_array(numbers):
     return np.array(numbers, dtype=np.int32)
 
 
-KERNELS = machine_kernels()
+KERNELS = native.KERNELS_HERE
 
 
 def make(program, **options):

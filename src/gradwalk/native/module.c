@@ -32,16 +32,34 @@ static PyObject *functions_by_name(PyMethodDef *functions)
     return dict;
 }
 
-/* Which kernels are in use, for the doctor; those that were asked for have to be there. */
+/* The names of the kernels that this machine can run, the best first. New. */
+static PyObject *kernels_here(void)
+{
+    PyObject *names = PyList_New(0);
+    for (const Kernels *set = kernels_next(NULL); set != NULL && names != NULL; set = kernels_next(set)) {
+        PyObject *name = PyUnicode_FromString(set->name);
+        if (name == NULL || PyList_Append(names, name) < 0)
+            Py_CLEAR(names);
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
+/* Which kernels are in use, and which there are, for the doctor; those that were asked for have to be there. */
 static int kernels_ready(PyObject *module)
 {
-    const char *wanted = getenv("GRADWALK_KERNELS");
-    if (wanted != NULL && *wanted && kernels_named(wanted) == NULL) {
-        PyErr_Format(PyExc_ImportError,
-                     "GRADWALK_KERNELS: expected baseline, or avx2 or avx512 where the processor has it, got '%s'",
-                     wanted);
+    PyObject *here = kernels_here();
+    if (here == NULL || PyModule_AddObjectRef(module, "KERNELS_HERE", here) < 0) {
+        Py_XDECREF(here);
         return -1;
     }
+    const char *wanted = getenv("GRADWALK_KERNELS");
+    if (wanted != NULL && *wanted && kernels_named(wanted) == NULL) {
+        PyErr_Format(PyExc_ImportError, "GRADWALK_KERNELS: expected one of %R on this machine, got '%s'", here, wanted);
+        Py_DECREF(here);
+        return -1;
+    }
+    Py_DECREF(here);
     return PyModule_AddStringConstant(module, "KERNELS", kernels_best()->name);
 }
 

@@ -18,12 +18,9 @@
 #define INLINE static inline
 #endif
 
-#if defined(__GNUC__) && defined(__x86_64__)
-#define HAS_SETS_TO_CHOOSE_FROM 1
-#include <immintrin.h>
-#endif
-
+/* FUSED: whether a multiply-add rounds once. */
 #define ISA baseline
+#define FUSED 0
 #if defined(__GNUC__)
 #define LANES 2
 #else
@@ -31,8 +28,16 @@
 #endif
 #include "set.h"
 
-#if defined(HAS_SETS_TO_CHOOSE_FROM)
+#if defined(__GNUC__) && defined(__aarch64__)
+#include <arm_neon.h>
+#define ISA neon
+#define FUSED 1
+#define LANES 2
+#include "set.h"
+#define SETS_OF_THIS_ARCHITECTURE &kernels_neon,
 
+#elif defined(__GNUC__) && defined(__x86_64__)
+#include <immintrin.h>
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #else
@@ -40,6 +45,7 @@
 #pragma GCC target("avx2,fma")
 #endif
 #define ISA avx2
+#define FUSED 1
 #define LANES 4
 #include "set.h"
 #if defined(__clang__)
@@ -51,6 +57,7 @@
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")
 #endif
 #define ISA avx512
+#define FUSED 1
 #define LANES 8
 #include "set.h"
 #if defined(__clang__)
@@ -58,23 +65,44 @@
 #else
 #pragma GCC pop_options
 #endif
+#define SETS_OF_THIS_ARCHITECTURE &kernels_avx512, &kernels_avx2,
 
+#else
+#define SETS_OF_THIS_ARCHITECTURE
 #endif
+
+static const Kernels *const sets[] = {SETS_OF_THIS_ARCHITECTURE &kernels_baseline};
+
+static int can_run(const Kernels *set)
+{
+#if defined(__GNUC__) && defined(__x86_64__)
+    __builtin_cpu_init();
+    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (set == &kernels_avx2)
+        return avx2;
+    if (set == &kernels_avx512)
+        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
+            && __builtin_cpu_supports("avx512vl");
+#endif
+    return set != NULL;
+}
+
+INTERNAL const Kernels *kernels_next(const Kernels *set)
+{
+    size_t i = 0, count = sizeof sets / sizeof *sets;
+    while (set != NULL && sets[i++] != set)
+        continue;
+    while (i < count && !can_run(sets[i]))
+        i++;
+    return i < count ? sets[i] : NULL;
+}
 
 INTERNAL const Kernels *kernels_named(const char *name)
 {
-    if (strcmp(name, "baseline") == 0)
-        return &kernels_baseline;
-#if defined(HAS_SETS_TO_CHOOSE_FROM)
-    __builtin_cpu_init();
-    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (strcmp(name, "avx2") == 0 && avx2)
-        return &kernels_avx2;
-    if (strcmp(name, "avx512") == 0 && avx2 && __builtin_cpu_supports("avx512f")
-        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return &kernels_avx512;
-#endif
-    return NULL;
+    const Kernels *set = kernels_next(NULL);
+    while (set != NULL && strcmp(set->name, name) != 0)
+        set = kernels_next(set);
+    return set;
 }
 
 /* Those of GRADWALK_KERNELS, which was checked when the module was loaded; else the best that the machine has. */
@@ -82,12 +110,8 @@ INTERNAL const Kernels *kernels_best(void)
 {
     static const Kernels *best; /* whichever thread sets it sets the same */
     if (best == NULL) {
-        static const char *const names[] = {"avx512", "avx2", "baseline"};
         const char *wanted = getenv("GRADWALK_KERNELS");
-        const Kernels *found = wanted != NULL && *wanted ? kernels_named(wanted) : NULL;
-        for (int i = 0; found == NULL; i++)
-            found = kernels_named(names[i]);
-        best = found;
+        best = wanted != NULL && *wanted ? kernels_named(wanted) : kernels_next(NULL);
     }
     return best;
 }

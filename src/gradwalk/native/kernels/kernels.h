@@ -131,7 +131,9 @@ typedef struct {
 /* settings of adam */
 enum { ADAM_BETA, ADAM_BETA_SQUARE, ADAM_STEP, ADAM_SCALE, ADAM_EPSILON, ADAM_SHRINK, ADAM_SETTINGS };
 
-INTERNAL const Kernels *kernels_named(const char *name); /* NULL where it is not known or this machine cannot run it */
+/* Of the sets that this machine can run, the best first: the one after this, or NULL. */
+INTERNAL const Kernels *kernels_next(const Kernels *set);
+INTERNAL const Kernels *kernels_named(const char *name); /* NULL where this machine can run none of that name */
 INTERNAL const Kernels *kernels_best(void);
 
 #endif

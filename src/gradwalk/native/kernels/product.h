@@ -112,6 +112,9 @@ INLINE void NAME(four_totals)(const vec *sums, double *out)
 #endif
     _mm256_storeu_pd(out, NAME(totals)(HALVES(sums[0]), HALVES(sums[1]), HALVES(sums[2]), HALVES(sums[3])));
 #undef HALVES
+#elif FUSED
+    STORE(out, (vec)vpaddq_f64((float64x2_t)sums[0], (float64x2_t)sums[1]));
+    STORE(out + 2, (vec)vpaddq_f64((float64x2_t)sums[2], (float64x2_t)sums[3]));
 #else
     for (int k = 0; k < 4; k++)
         out[k] = NAME(total)(sums[k]);

@@ -52,6 +52,7 @@ static const Kernels NAME(kernels) = {
 #undef ROOT
 #undef ISA
 #undef LANES
+#undef FUSED
 #undef G
 #undef ONES
 #undef ZEROS

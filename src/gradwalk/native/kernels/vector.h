@@ -66,9 +66,14 @@ INLINE void NAME(store_part)(double *x, vec v, Count count)
 #elif LANES == 2
 INLINE vec NAME(load_part)(const double *x, Count count) { (void)count; return (vec){*x, 0.0}; }
 INLINE void NAME(store_part)(double *x, vec v, Count count) { (void)count; *x = v[0]; }
+#if FUSED
+#define FMA(a, b, c) ((vec)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b)))
+#define ROOT(x) ((vec)vsqrtq_f64((float64x2_t)(x)))
+#else
 #define FMA(a, b, c) ((a) * (b) + (c))
 INLINE vec NAME(root)(vec x) { return (vec){sqrt(x[0]), sqrt(x[1])}; }
 #define ROOT(x) NAME(root)(x)
+#endif
 #else
 INLINE vec NAME(load_part)(const double *x, Count count) { (void)x, (void)count; return 0.0; }
 INLINE void NAME(store_part)(double *x, vec v, Count count) { (void)x, (void)v, (void)count; }
@@ -167,7 +172,7 @@ INLINE vec NAME(vtanh)(vec x)
 /* a - b c, without rounding the product. */
 INLINE vec NAME(remainder)(vec a, vec b, vec c)
 {
-#if LANES >= 4
+#if FUSED
     return FMA(-b, c, a);
 #else /* by halves of their digits, whose products are exact */
     vec b_high = b * 0x1.0000002p27, c_high = c * 0x1.0000002p27;
@@ -187,7 +192,7 @@ INLINE vec NAME(tanh_slope)(vec x)
 /* 1 / (x sqrt(x)), corrected by what the root and the product have rounded away: three roundings are too many. */
 INLINE vec NAME(vpower_minus_3_halves)(vec x)
 {
-#if LANES >= 4
+#if FUSED
     vec root = ROOT(x), product = x * root, out = 1.0 / product;
     vec lost = FMA(x, root, -product) + 0.5 * root * FMA(-root, root, x);
     return FMA(out, FMA(-product, out, SPLAT(1.0)) - out * lost, out);
