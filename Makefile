@@ -5,12 +5,15 @@ BIN = .venv/bin
 DIST = .venv-dist/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test chromium clang npm check docs docs-test notebook sanitize tsan soak coverage fuzz mutate bench builds dist generate clean
+.PHONY: help train test chromium clang npm check docs docs-test notebook sanitize tsan soak coverage fuzz mutate bench builds arm64 dist generate clean
 
 THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
 
+EMULATED = tests/engine/test_backward.py tests/engine/test_composites.py tests/compiler/test_executor.py \
+  tests/compiler/test_second_order.py tests/functional/test_functional.py
+
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 train: .venv/installed  ## the main job: a small GPT on the bundled names, in about a second
 	$(BIN)/gradwalk train
@@ -85,6 +88,11 @@ bench: .venv-bench/installed  ## side by side with floats, micrograd, torch, jax
 
 builds: .venv-builds/installed  ## the C engine compiles for other systems, C libraries, compilers and standards
 	.venv-builds/bin/python tools/builds.py
+
+# the long form: make arm64 TESTS="tests/engine tests/compiler tests/functional"
+arm64: .venv-arm64/installed .venv/installed  ## emulated: a few suites (or TESTS=…), and the same bits as here to the last
+	GRADWALK_KERNELS=baseline $(BIN)/python tools/builds/bits.py .venv-arm64/bin/python
+	GRADWALK_ENGINE=native .venv-arm64/bin/python -m pytest $(or $(TESTS),$(EMULATED))
 
 dist: .venv-dist/installed  ## a source distribution, a wheel for this machine, one for all others; checked and tried
 	rm -rf dist build/lib* build/bdist*

@@ -21,6 +21,7 @@
 #define MS_WINDOWS 1
 #define MS_WIN64 1
 #define NT_THREADS 1
+#define Py_ENABLE_SHARED 1
 #else
 #define HAVE_UNISTD_H 1
 #define HAVE_SYS_TIME_H 1
