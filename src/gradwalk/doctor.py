@@ -41,6 +41,7 @@ def report() -> dict[str, Any]:
             "version": platform.python_version(),
             "implementation": platform.python_implementation(),
             "executable": sys.executable,
+            "global_lock": global_lock(),
         },
         "engine": {"name": engine.NAME, "reason": engine.REASON},
         "native": native_extension(),
@@ -58,6 +59,15 @@ def native_extension() -> dict[str, Any]:
     except ImportError as error:
         return {"available": False, "file": None, "error": str(error), "build_failure": engine.build_failure()}
     return {"available": True, "file": module.__file__, "error": None, "build_failure": ""}
+
+
+def global_lock() -> str:
+    """Of a free-threaded Python: whether its threads take turns all the same, and why. Empty for any other."""
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return ""
+    if not sys._is_gil_enabled():  # type: ignore[attr-defined,unused-ignore]
+        return "off"
+    return "on: threads take turns, but for compiled functions; the native engine has no locks of its own"
 
 
 def compiler() -> dict[str, Any]:
@@ -145,13 +155,14 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str, bool | None]]:
     rows: list[tuple[str, str, bool | None]] = [
         ("gradwalk", found["gradwalk"], True),
         ("python", f"{python['version']} ({python['implementation']}), {python['executable']}", True),
+        *([("global lock", python["global_lock"], True)] if python["global_lock"] else []),
         ("engine", f"{found['engine']['name']}: {found['engine']['reason']}", True),
         ("native engine", native["file"] or f"not built ({native['error']}); {advice}", native["available"]),
         *[("the compiler said", line, False) for line in excerpt(native["build_failure"])],
         # once the native engine is there, nothing needs the compiler
         ("C compiler", compiler_line(cc), bool(cc["file"]) or (None if native["available"] else False)),
         ("processor", f"{found['cpu']['machine']} {features}".rstrip(), True),
-        *([("kernels", f"{kernels['used']}; GRADWALK_KERNELS chooses from {', '.join(kernels['here'])}", True)] if kernels else []),
+        *([("kernels", kernels_line(kernels), True)] if kernels else []),
     ]
     for package in found["packages"]:
         name, extra, version = package["name"], package["extra"], package["version"]
@@ -174,6 +185,10 @@ def excerpt(failure: str) -> list[str]:
     said = failure.splitlines()
     errors = [line for line in said if "error" in line.lower()]
     return (errors or said[-3:])[:3]
+
+
+def kernels_line(kernels: dict[str, Any]) -> str:
+    return f"{kernels['used']}; GRADWALK_KERNELS chooses from {', '.join(kernels['here'])}"
 
 
 def compiler_line(cc: dict[str, Any]) -> str:

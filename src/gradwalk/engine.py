@@ -80,7 +80,10 @@ def why_not_built() -> str:
 
 def load(name: str) -> ModuleType:
     """An engine's module by name: it has Value and FUNCTIONS."""
-    return importlib.import_module({"native": "gradwalk._native", "reference": "gradwalk.reference"}[name])
+    with warnings.catch_warnings():
+        # of a free-threaded Python, in which the native engine turns the lock on; `gradwalk doctor` says so, and why
+        warnings.filterwarnings("ignore", "The global interpreter lock", RuntimeWarning)
+        return importlib.import_module({"native": "gradwalk._native", "reference": "gradwalk.reference"}[name])
 
 
 def available() -> list[Any]:

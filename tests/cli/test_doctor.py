@@ -44,6 +44,17 @@ def test_kernels_in_use_are_named():
     assert f"kernels: {native.KERNELS}; GRADWALK_KERNELS chooses from {choices}\n" in run().output
 
 
+def test_global_lock_of_a_free_threaded_python_is_explained(monkeypatch):
+    """Where threads could run at once, the report says whether they do, and why not; elsewhere nothing."""
+    monkeypatch.setattr("sysconfig.get_config_var", lambda _name: 1)
+    monkeypatch.setattr("sys._is_gil_enabled", lambda: True, raising=False)
+    assert "global lock: on: threads take turns, but for compiled functions; " in run().output
+    monkeypatch.setattr("sys._is_gil_enabled", lambda: False, raising=False)
+    assert "global lock: off\n" in run().output
+    monkeypatch.setattr("sysconfig.get_config_var", lambda _name: None)
+    assert "global lock" not in run().output
+
+
 def test_native_extension_is_named_by_its_file():
     """Where the native engine is there, the file that it comes from is shown."""
     try:

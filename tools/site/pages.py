@@ -19,7 +19,7 @@ SECTIONS = {
     "Lessons": (),
     "How-to": ("derivatives", "physics", "compiled-functions", "more-machines", "nan", "training"),
     "Coming from": ("from-micrograd", "coming-from"),
-    "Reference": ("reference", "ops"),
+    "Reference": ("reference", "ops", "platforms"),
     "Design": ("design", "benchmarks"),
     "More": ("teachers", "contributing"),
 }

@@ -64,8 +64,8 @@ class Flat:
 
     @cached_property
     def counts(self) -> Ints:
-        """How many children each node has."""
-        return np.diff(self.starts)
+        """How many children each node has; as NumPy counts, which on a 32-bit machine repeats nothing int64 times."""
+        return np.diff(self.starts).astype(np.intp, copy=False)
 
     def roots(self) -> Ints:
         """The nodes that are needed whether or not another node uses them."""

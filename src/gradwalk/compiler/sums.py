@@ -137,7 +137,7 @@ def _trees(flat: Flat, adds: Truths) -> _Trees:
 
 def _used_once(flat: Flat) -> Truths:
     """Which nodes are used once, and by another node."""
-    once: Truths = np.bincount(flat.children, minlength=flat.size) == 1
+    once: Truths = np.bincount(flat.children.astype(np.intp, copy=False), minlength=flat.size) == 1
     once[flat.outputs] = once[flat.guards.ravel()] = False
     return once
 

@@ -79,7 +79,13 @@ static int module_exec(PyObject *module)
         || PyModule_AddObject(module, "LOOPS", functions_by_name(flat_functions)) < 0 ? -1 : 0;
 }
 
-static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, module_exec},
+#if PY_VERSION_HEX >= 0x030D0000
+    {Py_mod_gil, Py_MOD_GIL_USED}, /* a lock per node would cost more than most operations; programs run without it */
+#endif
+    {0, NULL},
+};
 
 static struct PyModuleDef module_definition = {
     PyModuleDef_HEAD_INIT, "gradwalk._native", "The fast engine: Value and its operations in C.", 0,
