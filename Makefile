@@ -5,7 +5,7 @@ BIN = .venv/bin
 DIST = .venv-dist/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test chromium clang npm check docs docs-test notebook sanitize tsan soak coverage fuzz mutate bench builds arm64 dist generate clean
+.PHONY: help train test chromium clang mingw npm check docs docs-test notebook sanitize tsan soak coverage fuzz mutate bench builds arm64 dist generate clean
 
 THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
 
@@ -34,6 +34,11 @@ chromium:  # the page is tested in real browsers
 clang:  # each file of the engine is compiled by two compilers
 	@command -v clang >/dev/null || (apt-get -qq update && apt-get -qq install -y --no-install-recommends clang >/dev/null) \
 	  || echo "clang is missing and could not be installed; tests of the C files will fail: apt-get install clang"
+
+mingw:  # links for Windows
+	@command -v x86_64-w64-mingw32-gcc >/dev/null \
+	  || (apt-get -qq update && apt-get -qq install -y --no-install-recommends gcc-mingw-w64-x86-64 >/dev/null) \
+	  || echo "mingw is missing and could not be installed; make builds will fail: apt-get install gcc-mingw-w64-x86-64"
 
 npm:  # through it the tests fetch axe-core, which judges whether everybody can use the page
 	@command -v npm >/dev/null || (apt-get -qq update && apt-get -qq install -y --no-install-recommends npm >/dev/null) \
@@ -86,7 +91,7 @@ bench: .venv-bench/installed  ## side by side with floats, micrograd, torch, jax
 	.venv-bench/bin/python benchmarks/growth.py
 	.venv-bench/bin/python benchmarks/functional.py
 
-builds: .venv-builds/installed  ## the C engine compiles for other systems, C libraries, compilers and standards
+builds: .venv-builds/installed clang mingw  ## the C engine compiles for other systems, C libraries, compilers and standards
 	.venv-builds/bin/python tools/builds.py
 
 # the long form: make arm64 TESTS="tests/engine tests/compiler tests/functional"

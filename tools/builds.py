@@ -1,8 +1,8 @@
 """Compiles the engine for systems that are not this one, and in ways that are not the usual: no warning, no error.
 
-zig, from PyPI, brings the C libraries of all of them. What Python would say of such a system is in builds/pyconfig.h;
-for Windows it is linked, too, against all that Python's headers declare. What runs elsewhere: `make arm64`, and the
-machines in .github/workflows.
+zig, from PyPI, brings the C libraries of all of them. What Python would say of such a system is in builds/pyconfig.h.
+For Windows it is linked, too, by mingw, which is quicker at it, against all that Python's headers declare. What runs
+elsewhere: `make arm64`, and the machines in .github/workflows.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-WINDOWS = "x86_64-windows-gnu"
+MINGW = "x86_64-w64-mingw32"
 TARGETS = [
     "x86_64-linux-gnu.2.28",
     "x86_64-linux-gnu.2.43",  # the first that declares call_once
     "aarch64-linux-gnu.2.28",
     "x86-linux-gnu.2.28",
     "x86_64-linux-musl",
-    WINDOWS,
+    "x86_64-windows-gnu",
     "aarch64-macos",
     "x86_64-macos",
 ]
@@ -54,20 +54,18 @@ def linked_for_windows(folder: str) -> bool:
     headers = "".join(path.read_text(encoding="utf-8") for path in Path(folder).rglob("*.h"))
     names = re.findall(r"PyAPI_(FUNC|DATA)\([^)]*\)\s*\(?\**\s*(\w+)", headers)
     lines = {f"{name} DATA" if kind == "DATA" else name for kind, name in names}
+    lines |= {*re.findall(r"#define Py\w+\s+(_Py\w+_SizeT)", headers)}  # what some of them are called in truth
     Path(folder, "python.def").write_text("LIBRARY python.dll\nEXPORTS\n" + "\n".join(sorted(lines)))
-    library = ["-m", "i386:x86-64", "-d", f"{folder}/python.def", "-l", f"{folder}/libpython.a"]
+    library = [f"{MINGW}-dlltool", "-d", f"{folder}/python.def", "-l", f"{folder}/libpython.a"]
     module = ["-shared", f"{folder}/unit.o", f"-L{folder}", "-lpython", "-o", f"{folder}/_native.pyd"]
-    return succeeds("Python's names as a library", [*ZIG, "dlltool", *library]) and succeeds(
-        f"linked for {WINDOWS}", [*ZIG, "cc", "-target", WINDOWS, *module]
-    )
+    return succeeds("Python's names as a library", library) and succeeds("linked", [f"{MINGW}-gcc", *module])
 
 
 with tempfile.TemporaryDirectory() as folder:
     shutil.copytree(sysconfig.get_path("include"), folder, dirs_exist_ok=True)
-    results = [compiled(way, folder) for way in WAYS if shutil.which(way[0])]
+    results = [compiled(way, folder) for way in WAYS]
     shutil.copy(ROOT / "tools/builds/pyconfig.h", folder)
+    results.append(compiled([f"{MINGW}-gcc", "-std=c11", "-O0"], folder) and linked_for_windows(folder))
     for target in TARGETS:
         results.append(compiled([*ZIG, "cc", "-target", target, "-std=c11", "-O0", "-fno-sanitize=undefined"], folder))
-        if target == WINDOWS:
-            results.append(linked_for_windows(folder))
 sys.exit(not all(results))

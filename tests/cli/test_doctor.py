@@ -46,7 +46,7 @@ def test_kernels_in_use_are_named():
 
 def test_global_lock_of_a_free_threaded_python_is_explained(monkeypatch):
     """Where threads could run at once, the report says whether they do, and why not; elsewhere nothing."""
-    monkeypatch.setattr("sysconfig.get_config_var", lambda _name: 1)
+    monkeypatch.setattr("sysconfig.get_config_var", lambda name: {"Py_GIL_DISABLED": 1}.get(name, ""))
     monkeypatch.setattr("sys._is_gil_enabled", lambda: True, raising=False)
     assert "global lock: on: threads take turns, but for compiled functions; " in run().output
     monkeypatch.setattr("sys._is_gil_enabled", lambda: False, raising=False)
