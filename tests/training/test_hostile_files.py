@@ -6,7 +6,9 @@ import errno
 import json
 import os
 import random
+import shlex
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -319,7 +321,8 @@ def test_devices_are_never_replaced(train, gradwalk, tmp_path, monkeypatch):
     [("train", "--steps", "2"), ("train", "--steps", "2", "--json"), ("train", "--steps", "2", "-q"),
      ("train", "moons", "--steps", "2"), ("sample", "saved.safetensors"), ("doctor",), ("doctor", "--json"),
      ("trace", "a*b", "a=2", "b=3"), ("trace", "a*b", "a=2", "b=3", "--json"), ("--help",), ("--version",), (),
-     ("play", "a*b", "a=2", "b=3", "--html", "page.html"), ("play", "--serve", "a*b", "a=2", "b=3")],
+     ("play", "a*b", "a=2", "b=3", "--html", "page.html"), ("play", "--serve", "a*b", "a=2", "b=3"),
+     ("sweep", "--steps", "2", "--seed", "1,2"), ("lessons", "notebooks")],
     ids=" ".join,
 )  # fmt: skip
 @pytest.mark.parametrize("redirection", ["> /dev/full", ">&-", "2>&-", "<&- >&- 2>&-", "| true", "2> /dev/full"])
@@ -340,6 +343,21 @@ def test_output_that_cannot_be_written(saved, tmp_path, command, redirection):
         assert (done.returncode, done.stderr) == (2, "gradwalk: standard output: No space left on device\n")
     for file in tmp_path.glob("gradwalk-*.safetensors"):
         load(file)
+
+
+@pytest.mark.parametrize("redirection", ["> /dev/full", ">&-", "2> /dev/full", "<&- >&- 2>&-"])
+def test_a_script_whose_output_cannot_be_written(tmp_path, redirection):
+    """Ends as under python: what it prints, and says when it cannot, is its own."""
+    script = tmp_path / "script.py"
+    script.write_text("print('text')\n", "utf-8")
+    plain, ours = (
+        subprocess.run(
+            ["bash", "-c", f"{' '.join(map(shlex.quote, (*words, str(script))))} {redirection}"],
+            capture_output=True, text=True, timeout=100,
+        )
+        for words in ((sys.executable,), (*COMMAND, "run"))
+    )  # fmt: skip
+    assert (plain.returncode, plain.stderr) == (ours.returncode, ours.stderr)
 
 
 # ---------------------------------------------------------------- what a checkpoint may make us do
