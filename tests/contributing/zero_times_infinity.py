@@ -112,6 +112,7 @@ MODES = {
                                        "train_step")},
     "exact node": by_leaves("node", exact=True), "exact map": by_leaves("map_backward", exact=True),
 }  # fmt: skip
+SECOND = {"hvp": lambda function: gradwalk.hvp(function), "compiled hvp": lambda f: gradwalk.hvp(gradwalk.compile(f))}
 FORWARD = {"jacobian forward": jacobian("forward"), "compiled jacobian forward": of_compiled_jacobian("forward")}
 
 
@@ -198,5 +199,15 @@ def wrong(names: Sequence[str] = ()) -> Iterator[str]:
                 yield f"{row.name}, {what}, {mode}: expected {[1.0] * len(got)} at {xs[:4]}, got {got}"
 
 
+def wrong_twice(names: Sequence[str] = ()) -> Iterator[str]:
+    """The same of second derivatives: where the gradient hands on nothing, nothing changes as the inputs move."""
+    rows = [row for row in (*OPS.values(), *COMPOSITES.values()) if not names or row.name in names]
+    for row, (mode, product) in itertools.product(rows, SECOND.items()):
+        for what, function, xs, places in cases(row, 1):
+            found = product(function)(xs, [0.0] + [1.0] * (len(xs) - 1)) if what == "zero upstream" else [0.0] * len(xs)
+            if any(found[i] != 0.0 for i in places):
+                yield f"{row.name}, {what}, {mode}: expected nothing at {xs}, got {[found[i] for i in places]}"
+
+
 if __name__ == "__main__":
-    print("\n".join(wrong(sys.argv[1:])))
+    print("\n".join([*wrong(sys.argv[1:]), *wrong_twice(sys.argv[1:])]))
