@@ -202,6 +202,15 @@ def test_moons(gradwalk):
     assert float(gradwalk("train", "moons", "--quiet").out) >= 0.98
 
 
+@takes_minutes_on_reference
+def test_moons_move_on_a_terminal():
+    """The map is drawn again while the network learns, over the one before; the last one stays."""
+    seen = on_a_terminal("train", "moons", "--steps", "8")
+    assert seen.count("\x1b[1A") > 2 * 22
+    assert seen.count("●") > 2 * 40
+    assert "accuracy" in seen.splitlines()[-1]
+
+
 def test_reader_that_goes_away_loses_nothing(names_file, tmp_path):
     """`gradwalk train | head -3`: the run ends, and what it had learnt is in the checkpoint."""
     path = tmp_path / "run"
