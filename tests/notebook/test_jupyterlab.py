@@ -144,6 +144,9 @@ def test_the_widget_in_jupyterlab(server: tuple[str, Path], browser: Browser) ->
     tab = opened(browser, url)  # another kernel, which knows of no widget
     tab.wait("document.querySelectorAll('iframe[title=gradwalk]').length === 2", 60.0)
     assert len(frames(tab)) == 2
+    assert "displaying widget" not in tab.run("document.body.innerText")
+    if place := os.environ.get("GRADWALK_PICTURES"):
+        tab.screenshot(Path(place) / "reopened.png")
     tab.close()
 
     saved = json.loads((folder / "walk.ipynb").read_text(encoding="utf-8"))

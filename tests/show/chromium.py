@@ -177,13 +177,27 @@ class Tab:
         self.go("about:blank")
         self.go(path.as_uri() + fragment)
 
-    def run(self, expression: str) -> Any:
-        """The value of a JavaScript expression; a promise is awaited."""
-        answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+    def without_policy(self) -> None:
+        """Let scripts into pages whose own policy forbids it: the tests' own."""
+        self.call("Page.setBypassCSP", enabled=True)
+
+    def without_downloads(self) -> None:
+        self.call("Browser.setDownloadBehavior", behavior="deny")
+
+    def run(self, expression: str, frame: int | None = None) -> Any:
+        """The value of a JavaScript expression; a promise is awaited. `frame` is the number of one of the page's."""
+        where = {} if frame is None else {"contextId": self.world(frame)}
+        answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, **where)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
             raise RuntimeError(details.get("exception", {}).get("description", details["text"]))
         return answer["result"].get("value")
+
+    def world(self, frame: int) -> int:
+        """Where scripts run that see a frame's document."""
+        found = self.call("Page.getFrameTree")["frameTree"]["childFrames"][frame]["frame"]["id"]
+        answer = self.call("Page.createIsolatedWorld", frameId=found, worldName="test")
+        return int(answer["executionContextId"])
 
     def text(self, selector: str) -> str:
         return str(self.run(f"document.querySelector({json.dumps(selector)}).textContent"))

@@ -1,14 +1,18 @@
-"""A real browser for the tests of the page, one for each file of them."""
+"""A real browser for the tests of the page, one for each file of them: Chromium, or GRADWALK_BROWSER=firefox."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
+import chromium
+import firefox
 import pytest
-from chromium import Browser, started
+
+STARTED = {"chromium": chromium.started, "firefox": firefox.started}
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as running:
+def browser() -> Iterator[chromium.Browser]:
+    with STARTED[os.environ.get("GRADWALK_BROWSER", "chromium")]() as running:
         yield running

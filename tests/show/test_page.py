@@ -336,7 +336,7 @@ def exported(tab: Tab, what: str) -> str:
 
 def test_the_exported_file_stands_alone(tab: Tab, browser: Browser, tmp_path: Path) -> None:
     """The HTML saved from the page opens from disk, offline, with the edited values, and is under 250 KB."""
-    tab.call("Browser.setDownloadBehavior", behavior="deny")
+    tab.without_downloads()
     show(tab, tmp_path)
     tab.run("gradwalk.edit(0, 5)")
     tab.settle()
@@ -353,7 +353,7 @@ def test_the_exported_file_stands_alone(tab: Tab, browser: Browser, tmp_path: Pa
 
 def test_a_program_is_exported_too(tab: Tab, browser: Browser, tmp_path: Path) -> None:
     """A program from Python survives being saved from the page, labels and all."""
-    tab.call("Browser.setDownloadBehavior", behavior="deny")
+    tab.without_downloads()
     a = Value(2.0, label=HOSTILE_LABELS[1])
     show(tab, tmp_path, gradwalk.tanh(a * 3.0))
     html = exported(tab, "html")
@@ -368,7 +368,7 @@ def test_a_program_is_exported_too(tab: Tab, browser: Browser, tmp_path: Path) -
 
 def test_pictures(tab: Tab, tmp_path: Path) -> None:
     """The SVG is well-formed and has every card's numbers; the PNG has pixels."""
-    tab.call("Browser.setDownloadBehavior", behavior="deny")
+    tab.without_downloads()
     show(tab, tmp_path)
     svg = exported(tab, "svg")
     import xml.etree.ElementTree as ElementTree

@@ -70,19 +70,13 @@ def test_several_walks_on_one_page(tab: Tab, tmp_path: Path) -> None:
     """Each frame has its own expression, step and mode, and keys move only the one that has the focus."""
     (tmp_path / "walk.html").write_text(page(), encoding="utf-8")
     (tmp_path / "lesson.html").write_text(LESSON, encoding="utf-8")
-    tab.call("Page.setBypassCSP", enabled=True)
+    tab.without_policy()
     tab.go((tmp_path / "lesson.html").as_uri())
-    frames = tab.call("Page.getFrameTree")["frameTree"]["childFrames"]
-    worlds = [
-        tab.call("Page.createIsolatedWorld", frameId=frame["frame"]["id"], worldName="test")["executionContextId"]
-        for frame in frames
-    ]
 
     def counters() -> list[str]:
-        text = "document.querySelector('.counter').textContent"
-        return [tab.call("Runtime.evaluate", expression=text, contextId=world)["result"]["value"] for world in worlds]
+        return [tab.run("document.querySelector('.counter').textContent", frame) for frame in range(3)]
 
     assert counters() == ["6 / 9", "9 / 9", "4 / 4"]
-    tab.call("Runtime.evaluate", expression="document.querySelector('.icon.back').focus()", contextId=worlds[1])
+    tab.run("document.querySelector('.icon.back').focus()", 1)
     tab.press("ArrowLeft")
     assert counters() == ["6 / 9", "8 / 9", "4 / 4"]

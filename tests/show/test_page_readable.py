@@ -247,7 +247,7 @@ def test_the_arithmetic_is_above_the_fold(browser: Browser, tmp_path: Path, widt
 def test_axe_finds_nothing(browser: Browser, tmp_path: Path, dark: bool) -> None:
     """In both themes, at the beginning, in the middle, in a wrong mode, with the help open, embedded, on a phone."""
     tab = browser.open(width=1280, height=720, dark=dark)
-    tab.call("Page.setBypassCSP", enabled=True)
+    tab.without_policy()
     tab.show(page(), tmp_path)
     assert axe.findings(tab) == []
     choose(tab, 5)
@@ -266,7 +266,7 @@ def test_axe_finds_nothing(browser: Browser, tmp_path: Path, dark: bool) -> None
     assert axe.findings(tab) == []
     tab.close()
     phone = browser.open(width=390, height=844, dark=dark)
-    phone.call("Page.setBypassCSP", enabled=True)
+    phone.without_policy()
     phone.show(page(), tmp_path)
     phone.press("End")
     assert axe.findings(phone) == []

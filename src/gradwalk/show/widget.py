@@ -142,7 +142,8 @@ class Player(anywidget.AnyWidget):
         encoded = base64.b64encode(picture.encode()).decode()
         fallback = f'<img alt="the graph" src="data:image/svg+xml;base64,{encoded}">' if picture else ""
         framed = (
-            f'<div class="{self.copy}"><style>.{self.copy} iframe ~ img {{ display: none }}</style>'
+            f'<div class="{self.copy}">'
+            f"<style>.{self.copy} iframe ~ img, {_without_view(self.copy)} {{ display: none }}</style>"
             f'<iframe title="gradwalk" sandbox="allow-scripts allow-downloads" style="width: 100%; border: 0" '
             f'height="{self.height}" srcdoc="{html.escape(page(shown))}"></iframe>{fallback}</div>'
         )
@@ -156,6 +157,12 @@ def _users_names() -> dict[str, Any]:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return {} if shell is None else dict(shell.user_ns)
+
+
+def _without_view(copy: str) -> str:
+    """In JupyterLab, the output before this copy if it is a live view that has no kernel: it only says so."""
+    output, view = ".jp-OutputArea-child", "application/vnd.jupyter.widget-view+json"
+    return f"{output}:has(> [data-mime-type='{view}']:not(:has(*))):has(+ {output} .{copy})"
 
 
 def _number(given: Any) -> float | None:

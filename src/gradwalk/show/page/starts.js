@@ -6,7 +6,7 @@ import { timeline } from "./engine.js";
 const POOL = [2, 3, 0.5, 1.5, 4, 2.5, 0.25, 3.5, 1, 0.75];
 const SIZES = [1, 0.5, 4, 0.125, 16];
 const TRIES = 60;
-const MOST_NODES = 400;
+const MOST_WORK = 2400; // nodes in all: an edit has to be shown within a frame or two
 const FLAT = 1e-3; // a local gradient below it hands on next to nothing
 const STEEP = 1e4;
 
@@ -19,11 +19,12 @@ export function startingValues(graph, known) {
     if (Object.hasOwn(known, node.label)) values[i] = known[node.label];
     else open.push(i);
   });
-  if (!open.length || graph.nodes.length > MOST_NODES) return values;
+  const tries = Math.min(TRIES, Math.floor(MOST_WORK / graph.nodes.length));
+  if (!open.length || tries < 6) return values;
   let best = { flaws: Infinity, values };
-  for (let choice = 0; choice < TRIES && best.flaws; choice += 1) {
+  for (let choice = 0; choice < tries && best.flaws; choice += 1) {
     const tried = values.slice();
-    open.forEach((i, place) => { tried[i] = start(place, choice); });
+    open.forEach((i, place) => { tried[i] = start(place, choice, tries); });
     const flaws = flawsOf(graph, tried);
     if (flaws < best.flaws) best = { flaws, values: tried };
   }
@@ -31,10 +32,10 @@ export function startingValues(graph, known) {
 }
 
 /** The numbers of the pool in turn, with other signs, then smaller and larger: the same for everybody who types the same. */
-function start(place, choice) {
+function start(place, choice, tries) {
   const number = POOL[(place + 3 * choice) % POOL.length];
   const isNegative = choice % 2 === 1 && (place * 7 + choice * 5) % 3 === 0;
-  return (isNegative ? -number : number) * SIZES[Math.floor((choice * SIZES.length) / TRIES)];
+  return (isNegative ? -number : number) * SIZES[Math.floor((choice * SIZES.length) / tries)];
 }
 
 function flawsOf(graph, values) {
