@@ -5,12 +5,14 @@ BIN = .venv/bin
 DIST = .venv-dist/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test chromium clang mingw npm check docs docs-test notebook sanitize tsan soak coverage fuzz mutate bench builds arm64 dist generate clean
+.PHONY: help train test firefox chromium clang mingw npm check docs docs-test notebook sanitize tsan soak coverage fuzz mutate bench builds arm64 dist generate clean
 
 THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
 
 EMULATED = tests/engine/test_backward.py tests/engine/test_composites.py tests/compiler/test_executor.py \
   tests/compiler/test_second_order.py tests/functional/test_functional.py
+
+PAGE = $(wildcard tests/show/test_page*.py) tests/show/test_own_python.py tests/show/test_widget.py
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,6 +22,9 @@ train: .venv/installed  ## the main job: a small GPT on the bundled names, in ab
 
 test: .venv/tested chromium clang npm check  ## style, types, and the whole suite on both engines
 	GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto
+
+firefox: .venv/tested chromium npm  ## all tests of the page in Firefox (make test runs them in Chromium, and a few in both)
+	GRADWALK_BROWSER=firefox GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto $(PAGE)
 
 .PHONY: scale
 scale: .venv-scale/installed  ## what is beyond one machine (or TESTS=…): jax, in an environment of its own

@@ -23,7 +23,8 @@ import chromium
 PREFERENCES = {
     "marionette.port": 0, "browser.shell.checkDefaultBrowser": False, "app.update.enabled": False,
     "datareporting.policy.dataSubmissionEnabled": False, "network.proxy.type": 0,
-    "browser.startup.homepage_override.mstone": "ignore", "toolkit.cosmeticAnimations.enabled": False, "browser.download.useDownloadDir": True,
+    "browser.startup.homepage_override.mstone": "ignore", "toolkit.cosmeticAnimations.enabled": False,
+    "browser.download.useDownloadDir": True,
 }  # fmt: skip
 KEYS = {
     "ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015", "Home": "\ue011",
