@@ -1,4 +1,4 @@
-"""The page in a second browser, in short: every example, keys, a mistake. `make firefox` runs all of its tests there."""
+"""The page in a second browser, in short: every example, keys, a mistake. `make firefox` runs all its tests there."""
 
 from __future__ import annotations
 
