@@ -68,7 +68,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
 
 
 def address_of(runtime: Path) -> str:
-    until = time.monotonic() + 60.0
+    until = time.monotonic() + 180.0
     while time.monotonic() < until:
         for path in runtime.glob("jpserver-*.json"):
             with contextlib.suppress(ValueError, OSError):

@@ -58,6 +58,7 @@ class Browser(chromium.Browser):
         self.packet()  # its greeting
         self.send("WebDriver:NewSession", capabilities={"alwaysMatch": {"pageLoadStrategy": "normal"}})
         self.send("WebDriver:SetTimeouts", script=TIMEOUT * 1000, pageLoad=TIMEOUT * 1000)
+        self.first = self.send("WebDriver:GetWindowHandle")
 
     def connected(self) -> socket.socket:
         until = time.monotonic() + TIMEOUT
@@ -102,6 +103,7 @@ class Browser(chromium.Browser):
             self.send("Marionette:SetContext", value="content")
 
     def open(self, address: str = "about:blank", width: int = 1280, height: int = 800, **settings: Any) -> Tab:
+        self.send("WebDriver:SwitchToWindow", handle=self.first)  # the last one may have been closed
         handle = self.send("WebDriver:NewWindow", type="tab")["handle"]
         tab = Tab(self, handle)
         tab.prepare(width, height, **settings)
