@@ -33,7 +33,7 @@ def graph_of(count: int) -> Any:
     while len(values) < count:
         a, b = source.choice(values[-20:]), source.choice(values)
         values.append(source.choice([a + b, a * b, gradwalk.tanh(a)]))
-    return gradwalk.sum(values[-20:])
+    return gradwalk.sum(values)
 
 
 def expression_of(count: int) -> str:
