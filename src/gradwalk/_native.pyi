@@ -181,8 +181,8 @@ class Executor:
     def add_gradients(self, leaves: tuple[Value, ...], gradients: Any, /) -> None: ...
     def node(self, children: tuple[Value, ...], places: Any, /) -> Value: ...
     def train(
-        self, parameters: tuple[Value, ...], slots: Any, means: Any, squares: Any, beta: float, beta_square: float,
-        step: float, scale: float, epsilon: float, shrink: float, /
+        self, parameters: tuple[Value, ...], slots: Any, beta: float, beta_square: float, step: float, scale: float,
+        epsilon: float, shrink: float, means: Any, squares: Any, /
     ) -> None: ...
     def step_models(
         self, rows: Any, slots: Any, arguments: Any, weights: Any, values: Any, settings: Any, first: Any, second: Any, /

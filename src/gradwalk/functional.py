@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from gradwalk import engine, higher_order
-from gradwalk.control import changed, differentiated, is_differentiated, is_traced
+from gradwalk.control import changed, differentiated, is_differentiated
 from gradwalk.engine import Value
 from gradwalk.errors import number_from
 from gradwalk.modes import current
@@ -87,7 +87,7 @@ class Recording:
         self, what: str, function: Function, args: Any, kwargs: Any, argnums: Argnums, forward: bool = False
     ) -> None:
         self.what = what
-        places = [place_of(what, function, args, kwargs, argnum) for argnum in listed(argnums)]
+        places = places_of(what, function, args, kwargs, argnums)
         numbers: Any = []
         structures: dict[int | str, Structure] = {}  # an argument that is asked for twice is one
         for place in places if len(places) == 1 else dict.fromkeys(places):
@@ -111,7 +111,7 @@ class Recording:
         alone = len(args) == 1 and not kwargs and structures[places[0]].key[0] in _FLAT
         shared = _NONE if alone else repeated((*args, *kwargs.values()))
         watching = Watching(self.inputs, shared) if shared else None
-        source = watching or (None if alone else Source(self.inputs, as_argument=True))
+        source = watching or (Source(self.inputs, as_argument=True) if len(structures) > 1 else None)
         for place, structure in structures.items():
             argument = source.filled(structure.key, structure.like) if source else structure.fill(self.inputs, True)
             if isinstance(place, int):
@@ -120,8 +120,7 @@ class Recording:
                 named[place] = argument
         # what is given as Values will be differentiated by somebody else, too; what goes forward has to be recorded,
         # like that, operation by operation: a node with a _backward of its own is for going back
-        levels = 2 if given_values or forward else 1
-        modes = current()
+        modes, levels = current(), 2 if given_values or forward else 1
         self.compared = Comparisons(self.cls, modes.on_compare)
         # inside no_grad() too, a derivative that was asked for is computed
         with changed(no_grad=False, derivatives=modes.derivatives + levels, on_compare=self.compared.remember):
@@ -136,7 +135,7 @@ class Recording:
         self.outputs: list[Any] = []
         self.foreign: list[Any] | None = None  # leaves that are not inputs: Values the function closes over
         # in a trace, a derivative as a number would be fixed in every later call
-        self.with_graph = bool(given_values) or is_traced()
+        self.with_graph = bool(given_values) or modes.on_read is not None
 
     def _leaves(self, numbers: Any) -> list[Any]:
         try:
@@ -150,9 +149,10 @@ class Recording:
     def one_output(self) -> Any:
         """The result as one number; whatever else it is, is refused in one sentence."""
         result = self.result
-        if not is_number(result) and getattr(result, "size", None) == 1 and hasattr(result, "item"):
+        known = type(result) is self.cls or is_number(result)
+        if not known and getattr(result, "size", None) == 1 and hasattr(result, "item"):
             result = result.item()  # an array of one number
-        if not is_number(result):
+        if not known and not is_number(result):
             advice = _advice_on_result(result, "use gradwalk.jacobian for several outputs")
             raise TypeError(f"{self.what}: expected the function to return one number, got {described(result)}{advice}")
         self.outputs = [result]
@@ -314,7 +314,7 @@ def run_of(
     A compiled function is recorded like a plain one where its derivative has to be a graph again.
     """
     if isinstance(f, Replayed) and not current().derivatives:
-        places = [place_of(what, f, args, kwargs, argnum) for argnum in listed(argnums)]
+        places = places_of(what, f, args, kwargs, argnums)
         run = f.run_at(args, kwargs, places, not isinstance(argnums, _PLACE), order == 2)
         if run is not None and (not one or run.single):
             return run
@@ -325,18 +325,21 @@ def run_of(
 # ---------------------------------------------------------------- which arguments
 
 
-def listed(argnums: Argnums) -> Sequence[int | str]:
-    return (argnums,) if isinstance(argnums, _PLACE) else tuple(argnums)
-
-
 def _check_argnums(what: str, argnums: Any) -> None:
     several = argnums if isinstance(argnums, Sequence) and not isinstance(argnums, str) else [argnums]
     if not several or not all(isinstance(one, _PLACE) and not isinstance(one, bool) for one in several):
         raise TypeError(f"{what}: expected argnums to be positions or names of arguments, got {argnums!r}")
 
 
-def place_of(what: str, function: Function, args: Any, kwargs: Any, argnum: int | str) -> int | str:
-    """Where the call has the argument: a position or a keyword."""
+def places_of(what: str, function: Function, args: Any, kwargs: Any, argnums: Argnums) -> list[int | str]:
+    """Where the call has these arguments: positions and keywords."""
+    if type(argnums) is int and 0 <= argnums < len(args):  # the common case, quickly
+        return [argnums]
+    several = [argnums] if isinstance(argnums, _PLACE) else argnums
+    return [_place_of(what, function, args, kwargs, argnum) for argnum in several]
+
+
+def _place_of(what: str, function: Function, args: Any, kwargs: Any, argnum: int | str) -> int | str:
     if isinstance(argnum, int) and -len(args) <= argnum < len(args):
         return argnum % len(args)
     if argnum in kwargs:

@@ -28,8 +28,8 @@ Schedule = Callable[[int], float]
 
 
 def adam_moved(
-    data: Any, grad: Any, mean: Any, square: Any, beta: Any, beta_square: Any, step: Any, scale: Any, epsilon: Any,
-    shrink: Any, *, root: Callable[[Any], Any] = math.sqrt,
+    data: Any, grad: Any, beta: Any, beta_square: Any, step: Any, scale: Any, epsilon: Any, shrink: Any, mean: Any,
+    square: Any, *, root: Callable[[Any], Any] = math.sqrt,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """A number, or an array of them, after a step of Adam, and both its moments."""
     mean = beta * mean + (1.0 - beta) * grad
@@ -39,7 +39,7 @@ def adam_moved(
 
 
 def sgd_moved(
-    data: Any, grad: Any, velocity: Any, rate: Any, momentum: float, decay: float, nesterov: float
+    data: Any, grad: Any, rate: Any, momentum: float, decay: float, nesterov: float, velocity: Any = 0.0
 ) -> tuple[Any, Any]:
     """The same after a step of gradient descent, and its velocity."""
     direction = grad
@@ -51,17 +51,20 @@ def sgd_moved(
     return data - rate * direction, velocity
 
 
-def _adam(parameters: Parameters, means: Any, squares: Any, *settings: float) -> None:
+def _adam(parameters: Parameters, *settings_and_moments: Any) -> None:
+    *settings, means, squares = settings_and_moments
     for i, parameter in enumerate(parameters):
-        grad = number_of(parameter.grad)
-        parameter.data, means[i], squares[i] = adam_moved(parameter.data, grad, means[i], squares[i], *settings)
+        given = *settings, means[i], squares[i]
+        parameter.data, means[i], squares[i] = adam_moved(parameter.data, number_of(parameter.grad), *given)
 
 
-def _sgd(parameters: Parameters, velocities: Any, rate: float, momentum: float, decay: float, nesterov: float) -> None:
+def _sgd(
+    parameters: Parameters, rate: float, momentum: float, decay: float, nesterov: float, velocities: Any = ()
+) -> None:
     for i, parameter in enumerate(parameters):
         velocity = velocities[i] if momentum != 0.0 else 0.0
         grad = number_of(parameter.grad)
-        parameter.data, velocity = sgd_moved(parameter.data, grad, velocity, rate, momentum, decay, nesterov)
+        parameter.data, velocity = sgd_moved(parameter.data, grad, rate, momentum, decay, nesterov, velocity)
         if momentum != 0.0:
             velocities[i] = velocity
 
@@ -172,16 +175,15 @@ class Optimiser:
 
     def _counted(self, lr: float | None) -> float:
         """The learning rate of one more step."""
-        rate = _checked_number(self.name, "lr", self.lr if lr is None else lr, 0.0)
+        rate = self.lr if lr is None else lr
+        if type(rate) is not float or not 0.0 <= rate < math.inf:
+            rate = _checked_number(self.name, "lr", rate, 0.0)
         self.steps += 1
         return rate
 
     def _move(self, rate: float) -> None:
-        getattr(self._loops, self.loop)(self.parameters, *self._moments_and_settings(rate))
-
-    def _moments_and_settings(self, rate: float) -> tuple[Any, ...]:
-        """What the loop over the parameters needs for the step that was counted already."""
-        return *(self._moments.values() or [array("d")]), *self.settings(rate, self.steps - 1)
+        loop = getattr(self._loops, self.loop)
+        loop(self.parameters, *self.settings(rate, self.steps - 1), *self._moments.values())
 
     # for many models, whose numbers are in arrays
 
@@ -198,15 +200,14 @@ class Optimiser:
 
     def move(self, parameters: Parameters, moments: Sequence[Any], settings: tuple[float, ...]) -> None:
         """One step of these parameters, whose moments are elsewhere."""
-        getattr(_REFERENCE, self.loop)(parameters, *(moments or [()]), *settings)
+        getattr(_REFERENCE, self.loop)(parameters, *settings, *moments)
 
     def moved(self, data: Any, grad: Any, moments: Sequence[Any], settings: Sequence[Any], root: Any) -> Any:
         """Arrays after a step, then their moments; `settings` has an array for each, `root` takes their square root."""
         if self.loop == "adam":
-            return adam_moved(data, grad, *moments, *settings, root=root)
+            return adam_moved(data, grad, *settings, *moments, root=root)
         _, momentum, decay, nesterov = self.settings(0.0, 0)
-        velocity = moments[0] if moments else 0.0
-        return sgd_moved(data, grad, velocity, settings[0], momentum, decay, bool(nesterov))[: 1 + len(moments)]
+        return sgd_moved(data, grad, settings[0], momentum, decay, bool(nesterov), *moments)[: 1 + len(moments)]
 
     def _zeros(self) -> array[float]:
         return array("d", bytes(8 * len(self.parameters)))
@@ -304,15 +305,16 @@ class Adam(Optimiser):
     @property
     def steps_by_loop(self) -> bool:
         """Whether a step is Adam's own: no subclass, and nobody since, has put another in its place."""
-        kind, own = type(self), self.__dict__
+        kind = type(self)
         return (
             kind.step is _STEP and kind.zero_grad is _ZERO_GRAD and kind._move is _MOVE and kind.loop == "adam"
-            and "step" not in own and "zero_grad" not in own and "_move" not in own
+            and self.__dict__.keys().isdisjoint(_OF_A_STEP)
         )  # fmt: skip
 
     def step_by(self, loop: Callable[..., None], slots: Any, lr: float | None = None) -> None:
         """`step`, carried out by the loop of a compiled function, which has the gradients in these slots."""
-        loop(self.parameters, slots, *self._moments_and_settings(self._counted(lr)))
+        rate = self._counted(lr)
+        loop(self.parameters, slots, *self.settings(rate, self.steps - 1), *self._moments.values())
 
     loop = "adam"
 
@@ -324,6 +326,7 @@ class Adam(Optimiser):
 
 
 _STEP, _ZERO_GRAD, _MOVE = Adam.step, Adam.zero_grad, Adam._move
+_OF_A_STEP = ("step", "zero_grad", "_move", "loop")
 
 
 class AdamW(Adam):

@@ -29,12 +29,14 @@ def repeated(arguments: tuple[Any, ...]) -> frozenset[int]:
     while waiting:
         part = waiting.pop()
         cls: Any = type(part)
+        if cls is float or cls is int:
+            continue
         if cls is list or cls is dict:  # the common case, quickly
             holders.append(id(part))
             if id(part) not in seen and (cls is dict or only_type(part) not in _NUMBERS):
                 seen.add(id(part))
                 waiting += part.values() if cls is dict else part
-        elif cls is not float and cls is not int:
+        else:
             kind = kind_of(cls)
             if kind is ARRAY or (isinstance(kind, Container) and not isinstance(part, tuple)):
                 holders.append(id(part))
@@ -57,7 +59,7 @@ class Watching(Source):
 
     def __init__(self, numbers: Any, ids: frozenset[int]) -> None:
         super().__init__(numbers, as_argument=True)
-        self._ids, self._before = ids, list[tuple[Any, Any]]()
+        self._ids, self._before, self.looks_at_parts = ids, list[tuple[Any, Any]](), True
         self._stands_for = dict(_stands_for.get())
 
     def filled(self, key: Any, like: Any) -> Any:

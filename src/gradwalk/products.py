@@ -14,8 +14,7 @@ from gradwalk.functional import (
     Recording,
     Replayed,
     checked,
-    listed,
-    place_of,
+    places_of,
     run_of,
 )
 from gradwalk.modes import current
@@ -52,7 +51,7 @@ class Products:
         >>> times([1.0, 0.0]), times([0.0, 1.0])
         ([10.0, 6.0], [6.0, 0.0])
         """
-        places = [place_of(self._what, self._f, args, kwargs, argnum) for argnum in listed(self._argnums)]
+        places = places_of(self._what, self._f, args, kwargs, self._argnums)
         if len(set(places)) < len(places):
             raise ValueError(f"{self._what}: expected each argument once in argnums, got {self._argnums!r}")
         run = run_of(self._what, self._f, args, kwargs, self._argnums, self._order, forward=self._forward)

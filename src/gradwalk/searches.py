@@ -18,8 +18,10 @@ MOST_COMPARISONS = 1000  # that are looked at: each keeps a part of the graph al
 class Comparisons:
     """The Values of that class that are compared, the first so many of them."""
 
+    __slots__ = "cls", "sides", "told_too"
+
     def __init__(self, cls: Any, told_before: Callable[..., Any] | None) -> None:
-        around = getattr(told_before, "__self__", None)
+        around = told_before and getattr(told_before, "__self__", None)
         # of what a derivative inside compares, that one tells: if it is constant, it has lost nothing
         self.told_too: Callable[..., Any] | None = around.told_too if isinstance(around, Comparisons) else told_before
         self.cls = cls

@@ -191,6 +191,7 @@ class Source:
     def __init__(self, numbers: Any, as_argument: bool = False, again: dict[int, Any] | None = None) -> None:
         self.numbers, self.as_argument, self.again = numbers, as_argument, again
         self.at = 0
+        self.looks_at_parts = again is not None  # else they need not pass by `filled`
 
     def number(self) -> Any:
         self.at += 1
@@ -226,8 +227,10 @@ class _FromArray(Source):
         return self.numbers[self.at - count : self.at].tolist()  # type: ignore[no-any-return]
 
     def array(self, shape: tuple[int, ...]) -> Any:
-        self.at = end = self.at + math.prod(shape)
-        return self.numbers[end - math.prod(shape) : end].reshape(shape).copy()
+        count = math.prod(shape)
+        self.at = end = self.at + count
+        part = self.numbers[end - count : end].copy()
+        return part if len(shape) == 1 else part.reshape(shape)
 
 
 def source_of(numbers: Any, as_argument: bool = False, again: dict[int, Any] | None = None) -> Source:
@@ -369,6 +372,12 @@ class _Mapping(Container):
         keys, attributes = about
         return [*(f"[{key!r}]" for key in keys), *(f".{name}" for name in attributes)]
 
+    def filled(self, key: Key, like: Any, source: Source) -> Any:
+        if type(like) is dict and not source.looks_at_parts:  # the common case, quickly
+            parts = zip(key[2][0], key[3], like.values(), strict=True)
+            return {name: k[0].filled(k, part, source) for name, k, part in parts}
+        return super().filled(key, like, source)
+
     def together(self, about: tuple[Any, ...], like: Any, parts: list[Any], as_argument: bool) -> Any:
         keys, attributes = about
         if type(like) is dict:
@@ -479,6 +488,9 @@ class Structure:
         return self.key[0].names(self.key, self.like, name)  # type: ignore[no-any-return]
 
 
+_A_NUMBER = Structure((ONE,), 0.0)
+
+
 def flatten(whole: Any, numbers: list[Any], reading: Reading = NUMBERS) -> Structure:
     """The structure of `whole`; its numbers and Values are put at the end of `numbers`.
 
@@ -489,6 +501,9 @@ def flatten(whole: Any, numbers: list[Any], reading: Reading = NUMBERS) -> Struc
     >>> structure.fill([10.0, 20.0, 30.0])
     {'rate': 10.0, 'sizes': [20.0, 30.0], 'name': 'tanh'}
     """
+    if type(whole) is float and reading is NUMBERS:
+        numbers.append(whole)
+        return _A_NUMBER
     return Structure(key_of(whole, numbers, reading), whole)
 
 

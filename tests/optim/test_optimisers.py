@@ -87,11 +87,13 @@ def test_the_extension_refuses_what_it_cannot_write_to() -> None:
     adam, x = native.OPTIMISERS["adam"], native.Value(1.0)
     rest = (0.9, 0.95, 0.1, 1.0, 1e-8, 1.0)
     with pytest.raises(TypeError, match="expected a Value of the native engine as parameter 1"):
-        adam((x, 2.0), np.zeros(2), np.zeros(2), *rest)
+        adam((x, 2.0), *rest, np.zeros(2), np.zeros(2))
     with pytest.raises(ValueError, match="expected a buffer of 1 doubles"):
-        adam((x,), np.zeros(1), np.zeros(2), *rest)
+        adam((x,), *rest, np.zeros(1), np.zeros(2))
     with pytest.raises(ValueError, match="expected a buffer of 1 doubles"):
-        adam((x,), np.zeros(1, dtype=np.int64), np.zeros(1), *rest)
+        adam((x,), *rest, np.zeros(1, dtype=np.int64), np.zeros(1))
+    with pytest.raises(TypeError, match="expected velocities"):
+        native.OPTIMISERS["sgd"]((x,), 0.1, 0.9, 0.0, False)
     assert x.data == 1.0
 
 

@@ -153,8 +153,9 @@ static void entries_doubt(const Step *step, const Memory *memory, double *doubt)
     double in[MOST_NAMES], out, local_grads[MOST_INPUTS];
     for (int j = 0; j < op_parameters[step->op]; j++)
         in[step->operand_count + j] = step->parameters[j];
-    for (Count i = 0; i < step->rows * step->columns; i++) {
-        Count row = i / step->columns, column = i % step->columns;
+    for (Count i = 0, row = 0, column = 0; i < step->rows * step->columns; i++, column++) {
+        if (column == step->columns)
+            row++, column = 0; /* a division for each entry would take longer than the rest */
         double here[MOST_INPUTS], carried = 0.0;
         int doubtful = step->rounds;
         for (int j = 0; j < step->operand_count; j++) {
@@ -193,6 +194,8 @@ static unsigned entries_near(const Step *step, const Memory *memory, double marg
             in[j] = entries_of(&step->operands[j], memory, first, count, memory->scratch + j * CHUNK);
         if (!near(count * width, in, step->parameters, margin))
             continue;
+        if (width == 1)
+            return 1;
         for (Count i = 0; i < count * width; i++) {
             for (int j = 0; j < step->operand_count; j++)
                 at[j] = in[j] + i;
@@ -206,10 +209,12 @@ static int entries_are_doubtful(const Step *step, const Memory *memory, const do
 {
     const double *in[MOST_INPUTS];
     int doubtful = 0;
-    for (Count i = 0; i < step->rows * step->columns && !doubtful; i++) {
+    for (Count i = 0, row = 0, column = 0; i < step->rows * step->columns && !doubtful; i++, column++) {
+        if (column == step->columns)
+            row++, column = 0;
         double of_inputs = 0.0;
         for (int j = 0; j < step->operand_count; j++) {
-            Count slot = view_slot(&step->operands[j], i / step->columns, i % step->columns);
+            Count slot = view_slot(&step->operands[j], row, column);
             in[j] = memory->values + slot;
             of_inputs += op_edges[step->op] >> j & 1 ? doubt[slot] : 0.0;
         }

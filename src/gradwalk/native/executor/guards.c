@@ -125,7 +125,7 @@ static int guards_read_sign(PyObject *guard, int *sign)
 }
 
 /* What the passes over the steps mark in a slot. */
-enum { ROUNDED = 1, ASKED = 2, SIZED = 4 };
+enum { ROUNDED = 1, ASKED = 2, SIZED = 4, BELOW = 8 };
 
 /* Whether an output may differ from the eager engine's, or one of the slots that it is made of. */
 static void guards_mark_rounded(const Step *step, unsigned char *marks)
@@ -143,12 +143,16 @@ static void guards_mark(const Operand *operand, unsigned char *marks, unsigned c
 }
 
 /* Backwards from what is asked for: the sums that it comes from, and nothing but sums and differences of them, are near
- * 0 only compared with what they add up. Whether that is so; else nobody knows what is near. */
+ * 0 only compared with what they add up. Whether that is so; else it may depend on anything below. */
 static int guards_mark_sizes(const Step *step, unsigned char *marks)
 {
-    int asked = 0, sums = step->kind == KIND_DOT || step->kind == KIND_MATMUL || step->op == COMPOSITE_sum;
-    for (Count i = 0; i < step->rows * step->columns; i++)
+    int asked = 0, below = 0, sums = step->kind == KIND_DOT || step->kind == KIND_MATMUL || step->op == COMPOSITE_sum;
+    for (Count i = 0; i < step->rows * step->columns; i++) {
         asked |= (marks[step->out + i] & (ASKED | ROUNDED)) == (ASKED | ROUNDED);
+        below |= (marks[step->out + i] & (BELOW | ROUNDED)) == (BELOW | ROUNDED);
+    }
+    for (int j = 0; below && j < step->operand_count; j++)
+        guards_mark(&step->operands[j], marks, BELOW);
     if (!asked)
         return 1;
     int adds = step->kind == KIND_ENTRIES && (step->op == OP_add || step->op == OP_sub || step->op == OP_neg);
@@ -157,7 +161,7 @@ static int guards_mark_sizes(const Step *step, unsigned char *marks)
     return step->rounds ? sums : adds || sums || step->kind == KIND_TAKE;
 }
 
-/* Ranges of the marked slots, with what is between two that are close; all slots, where the mark is 0. */
+/* Ranges of the marked slots, with what is between two that are close. */
 static int guards_list_sizes(Executor *self, const unsigned char *marks, unsigned char mark)
 {
     enum { CLOSE = 32 };
@@ -166,7 +170,7 @@ static int guards_list_sizes(Executor *self, const unsigned char *marks, unsigne
         return -1;
     }
     for (Count slot = 0; slot < self->size; slot++) {
-        if ((marks[slot] & mark) != mark)
+        if (!(marks[slot] & mark))
             continue;
         if (self->size_count == 0 || slot - self->sizes[self->size_count - 1].to >= CLOSE)
             self->sizes[self->size_count++].from = (int32_t)slot;
@@ -214,15 +218,15 @@ static int guards_find_doubtful(Executor *self)
     if (!failed && self->doubtful) {
         int sums = 1;
         for (Count i = 0; i < self->guard_count; i++)
-            marks[self->guards[i].left] |= ASKED, marks[self->guards[i].right] |= ASKED;
+            marks[self->guards[i].left] |= ASKED | BELOW, marks[self->guards[i].right] |= ASKED | BELOW;
         for (Count i = 0; i < self->edge_count; i++) {
             const Step *step = &self->steps[self->edges[i]];
             for (int j = 0; j < step->operand_count; j++)
-                guards_mark(&step->operands[j], marks, ASKED);
+                guards_mark(&step->operands[j], marks, ASKED | BELOW);
         }
         for (Count i = self->step_count; i-- > 0;)
             sums &= guards_mark_sizes(&self->steps[i], marks);
-        failed = guards_list_sizes(self, marks, sums ? SIZED : 0) < 0;
+        failed = guards_list_sizes(self, marks, sums ? SIZED : BELOW) < 0;
     }
     PyMem_Free(marks);
     return failed ? -1 : 0;

@@ -67,6 +67,16 @@ static int program_check_order(const Step *step, unsigned char *written)
     return sane ? 0 : -1;
 }
 
+/* From the least slot of the inputs from `first` on to past the largest. */
+static void program_span(const Executor *self, Count first, Count *from, Count *to)
+{
+    *from = self->size, *to = 0;
+    for (Count i = first; i < self->input_count; i++) {
+        *from = self->inputs[i] < *from ? self->inputs[i] : *from;
+        *to = self->inputs[i] >= *to ? self->inputs[i] + 1 : *to;
+    }
+}
+
 static void program_measure(Executor *self, Step *step)
 {
     const Kind *kind = KINDS[step->kind];
@@ -92,6 +102,7 @@ INTERNAL int program_read(Executor *self, PyObject *given, PyObject *functions)
     int failed = !self->steps || !depends || !written;
     if (failed)
         PyErr_NoMemory();
+    program_span(self, 0, &self->inputs_from, &self->inputs_to);
     for (Count i = 0; !failed && i < self->input_count; i++)
         depends[self->inputs[i]] = written[self->inputs[i]] = 1;
     for (Count i = 0; !failed && i < count; i++) {
@@ -216,6 +227,10 @@ INTERNAL unsigned program_run_forward(Executor *self, const Memory *memory)
 
 static int program_has_nan(const Executor *self, const double *grads)
 {
+    /* all that lies between the first and the last slot, where there is little else: that order is the quicker */
+    Count span = self->inputs_to - self->inputs_from;
+    if (span <= 2 * self->input_count && self->kernels->finite(span, grads + self->inputs_from))
+        return 0;
     for (Count i = 0; i < self->input_count; i += self->stretches[i]) {
         const double *here = grads + self->inputs[i];
         int all_finite = self->kernels->finite(self->stretches[i], here);
@@ -365,11 +380,8 @@ INTERNAL int program_expect(const char *name, Py_ssize_t count, Py_ssize_t expec
 /* Where the leaves are, behind `first` other inputs. */
 static void program_find_leaves(Executor *self, Count first)
 {
-    Count from = self->size, to = 0;
-    for (Count i = first; i < self->input_count; i++) {
-        from = self->inputs[i] < from ? self->inputs[i] : from;
-        to = self->inputs[i] >= to ? self->inputs[i] + 1 : to;
-    }
+    Count from, to;
+    program_span(self, first, &from, &to);
     int together = to - from == self->input_count - first;
     self->leaves_from = together ? from : 0;
     self->leaves_to = together ? to : 0;

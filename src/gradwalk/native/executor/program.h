@@ -40,6 +40,7 @@ typedef struct {
     unsigned long inside; /* the thread that runs Python code called from here, or 0 */
     Count size, input_count, output_count, step_count, guard_count, scratch_count, fact_count, work;
     int32_t *inputs, *stretches, *outputs; /* stretches: see program_stretches of the inputs */
+    Count inputs_from, inputs_to; /* the slots that all inputs are among */
     double *initial;
     Step *steps;
     Tape *tapes; /* in place of steps, where one example is run; the last begins where the steps end */

@@ -280,23 +280,26 @@ static int rows_have_edges(const Step *step)
     return step->op == COMPOSITE_largest || step->op == COMPOSITE_smallest || step->op == COMPOSITE_norm;
 }
 
-/* How far a row is from where its slopes change at once: two entries are the largest; the length is 0. */
-static double rows_edge_distance(const Step *step, const Memory *memory, Count row, Count lane)
+/* Whether a row is as close as `margin` to where its slopes change at once: two entries are the largest; the length is
+ * 0. */
+static int rows_is_near(const Step *step, const Memory *memory, Count row, Count lane, double margin)
 {
     const Operand *x = &step->operands[0];
-    double out = memory->values[(step->out + row) * memory->width + lane], distance = INFINITY;
+    double out = memory->values[(step->out + row) * memory->width + lane];
     Count chosen = -1;
     if (step->op == COMPOSITE_norm)
-        return out;
+        return !(out > margin);
     for (Count k = 0; k < x->columns; k++) {
         Count slot = view_slot(x, row, k);
         double apart = fabs(memory->values[slot * memory->width + lane] - out);
+        if (apart > margin)
+            continue;
         if (apart == 0.0 && chosen < 0)
             chosen = slot; /* and the same slot again is no other */
         else if (slot != chosen)
-            distance = apart < distance ? apart : distance;
+            return 1;
     }
-    return distance;
+    return 0;
 }
 
 static unsigned rows_near(const Step *step, const Memory *memory, double margin)
@@ -304,7 +307,7 @@ static unsigned rows_near(const Step *step, const Memory *memory, double margin)
     unsigned lanes = 0;
     for (Count row = 0; row < step->rows; row++) {
         for (Count lane = 0; lane < memory->width; lane++)
-            lanes |= (unsigned)!(rows_edge_distance(step, memory, row, lane) > margin) << lane;
+            lanes |= (unsigned)rows_is_near(step, memory, row, lane, margin) << lane;
     }
     return lanes;
 }
@@ -317,7 +320,7 @@ static int rows_are_doubtful(const Step *step, const Memory *memory, const doubl
         double of_row = 0.0;
         for (Count k = 0; k < x->columns; k++)
             of_row += doubt[view_slot(x, row, k)];
-        doubtful = of_row != 0.0 && !(rows_edge_distance(step, memory, row, 0) > SAFETY * of_row);
+        doubtful = of_row != 0.0 && rows_is_near(step, memory, row, 0, SAFETY * of_row);
     }
     return doubtful;
 }

@@ -63,8 +63,8 @@ INTERNAL PyObject *executor_train(Executor *self, PyObject *args)
 {
     PyObject *parameters, *slots, *means, *squares, *result = NULL;
     Adam adam = {.kernels = self->kernels};
-    if (!PyArg_ParseTuple(args, "OOOO" ADAM_FORMAT ":train", &parameters, &slots, &means, &squares,
-                          ADAM_SETTINGS_OF(&adam)))
+    if (!PyArg_ParseTuple(args, "OO" ADAM_FORMAT "OO:train", &parameters, &slots, ADAM_SETTINGS_OF(&adam), &means,
+                          &squares))
         return NULL;
     if (self->output_count != 1) {
         PyErr_Format(PyExc_ValueError, "Executor: expected a program with one result, got %zd", self->output_count);

@@ -217,12 +217,22 @@ static int NAME(finite)(Count n, const double *x)
     return bits == 0;
 }
 
+/* Four at a time, as none of them waits for the one before. */
 static double NAME(most)(Count n, const double *x)
 {
-    vec largest = ZEROS;
-#define STEP(load, put) vec v = ABSOLUTE(load(x + i)); largest = SELECT(LESS(largest, v), v, largest);
+    vec largest = ZEROS, b = ZEROS, c = ZEROS, d = ZEROS;
+    Count done = 0;
+    for (; done + 4 * LANES <= n; done += 4 * LANES) {
+        largest = LARGER(ABSOLUTE(LOAD(x + done)), largest);
+        b = LARGER(ABSOLUTE(LOAD(x + done + LANES)), b);
+        c = LARGER(ABSOLUTE(LOAD(x + done + 2 * LANES)), c);
+        d = LARGER(ABSOLUTE(LOAD(x + done + 3 * LANES)), d);
+    }
+    x += done, n -= done;
+#define STEP(load, put) largest = LARGER(ABSOLUTE(load(x + i)), largest);
     FOR_EACH_VECTOR(STEP)
 #undef STEP
+    largest = LARGER(LARGER(b, largest), LARGER(c, d));
     double most = 0.0;
     for (int lane = 0; lane < LANES; lane++)
         most = most < LANE(largest, lane) ? LANE(largest, lane) : most;

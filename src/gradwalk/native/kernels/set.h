@@ -49,6 +49,7 @@ static const Kernels NAME(kernels) = {
 #undef SPLAT
 #undef LANE
 #undef FMA
+#undef LARGER
 #undef ROOT
 #undef ISA
 #undef LANES

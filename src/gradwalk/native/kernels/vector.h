@@ -37,6 +37,14 @@ INLINE void NAME(store)(double *x, vec v) { memcpy(x, &v, sizeof v); }
 #define STORE(x, v) NAME(store)(x, v)
 #define SELECT(mask, a, b) FROM_BITS((BITS(a) & (mask)) | (BITS(b) & ~(mask)))
 #define ABSOLUTE(x) FROM_BITS(BITS(x) & INT64_MAX)
+/* The second, where the first is a nan. */
+#if LANES == 8
+#define LARGER(a, b) ((vec)_mm512_max_pd((__m512d)(a), (__m512d)(b)))
+#elif LANES == 4
+#define LARGER(a, b) ((vec)_mm256_max_pd((__m256d)(a), (__m256d)(b)))
+#else
+#define LARGER(a, b) SELECT(LESS(b, a), a, b)
+#endif
 
 /* The first `count` lanes, 1 to LANES - 1 of them; the others read as 0, and are not written. */
 #if LANES == 8

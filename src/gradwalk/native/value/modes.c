@@ -2,7 +2,7 @@
  *
  * It is kept in a context variable, which threads and asyncio tasks have each for themselves, and which nobody but
  * Change sets. The fast path asks one global flag whether any mode was ever in use; then, whether a Change was entered
- * or left, or the interpreter has gone to another context, since the last look. */
+ * or left, or the interpreter has gone to another thread or context, since the last look. */
 
 #include "value.h"
 
@@ -11,7 +11,7 @@ enum { NO_GRAD, ON_RECORD, ON_COMPARE, ON_READ, ON_CONSTRUCT, SCOPE }; /* places
 #define LOOK_AGAIN UINT64_MAX /* the version of no context */
 
 int modes_in_use;
-_Thread_local Modes modes;
+Modes modes;
 
 static PyObject *variable; /* modes.VARIABLE */
 static PyObject *names;    /* a tuple: of the modes, in order */
@@ -54,7 +54,8 @@ void modes_look_again(PyThreadState *thread)
     modes.on_read = hook_at(tuple, ON_READ);
     modes.on_construct = hook_at(tuple, ON_CONSTRUCT);
     modes.scope = (unsigned)PyLong_AsUnsignedLong(PyTuple_GET_ITEM(tuple, SCOPE));
-    modes.thread = thread->id;
+    modes.thread = thread;
+    modes.id = thread->id;
     modes.version = thread->context_ver;
     Py_DECREF(tuple);
 }

@@ -129,7 +129,7 @@ static PyObject *optim_adam(PyObject *module, PyObject *args)
     (void)module;
     PyObject *parameters, *means, *squares;
     Adam adam = {.kernels = kernels_best()};
-    if (!PyArg_ParseTuple(args, "OOO" ADAM_FORMAT ":adam", &parameters, &means, &squares, ADAM_SETTINGS_OF(&adam))
+    if (!PyArg_ParseTuple(args, "O" ADAM_FORMAT "OO:adam", &parameters, ADAM_SETTINGS_OF(&adam), &means, &squares)
         || adam_hold(&adam, parameters, means, squares) < 0)
         return NULL;
     int failed = adam_move(&adam, 0, PyTuple_GET_SIZE(adam.parameters), NULL, NULL) < 0;
@@ -140,17 +140,19 @@ static PyObject *optim_adam(PyObject *module, PyObject *args)
 static PyObject *optim_sgd(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *given, *given_velocities;
+    PyObject *given, *given_velocities = NULL;
     double rate, momentum, decay;
     int nesterov;
-    if (!PyArg_ParseTuple(args, "OOdddp:sgd", &given, &given_velocities, &rate, &momentum, &decay, &nesterov))
+    if (!PyArg_ParseTuple(args, "Odddp|O:sgd", &given, &rate, &momentum, &decay, &nesterov, &given_velocities))
         return NULL;
     PyObject *parameters = parameters_from(given);
     if (parameters == NULL)
         return NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(parameters);
-    Py_buffer velocities;
-    if (moments_from(given_velocities, momentum != 0.0 ? count : 0, &velocities) < 0) {
+    Py_buffer velocities = {.buf = NULL};
+    if (momentum != 0.0 && given_velocities == NULL)
+        PyErr_SetString(PyExc_TypeError, "optim: expected velocities where there is a momentum");
+    if (momentum != 0.0 && (given_velocities == NULL || moments_from(given_velocities, count, &velocities) < 0)) {
         Py_DECREF(parameters);
         return NULL;
     }
@@ -167,7 +169,8 @@ static PyObject *optim_sgd(PyObject *module, PyObject *args)
         parameter->data = parameter->data - rate * direction;
     }
     data_writes++;
-    PyBuffer_Release(&velocities);
+    if (velocity != NULL)
+        PyBuffer_Release(&velocities);
     Py_DECREF(parameters);
     Py_RETURN_NONE;
 }

@@ -251,11 +251,12 @@ typedef struct {
     int no_grad;
     unsigned scope;
     PyObject *on_record, *on_compare, *on_read, *on_construct; /* borrowed from the context; NULL: nobody to tell */
-    uint64_t thread, version; /* when this was looked up */
+    PyThreadState *thread; /* who looked it up last, and when */
+    uint64_t id, version;
 } Modes;
 
 extern int modes_in_use; /* one flag for the fast path to ask */
-extern _Thread_local Modes modes;
+extern Modes modes; /* of whoever holds the GIL: a variable for each thread would take longer to find */
 int modes_ready(void);
 void modes_look_again(PyThreadState *thread);
 
@@ -263,7 +264,7 @@ void modes_look_again(PyThreadState *thread);
 static inline void modes_look(void)
 {
     PyThreadState *thread = PyThreadState_Get();
-    if (thread->context_ver != modes.version || thread->id != modes.thread)
+    if (thread->context_ver != modes.version || thread != modes.thread || thread->id != modes.id)
         modes_look_again(thread);
 }
 
