@@ -81,12 +81,12 @@ def _terms(program: Program, slots: Any) -> list[float]:
     np.add.at(terms, program.outputs, 1.0)
     for instruction in reversed(program.instructions):
         shape, end = (instruction.rows, instruction.columns), instruction.out + instruction.rows * instruction.columns
-        operands = [slots[interpret.places(view)] for view in instruction.operands]
+        operands = [slots[view.slots] for view in instruction.operands]
         out, above = slots[instruction.out : end].reshape(shape), terms[instruction.out : end].reshape(shape)
         contributions = interpret._exact_backward(instruction, operands, out, above)
         for view, contribution in zip(instruction.operands, contributions, strict=True):
             if contribution is not None:
-                np.add.at(terms, interpret.places(view), np.abs(contribution))
+                np.add.at(terms, view.slots, np.abs(contribution))
     of_values = np.abs(slots[program.outputs]) + np.abs(slots[program.inputs]) @ terms[program.inputs]
     return [*of_values.tolist(), *terms[program.inputs].tolist()]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gradwalk.compiler.flat import CHECKED, EXACT, ROW_OPS, TARGETED
 from gradwalk.compiler.formulas import NUMPY, Arrays, OverRows
-from gradwalk.compiler.program import Guard, Instruction, Program, View
+from gradwalk.compiler.program import Guard, Instruction, Program
 from gradwalk.custom import CustomOp
 from gradwalk.ops import OPS
 from gradwalk.reference import contribution
@@ -42,7 +42,7 @@ def run(program: Program, inputs: npt.ArrayLike) -> Array:
     with np.errstate(all="ignore"):
         for instruction in program.instructions:
             out = instruction.out
-            operands = [slots[places(view)] for view in instruction.operands]
+            operands = [slots[view.slots] for view in instruction.operands]
             if instruction.op == "call":
                 result = _called(program, instruction, operands[0], slots)
             else:
@@ -86,7 +86,7 @@ def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
             grad = grads[instruction.out : end].reshape(shape)
             if not grad.any():
                 continue  # only a guard reads it
-            operands = [slots[places(view)] for view in instruction.operands]
+            operands = [slots[view.slots] for view in instruction.operands]
             out = slots[instruction.out : end].reshape(shape)
             if instruction.op == "call":
                 function = program.functions[int(instruction.parameters[0])]
@@ -95,21 +95,13 @@ def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
                 contributions = backward(instruction, operands, out, grad)
             for view, handed_on in zip(instruction.operands, contributions, strict=True):
                 if handed_on is not None:
-                    np.add.at(grads, places(view), handed_on)
+                    np.add.at(grads, view.slots, handed_on)
     return np.asarray(grads[program.inputs])
 
 
 def gradients_again(program: Program, slots: bytes, seeds: bytes) -> Array:
     """For the native executor, whose kernels multiply 0 by infinity where the rule says that nothing is handed on."""
     return gradients(program, np.frombuffer(slots), np.frombuffer(seeds))
-
-
-def places(view: View) -> npt.NDArray[np.intp]:
-    """The slots a view reads, as a matrix."""
-    if view.index is not None:
-        return view.index.astype(np.intp)
-    row, column = np.arange(view.rows)[:, None], np.arange(view.columns)
-    return np.asarray(view.start + row * view.row_stride + column * view.column_stride, np.intp)
 
 
 def _slopes(function: CustomOp, rows: Array, out: Array) -> Array:
@@ -171,7 +163,7 @@ def _edge_distance(instruction: Instruction, slots: Array) -> Any:
     if instruction.op in _ROW_EDGES:
         return _row_edge_distance(instruction, slots)
     with np.errstate(all="ignore"):
-        numbers = [slots[places(view)] for view in instruction.operands]
+        numbers = [slots[view.slots] for view in instruction.operands]
         return NUMPY.edge_distance(instruction.op, numbers, instruction.parameters)
 
 
@@ -179,7 +171,7 @@ def _row_edge_distance(instruction: Instruction, slots: Array) -> Array:
     out = slots[instruction.out : instruction.out + instruction.rows].reshape(-1, 1)
     if instruction.op == "norm":
         return out
-    there = places(instruction.operands[0])
+    there = instruction.operands[0].slots
     apart = np.abs(slots[there] - out)
     chosen = np.take_along_axis(there, (apart == 0.0).argmax(axis=1)[:, None], axis=1)
     return np.asarray(np.where((there == chosen) & (apart == 0.0), np.inf, apart).min(axis=1, keepdims=True))
@@ -195,7 +187,7 @@ def _is_near_edge(instruction: Instruction, slots: Array, end: int) -> bool:
 
 def _is_beyond_edge(instruction: Instruction, slots: Array, doubt: Array) -> bool:
     """Whether an entry is so close to a jump or kink that the plain function may be on the other side."""
-    there = [places(view) for view in instruction.operands]
+    there = [view.slots for view in instruction.operands]
     if instruction.op in _ROW_EDGES:
         doubtful = doubt[there[0]].sum(axis=1, keepdims=True)
     else:
@@ -211,7 +203,7 @@ def doubts(program: Program, slots: Array, end: int) -> Array:
             if instruction.out >= end:
                 break
             own = slice(instruction.out, instruction.out + instruction.rows * instruction.columns)
-            there = [places(view) for view in instruction.operands]
+            there = [view.slots for view in instruction.operands]
             out = slots[own].reshape(instruction.rows, instruction.columns)
             operands, before = [slots[place] for place in there], [doubt[place] for place in there]
             if instruction.op == "call":
@@ -242,7 +234,7 @@ def doubt_of(
         own = 0.0 if xs.shape[1] == 1 else (xs.shape[1] + 1) * unit
         left, right = before[0] + own * sizes[0], before[1]
         if name == "matmul":
-            return left @ sizes[1].T + sizes[0] @ right.T
+            return _products(left, sizes[1], instruction) + _products(sizes[0], right, instruction)
         return (left * sizes[1] + sizes[0] * right).sum(axis=1)
     if name == "take":
         return before[0][_within(operands[1][:, 0], len(xs), on)]
@@ -265,7 +257,7 @@ def forward(instruction: Instruction, operands: list[Any], on: Arrays = NUMPY) -
     if name in OPS:
         return on.forward(name, operands, instruction.parameters)
     if name == "matmul":
-        return xs @ operands[1].T
+        return _products(xs, operands[1], instruction)
     if name == "take":
         return xs[_within(operands[1][:, 0], len(xs), on)]
     if name == "dot":
@@ -283,6 +275,14 @@ def _up_to_lengths(instruction: Instruction, rows: Any, otherwise: float, on: Ar
     if instruction.lengths is None:
         return rows
     return on.xp.where(np.arange(rows.shape[1]) < instruction.lengths[:, None], rows, otherwise)
+
+
+def _products(left: Any, right: Any, instruction: Instruction) -> Any:
+    """Every row of one matrix with every row of the other; of several products, one under the other."""
+    if instruction.batch == 1:
+        return left @ right.T
+    parts = [each.reshape(instruction.batch, -1, each.shape[1]) for each in (left, right)]
+    return (parts[0] @ parts[1].swapaxes(1, 2)).reshape(instruction.rows, instruction.columns)
 
 
 def _within(places: Any, count: int, on: Arrays = NUMPY) -> Any:
@@ -303,7 +303,9 @@ def _backward(instruction: Instruction, operands: list[Array], out: Array, grad:
         local = NUMPY.local_grads(name, operands, instruction.parameters, out)
         return [_contribution(each, grad) for each in local]
     if name == "matmul":
-        return [handed_on(operands[1], grad), handed_on(xs, grad.T)]
+        parts = zip(*(np.split(each, instruction.batch) for each in (xs, operands[1], grad)), strict=True)
+        handed = [(handed_on(right, by_out), handed_on(left, by_out.T)) for left, right, by_out in parts]
+        return [np.concatenate(each) for each in zip(*handed, strict=True)]
     if name == "dot":
         return [_contribution(operands[1], grad), _contribution(xs, grad)]
     if name == "take":

@@ -1,4 +1,4 @@
-"""Pass 9: every node gets its slot, so that groups are contiguous and what they read is strided where possible.
+"""Pass 10: every node gets its slot, so that groups are contiguous and what they read is strided where possible.
 
 The numbers of the arguments come first, in their order; then the leaves and constants in the order in which matrix
 products, dots, tables and the rest first read them, row by row; then the results, group by group. What is wide begins
@@ -8,13 +8,14 @@ on a cache line, so some slots are left free.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, groupby
 
 import numpy as np
 
 from gradwalk.compiler.flat import CONSTANT, INPUT, SIGNS, Flat, Ints, Truths
 from gradwalk.compiler.matrices import NOBODY, Group
 from gradwalk.compiler.program import Guard, Instruction, Program, View
+from gradwalk.compiler.strided import nested_loops
 from gradwalk.ops import OPS
 
 _LINE = 8  # slots in a cache line: a vector that begins on one is read and written in one go
@@ -34,7 +35,7 @@ def laid_out(flat: Flat, groups: Sequence[Group], arguments: int) -> Program:
     places = np.arange(len(made)) + np.repeat(moved, sizes)
     slot[made[made != NOBODY]] = places[made != NOBODY]
     memory = _Memory(flat, slot, size)
-    instructions = tuple([memory.instruction(group, out) for group, out in zip(groups, outs, strict=True)])
+    instructions = batched([memory.instruction(group, out) for group, out in zip(groups, outs, strict=True)])
     return Program(
         size=memory.size,
         initial=memory.initial(),
@@ -68,6 +69,7 @@ def _place_leaves(flat: Flat, groups: Sequence[Group], slot: Ints, start: int) -
     first = [group for name in _FIRST_CHOICE for group in groups if group.op == name]
     read = [operand.ravel() for group in chain(first, groups) for operand in _longest_first(group)]
     wanted = np.concatenate([*read, flat.inputs, flat.outputs, flat.guards.ravel()])
+    wanted = wanted[wanted != NOBODY]
     wanted = wanted[leaf[wanted]]
     wanted = wanted[slot[wanted] == NOBODY]
     _, where = np.unique(wanted, return_index=True)
@@ -104,42 +106,47 @@ class _Memory:
         if rows == columns == 1 and group.op in OPS:  # nothing to find out, and in a chain there are many
             views = tuple([View(1, 1, self.slot.item(operand.item(0))) for operand in operands])
             return Instruction(group.op, out, 1, 1, views, group.parameters)
+        if group.lengths is not None:
+            return self._up_to_lengths(group, group.lengths, out)
         if group.op in OPS:  # entry by entry: as many columns as make it strided
             columns = best_width([self.slot[operand].ravel() for operand in operands])
             rows //= columns
             operands = tuple(operand.reshape(rows, columns) for operand in operands)
-        views = tuple(map(self.view, operands))
-        if group.lengths is None:
+        return Instruction(group.op, out, rows, columns, tuple(map(self.view, operands)), group.parameters)
+
+    def _up_to_lengths(self, group: Group, lengths: Ints, out: int) -> Instruction:
+        rows, columns = group.nodes.shape
+        is_beyond = np.arange(group.operands[0].shape[1]) >= lengths[:, None]
+        if group.op in OPS:  # nobody reads what is made of the others
+            views = tuple(self._whole(operand, is_beyond) or self.view(operand) for operand in group.operands)
             return Instruction(group.op, out, rows, columns, views, group.parameters)
-        is_beyond = np.arange(operands[0].shape[1]) >= group.lengths[:, None]
         if group.op != "matmul":
             self.is_zero[out : out + rows * columns] = is_beyond.ravel()
-        shorter = self._strided_up_to(operands[0], is_beyond, must_be_zero=group.op == "matmul")
-        views = (shorter or views[0], *views[1:])
-        return Instruction(group.op, out, rows, columns, views, group.parameters, group.lengths.astype(np.int32))
+        first, *others = group.operands
+        views = self._whole(first, is_beyond, zeros=group.op == "matmul") or self.view(first), *map(self.view, others)
+        return Instruction(group.op, out, rows, columns, views, group.parameters, lengths.astype(np.int32))
 
-    def _strided_up_to(self, nodes: Ints, is_beyond: Truths, must_be_zero: bool) -> View | None:
-        """A strided view that has these nodes where they count, and what may be anything, or zeros, elsewhere."""
+    def _whole(self, nodes: Ints, is_beyond: Truths, zeros: bool = False) -> View | None:
+        """Rows that go on evenly beyond their ends, over whatever lies there, or over zeros; None where none do."""
         slots, longest = self.slot[nodes], int(np.argmin(is_beyond.sum(axis=1)))
-        (rows, columns), start = slots.shape, int(slots[0, 0])
-        row, column = int(slots[1, 0]) - start, int(slots[longest, 1] - slots[longest, 0])
-        grid = start + row * np.arange(rows)[:, None] + column * np.arange(columns)
-        if row < 0 or column < 0 or grid[-1, -1] >= len(self.is_zero) or (grid != slots)[~is_beyond].any():
+        whole = slots[:, :1] + int(slots[longest, 1] - slots[longest, 0]) * np.arange(slots.shape[1])
+        if whole.min() < 0 or whole.max() >= len(self.is_zero) or (whole != slots)[~is_beyond].any():
             return None
-        if must_be_zero and not self.is_zero[grid[is_beyond]].all():
-            return None
-        return View(rows, columns, start, row, column)
+        return None if zeros and not self.is_zero[whole[is_beyond]].all() else view_of(whole)
 
     def view(self, nodes: Ints) -> View:
         slots = self.slot[nodes]
-        strided = strided_view(slots)
-        if strided is not None:
-            return strided
-        if (self.flat.op[nodes] == CONSTANT).all():
+        if (self.flat.op[nodes] == CONSTANT).all() and strided_view(slots) is None:
             start, self.size = self.size, self.size + nodes.size
             self.copies.append((start, nodes))
             return View(len(nodes), nodes.shape[1], start, nodes.shape[1], 1)
-        return View(len(slots), slots.shape[1], index=np.ascontiguousarray(slots, np.int32))
+        return view_of(slots)
+
+
+def view_of(slots: Ints) -> View:
+    """The matrix of slots, strided if it is, else as a table."""
+    strided = strided_view(slots)
+    return strided or View(len(slots), slots.shape[1], index=np.ascontiguousarray(slots, np.int32))
 
 
 def strided_view(slots: Ints) -> View | None:
@@ -167,6 +174,40 @@ def _strided_few(slots: Ints) -> View | None:
         return None
     grid = [start + r * row + c * column for r in range(rows) for c in range(columns)]
     return View(rows, columns, start, row, column) if grid == table else None
+
+
+def batched(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """The instructions, with products of one shape that are read and written evenly, one after the other, as one."""
+    made: list[Instruction] = []
+    for shape, same in groupby(instructions, key=_shape_of_product):
+        products = list(same)
+        made += products if shape is None or len(products) == 1 else _one_product(products)
+    return tuple(made)
+
+
+def _shape_of_product(instruction: Instruction) -> tuple[int, int, int, bool] | None:
+    if instruction.op != "matmul":
+        return None
+    return instruction.rows, instruction.columns, instruction.operands[0].columns, instruction.lengths is None
+
+
+def _one_product(products: Sequence[Instruction]) -> Sequence[Instruction]:
+    first, size = products[0], products[0].rows * products[0].columns
+    operands = [np.concatenate([each.operands[place].slots for each in products]) for place in (0, 1)]
+    in_a_row = all(each.out == first.out + number * size for number, each in enumerate(products))
+    if not in_a_row or any(each.max() >= first.out or nested_loops(each) is None for each in operands):
+        return products
+    lengths = [each.lengths for each in products if each.lengths is not None]
+    return [
+        Instruction(
+            "matmul",
+            first.out,
+            first.rows * len(products),
+            first.columns,
+            (view_of(operands[0]), view_of(operands[1])),
+            lengths=np.concatenate(lengths) if lengths else None,
+        )
+    ]
 
 
 def best_width(operands: Sequence[Ints]) -> int:

@@ -34,13 +34,22 @@ class View:
     column_stride: int = 0
     index: Slots | None = None
 
+    @property
+    def slots(self) -> npt.NDArray[np.intp]:
+        """The slots it reads, as a matrix."""
+        if self.index is not None:
+            return self.index.astype(np.intp)
+        row, column = np.arange(self.rows)[:, None], np.arange(self.columns)
+        return np.asarray(self.start + row * self.row_stride + column * self.column_stride, np.intp)
+
 
 @dataclass(eq=False, slots=True)  # not frozen: a long chain has millions of them, and freezing takes long
 class Instruction:
     """One vector operation. Its outputs are the slots `out … out + rows * columns - 1`, row by row.
 
     - a row of the table (`add`, `tanh`, `pow_number`, …): entry by entry; each operand is a View(rows, columns)
-    - `matmul`: out[r, c] = Σ_k A[r, k] · B[c, k], with A a View(rows, k), B a View(columns, k)
+    - `matmul`: out[r, c] = Σ_k A[r, k] · B[c, k], with A a View(rows, k), B a View(columns, k); or several of them, one
+      under the other, each with its part of the rows of A and of B
     - `dot`: out[r, 0] = Σ_k A[r, k] · B[r, k], both View(rows, k); columns is 1
     - another composite (`sum`, `norm`, …), with its parameters: out[r, 0] over A's row, a View(rows, k); with an output
       per entry (`softmax`, …): out[r, :] over A's row, a View(rows, columns)
@@ -60,6 +69,31 @@ class Instruction:
     operands: tuple[View, ...]
     parameters: tuple[float, ...] = ()
     lengths: Slots | None = None
+
+    @property
+    def batch(self) -> int:
+        """How many products a `matmul` is; 1 for all other instructions."""
+        return self.operands[1].rows // self.columns if self.op == "matmul" else 1
+
+    def unbatched(self) -> list[Instruction]:
+        """Each of its products as an instruction."""
+        if self.batch == 1:
+            return [self]
+        rows = self.rows // self.batch
+        parts = zip(*(np.split(view.slots.astype(np.int32), self.batch) for view in self.operands), strict=True)
+        lengths = [None] * self.batch if self.lengths is None else np.split(self.lengths, self.batch)
+        return [
+            Instruction(
+                self.op,
+                self.out + number * rows * self.columns,
+                rows,
+                self.columns,
+                tuple(View(len(part), part.shape[1], index=part) for part in of_operands),
+                self.parameters,
+                lengths[number],
+            )
+            for number, of_operands in enumerate(parts)
+        ]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from gradwalk.compiler.constants import with_folded_constants, with_shared_const
 from gradwalk.compiler.dead_code import needed_for, without_dead_code
 from gradwalk.compiler.flat import CALL, CODES, CONSTANT, EXACT, INPUT, NAMES, ROW_OPS, TARGETED, Flat, Ints, ragged
 from gradwalk.compiler.grouping import alike, grouped, with_zero
+from gradwalk.compiler.holes import keeping_holes
 from gradwalk.compiler.layout import laid_out
 from gradwalk.compiler.levels import has_guarded_calls, latest_levels, levels
 from gradwalk.compiler.matrices import Group
@@ -48,7 +49,7 @@ def rolled_up(flat: Flat, arguments: int = 0) -> Program:
     same = alike(flat, level)
     if not has_guarded_calls(flat):
         same = min(same, alike(flat, latest_levels(flat, level)), key=len)
-    groups = split_by_source(flat, grouped(flat, same, zero))
+    groups = keeping_holes(flat, split_by_source(flat, grouped(flat, same, zero)))
     return laid_out(flat, groups, arguments)
 
 

@@ -316,7 +316,7 @@ class JaxFunction:
 
 
 def _operands(memory: _Memory, instruction: Instruction) -> list[Any]:
-    return [memory.read(interpret.places(view)) for view in instruction.operands]
+    return [memory.read(view.slots) for view in instruction.operands]
 
 
 def _doubts(program: Program, memory: _Memory, sides: Any) -> Any:
@@ -329,7 +329,7 @@ def _doubts(program: Program, memory: _Memory, sides: Any) -> Any:
         if needed[own].any():
             wanted.append(instruction)
             for view in instruction.operands:
-                needed[interpret.places(view)] = True
+                needed[view.slots] = True
     if not wanted or program.exact:
         return None
     unit = float(jnp.finfo(memory.dtype).eps) / 2
