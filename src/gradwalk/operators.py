@@ -35,7 +35,7 @@ def _rest(x: Any, y: Any) -> tuple[Any, bool]:
     if rest > 0.0:
         return rest, y < 0.0
     if y == 0.0 and not current_modes().ieee:
-        raise DivisionByZeroError(f"mod: expected a divisor other than 0, got x = {x}, y = {y}")
+        raise DivisionByZeroError("mod: expected a divisor other than 0, got nan % 0")
     return rest + 0.0 if y > 0.0 else -(0.0 - rest), False  # a zero has the sign of y
 
 

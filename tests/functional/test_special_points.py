@@ -94,7 +94,7 @@ def test_operators_at_special_points(name: str) -> None:
 
 COMPILED = [
     "exp", "log", "sqrt", "gamma", "lgamma", "floor", "ceil", "trunc", "sin", "atanh", "cosh", "round", "reciprocal",
-    "mod", "floordiv", "pow", "hypot",
+    "mod", "mod by 0", "floordiv", "pow", "hypot",
 ]  # fmt: skip
 
 
@@ -103,6 +103,7 @@ def test_compiled_functions_at_special_points(name: str) -> None:
     """Traced at an ordinary number, called with others: what the plain function gives or raises."""
     others: dict[str, Callable[[Any], Any]] = {
         "round": round, "reciprocal": lambda x: x / x, "mod": lambda x: x % 3.0, "floordiv": lambda x: x // 3.0,
+        "mod by 0": lambda x: x % (0.0 if x != 0.75 else 1.0),
         "pow": lambda x: gm.pow(x, -1.0), "hypot": lambda x: gm.hypot(x, x, 1.0),
     }  # fmt: skip
     function: Callable[[Any], Any] = others.get(name) or (lambda x: getattr(gm, name)(x))
