@@ -447,13 +447,18 @@ KEPT: Key = (ANYTHING,)
 NUMBERS = Reading()
 
 
+def _array_type() -> Any:
+    """NumPy's; None where it is not there, or is being imported by another thread: then there is no array yet."""
+    return getattr(sys.modules.get("numpy"), "ndarray", None)
+
+
 @functools.lru_cache(maxsize=1024)
 def kind_of(kind: Any) -> Kind:
     """The one ladder: what an object of that type is."""
-    numpy = sys.modules.get("numpy")
+    array_type = _array_type()
     if issubclass(kind, VALUE_TYPES) or (issubclass(kind, Real) and not _is_truth_value(kind)):
         return ONE
-    if numpy is not None and issubclass(kind, numpy.ndarray):
+    if array_type is not None and issubclass(kind, array_type):
         return ARRAY
     if dataclasses.is_dataclass(kind):
         return DATACLASS
@@ -509,8 +514,7 @@ def flatten(whole: Any, numbers: list[Any], reading: Reading = NUMBERS) -> Struc
 
 def array_structure(given: Any) -> Structure | None:
     """The structure of an array of doubles that lies in memory in order, which has no need to be flattened."""
-    numpy = sys.modules.get("numpy")
-    if numpy is None or type(given) is not numpy.ndarray or given.dtype != numpy.float64:
+    if type(given) is not _array_type() or given.dtype != "float64":
         return None
     return Structure((ARRAY, given.shape), given) if given.flags.c_contiguous and given.flags.aligned else None
 

@@ -271,3 +271,25 @@ def test_a_compiled_function_that_its_own_operation_knows_is_freed() -> None:
     reference = made()
     gc.collect()
     assert reference() is None
+
+
+@pytest.mark.parametrize("use", ["map", "map_backward", "map_gradients"])
+def test_an_error_in_a_batch_is_not_tried_away(use: str) -> None:
+    """An operation that fails once: the batch raises what a call would have raised."""
+    failing: list[float] = []
+
+    def square(x: float) -> float:
+        if failing:
+            raise KeyError(failing.pop())
+        return x * x
+
+    operation = custom_op(square, lambda x, out: 2.0 * x, check=False)
+    compiled = compile(lambda x: operation(x) * weight)
+    weight = gradwalk.Value(1.0)
+    calls: dict[str, Any] = {"map_gradients": lambda: compiled.map_gradients([2.0, 3.0], [weight])}
+    call = calls.get(use, lambda: getattr(compiled, use)([2.0, 3.0]))
+    call()
+    failing.append(1.0)
+    with pytest.raises(KeyError):
+        call()
+    call()

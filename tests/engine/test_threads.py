@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import gradwalk
+from gradwalk import structure
 
 
 @pytest.fixture(autouse=True)
@@ -202,3 +204,11 @@ def test_freeing_in_another_thread(engine: Any) -> None:
 
     at_once(4, work)
     assert not graphs
+
+
+def test_a_derivative_while_another_thread_imports_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that is half there has no arrays yet; it was asked for their type."""
+    monkeypatch.setitem(sys.modules, "numpy", types.ModuleType("numpy"))
+    structure.kind_of.cache_clear()
+    assert gradwalk.grad(lambda x: x[0] * x[1])([2.0, 3.0]) == [3.0, 2.0]
+    assert gradwalk.grad(lambda x: x["a"] * 2.0)({"a": 2.0}) == {"a": 2.0}

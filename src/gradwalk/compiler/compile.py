@@ -388,6 +388,8 @@ class Compiled(functional.Replayed, Generic[P, R]):
                 numbers = np.empty((len(fitting), len(rows[0][1])))
                 write(list(itertools.chain.from_iterable(entries for _, entries in fitting)), numbers.reshape(-1))
                 made, failed = version.used(together, numbers)
+                if failed and (error := version.raised()) is not None:
+                    self._raise_if_plain(error, version, [calls[fitting[row][0]] for row in failed])
                 for (place, _), result in zip(fitting, made, strict=True):
                     results[place] = result
                 if not failed and len(fitting) == len(rows):
@@ -399,6 +401,13 @@ class Compiled(functional.Replayed, Generic[P, R]):
                 rows = [row for row in rows if row[0] not in done]
                 version = None
         return results
+
+    def _raise_if_plain(self, error: Exception, version: Version, failed: list[tuple[Any, ...]]) -> None:
+        """A custom operation's error, where the plain function comes to the operation too: once more, it may not fail."""
+        for args in failed:
+            again = self._traced(Call(args, {}), changing=False, another_structure=False)
+            if again.digest == version.digest and not again.caught:
+                raise error
 
     # ---------------------------------------------------------------- the plain function
 
