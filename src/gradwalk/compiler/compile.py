@@ -403,7 +403,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         return results
 
     def _raise_if_plain(self, error: Exception, version: Version, failed: list[tuple[Any, ...]]) -> None:
-        """A custom operation's error, where the plain function comes to the operation too: once more, it may not fail."""
+        """A custom operation's error, where the plain function comes to that operation too: now, it might not fail."""
         for args in failed:
             again = self._traced(Call(args, {}), changing=False, another_structure=False)
             if again.digest == version.digest and not again.caught:
