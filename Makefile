@@ -76,7 +76,7 @@ soak: .venv-sanitize/installed .venv/tested  ## both engines at random, sanitize
 	  tests/engine/test_reentrancy.py tests/engine/test_processes.py
 	GRADWALK_SOAK=1 GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto tests/training tests/show/test_page_verdicts.py
 
-coverage: .venv-coverage/installed  ## Python lines and branches, and C lines, that the suite (or TESTS=…) reaches
+coverage: .venv-coverage/installed chromium clang npm  ## Python lines and branches, and C lines, that the suite (or TESTS=…) reaches
 	rm -f .coverage .coverage.*
 	find build/coverage -name '*.gcda' -delete
 	GRADWALK_ENGINE=native .venv-coverage/bin/coverage run -m pytest -q -n auto -m "not unsanitized" $(TESTS)
