@@ -82,7 +82,7 @@ def load(name: str) -> ModuleType:
     """An engine's module by name: it has Value and FUNCTIONS."""
     with warnings.catch_warnings():
         # of a free-threaded Python, in which the native engine turns the lock on; `gradwalk doctor` says so, and why
-        warnings.filterwarnings("ignore", "The global interpreter lock", RuntimeWarning)
+        warnings.filterwarnings("ignore", "The global interpreter lock")
         return importlib.import_module({"native": "gradwalk._native", "reference": "gradwalk.reference"}[name])
 
 
