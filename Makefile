@@ -99,10 +99,10 @@ bench: .venv-bench/installed  ## side by side with floats, micrograd, torch, jax
 builds: .venv-builds/installed clang mingw  ## the C engine compiles for other systems, C libraries, compilers and standards
 	.venv-builds/bin/python tools/builds.py
 
-# the long form: make arm64 TESTS="tests/engine tests/compiler tests/functional"
+# the reference engine is the same Python anywhere, and slow. The long form: make arm64 TESTS="tests/engine tests/compiler tests/functional"
 arm64: .venv-arm64/installed .venv/installed  ## emulated: a few suites (or TESTS=…), and the same bits as here to the last
 	GRADWALK_KERNELS=baseline $(BIN)/python tools/builds/bits.py .venv-arm64/bin/python
-	GRADWALK_ENGINE=native .venv-arm64/bin/python -m pytest $(or $(TESTS),$(EMULATED))
+	GRADWALK_ENGINE=native .venv-arm64/bin/python -m pytest -k "not reference" $(or $(TESTS),$(EMULATED))
 
 dist: .venv-dist/installed  ## a source distribution, a wheel for this machine, one for all others; checked and tried
 	rm -rf dist build/lib* build/bdist*
