@@ -155,6 +155,8 @@ class Executor:
     @property
     def kernels(self) -> str: ...
     @property
+    def piece(self) -> int: ...
+    @property
     def undecided(self) -> bool: ...
     def __new__(
         cls,
@@ -191,7 +193,7 @@ class Executor:
     def run_batch(
         self,
         arguments: Any,
-        leaves: tuple[Value, ...],
+        leaves: Any,
         outputs: Any,
         seeds: Any = None,
         argument_gradients: Any = None,

@@ -1,4 +1,4 @@
-"""A batch: many inputs of one program in one pass, the leaves shared.
+"""A batch: many inputs in one pass for each program that they need, the leaves shared.
 
 The results are ordinary nodes over one hub, which runs one reverse pass over the whole batch when every result has its
 gradient. Who wants only the gradients asks for both passes at once.
@@ -6,27 +6,66 @@ gradient. Who wants only the gradients asks for both passes at once.
 
 from __future__ import annotations
 
+import itertools
 import os
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gradwalk import engine
 from gradwalk.compiler import interpret
-from gradwalk.compiler.version import Run
-from gradwalk.control import current_modes
+from gradwalk.compiler.reading import Call
+from gradwalk.compiler.trace import tracing
+from gradwalk.compiler.version import PLAIN, Run, Version
+from gradwalk.control import current_modes, is_watched
 from gradwalk.hub import nodes_over_one
+from gradwalk.structure import only_type, values_among, write
+
+if TYPE_CHECKING:
+    from gradwalk.compiler.compile import AnyCompiled
 
 Array = npt.NDArray[np.float64]
+Row = tuple[int, list[Any]]  # the place of an input, and the numbers of its arguments
 _ONE = np.ones(1)
 _THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def nodes(run: Run, inputs: Array, _: Any = None) -> tuple[list[Any], list[int]]:
+class Here:
+    """Batches are run in this process, by so many threads. `Elsewhere` has others do it."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = _THREADS if threads is None else threads
+        self._gradients: list[tuple[Run, Array]] = []
+
+    def begin(self, version: Version, inputs: Array, asked: str) -> None:
+        """The batch will be run; others may be run before."""
+
+    def run(
+        self, run: Run, inputs: Array, leaves: tuple[Any, ...], outputs: Array, seeds: Array | None = None,
+        by_leaf: Array | None = None,
+    ) -> list[int]:  # fmt: skip
+        """Write results, and with seeds the leaves' gradients; the rows to which the program does not apply."""
+        failed: list[int] = run.executor.run_batch(inputs, leaves, outputs, seeds, None, by_leaf, threads=self._threads)
+        return failed
+
+    def add(self, run: Run, by_leaf: Array) -> None:
+        """To the leaves' gradients, when all batches were run."""
+        self._gradients.append((run, by_leaf))
+
+    def end(self) -> None:
+        for run, by_leaf in self._gradients:
+            run.executor.add_gradients(run.leaves, by_leaf)
+
+
+# ---------------------------------------------------------------- one batch, in each of the ways it is asked for
+
+
+def nodes(run: Run, inputs: Array, way: Here) -> tuple[list[Any], list[int]]:
     """A result for each row of inputs, and the rows the program does not apply to, whose result is None."""
     outputs = np.empty((len(inputs), 1))
-    failed = run.executor.run_batch(inputs, run.leaves, outputs, threads=_THREADS)
+    failed = way.run(run, inputs, run.leaves, outputs)
     numbers = _without(failed, outputs)
     if current_modes().no_grad:
         return numbers, failed
@@ -41,19 +80,24 @@ def nodes(run: Run, inputs: Array, _: Any = None) -> tuple[list[Any], list[int]]
     return made, failed
 
 
-def accumulated(run: Run, inputs: Array, _: Any = None) -> tuple[list[Any], list[int]]:
+def accumulated(run: Run, inputs: Array, way: Here) -> tuple[list[Any], list[int]]:
     """The numbers of `nodes`; the gradient of their sum is added to the leaves' own."""
     outputs, by_leaf = np.empty((len(inputs), 1)), np.empty(len(run.leaves))
-    failed = _run_both_ways(run, inputs, outputs, by_leaf)
-    run.executor.add_gradients(run.leaves, by_leaf)
+    failed = _run_both_ways(run, inputs, outputs, by_leaf, way)
+    way.add(run, by_leaf)
     return _without(failed, outputs), failed
 
 
-def gradients(run: Run, inputs: Array, _: Any = None) -> tuple[list[Any], Array, list[int]]:
-    """The numbers of `nodes`, and for each row its own gradient by every leaf."""
+def gradients_by(asked: list[Any], run: Run, inputs: Array, way: Here) -> tuple[list[Any], list[int]]:
+    """The numbers of `nodes`, each with its own gradient by those asked for."""
     outputs, by_leaf = np.empty((len(inputs), 1)), np.empty((len(inputs), len(run.leaves)))
-    failed = _run_both_ways(run, inputs, outputs, by_leaf)
-    return _without(failed, outputs), by_leaf, failed
+    failed = _run_both_ways(run, inputs, outputs, by_leaf, way)
+    place = {id(leaf): place for place, leaf in enumerate(run.leaves)}
+    gradients = np.zeros((len(inputs), len(asked)))
+    for column, parameter in enumerate(asked):
+        if id(parameter) in place:
+            gradients[:, column] = by_leaf[:, place[id(parameter)]]
+    return list(zip(_without(failed, outputs), gradients, strict=True)), failed
 
 
 def _without(failed: list[int], outputs: Array) -> list[Any]:
@@ -63,23 +107,23 @@ def _without(failed: list[int], outputs: Array) -> list[Any]:
     return numbers
 
 
-def _run_both_ways(run: Run, inputs: Array, outputs: Array, by_leaf: Array) -> list[int]:
+def _run_both_ways(run: Run, inputs: Array, outputs: Array, by_leaf: Array, way: Here) -> list[int]:
     """Both passes; the rows to which the program does not apply, which are not among the sums of gradients."""
-    failed = _reverse(run, inputs, run.leaves, outputs, _ONE, by_leaf)
+    failed = _reverse(run, inputs, run.leaves, outputs, _ONE, by_leaf, way)
     if failed:
         kept = np.delete(np.arange(len(inputs)), failed)
         again = by_leaf if by_leaf.ndim == 1 else np.empty((len(kept), len(run.leaves)))
-        _reverse(run, inputs[kept], run.leaves, np.empty((len(kept), 1)), _ONE, again)
+        _reverse(run, inputs[kept], run.leaves, np.empty((len(kept), 1)), _ONE, again, way)
         if by_leaf.ndim == 2:
             by_leaf[kept] = again
     return failed
 
 
 def _reverse(
-    run: Run, inputs: Array, leaves: tuple[Any, ...], outputs: Array, seed: Array, by_leaf: Array
+    run: Run, inputs: Array, leaves: tuple[Any, ...], outputs: Array, seed: Array, by_leaf: Array, way: Here
 ) -> list[int]:
     """Both passes over all rows; where a gradient is nan, row by row, as 0 may have met infinity."""
-    failed: list[int] = run.executor.run_batch(inputs, leaves, outputs, seed, None, by_leaf, threads=_THREADS)
+    failed = way.run(run, inputs, leaves, outputs, seed, by_leaf)
     if not failed and np.isnan(by_leaf).any():
         rows = np.empty((len(inputs), inputs.shape[1] + len(leaves)))
         for row, output, gradient in zip(inputs, outputs, rows, strict=True):
@@ -109,6 +153,84 @@ class _Batch:
         gradients = np.empty(len(leaves) if alike else (len(seeds), len(leaves)))
         outputs = np.empty((len(seeds), 1))
         of_one = seeds[:1] if alike else _ONE
-        _reverse(run, self.inputs, leaves, outputs, of_one, gradients)
+        _reverse(run, self.inputs, leaves, outputs, of_one, gradients, Here())
         handed_on = gradients if alike else interpret.handed_on(gradients, seeds[None])[0]
         run.executor.add_gradients(run.leaves, handed_on)
+
+
+# ---------------------------------------------------------------- all inputs of a call
+
+
+def mapped(
+    compiled: AnyCompiled,
+    inputs: Iterable[Any],
+    together: Callable[[Run, Array, Here], tuple[list[Any], list[int]]],
+    asked: str,
+    alone: Callable[[tuple[Any, ...]], Any],
+    way: Here,
+) -> list[Any]:
+    """What `together` makes of the inputs to which one program applies, and `alone` of those no program fits."""
+    calls = [given if isinstance(given, tuple) else (given,) for given in inputs]
+    results: list[Any] = [None] * len(calls)
+    groups, ready = by_structure(calls), {}
+    for key, rows in groups.items():
+        version = compiled._versions.get(key, (None,))[0] if not (tracing.active or is_watched()) else None
+        if version is not None and version.result.is_bare and version.ends and not values_among(rows[0][1]):
+            ready[key] = version, *_numbers(version, rows)
+            way.begin(version, ready[key][2], asked)
+    for key, rows in groups.items():
+        if values_among(rows[0][1]):  # then there are in all of them
+            for place, _ in rows:
+                results[place] = alone(calls[place])
+            continue
+        version, fitting, numbers = ready.get(key, (None, [], np.empty(0)))
+        while rows:  # one pass for each program that is needed; what the first of the rest needs is traced
+            if version is None:
+                found = compiled._run(Run.applicable, calls[rows[0][0]], {})
+                if found is PLAIN or not found.result.is_bare or not found.ends:
+                    place, _ = rows.pop(0)
+                    results[place] = alone(calls[place])
+                    continue
+                version = found
+                fitting, numbers = _numbers(version, rows)
+            made, failed = version.used(lambda run, rows, _: together(run, rows, way), numbers)
+            if failed and (error := version.raised()) is not None:
+                compiled._raise_if_plain(error, version, [calls[fitting[row][0]] for row in failed])
+            for (place, _), result in zip(fitting, made, strict=True):
+                results[place] = result
+            if not failed and len(fitting) == len(rows):
+                break
+            done = {place for place, _ in fitting} - {fitting[row][0] for row in failed}
+            if 0 in failed:  # another program's, or rounded otherwise beside others than by itself
+                results[rows[0][0]] = alone(calls[rows[0][0]])
+                done.add(rows[0][0])
+            rows = [row for row in rows if row[0] not in done]
+            version = None
+    way.end()
+    return results
+
+
+def _numbers(version: Version, rows: list[Row]) -> tuple[list[Row], Array]:
+    """The rows that fit the version, and their numbers."""
+    fitting = [row for row in rows if version.fits(row[1])]
+    numbers = np.empty((len(fitting), len(rows[0][1])))
+    write(list(itertools.chain.from_iterable(entries for _, entries in fitting)), numbers.reshape(-1))
+    return fitting, numbers
+
+
+def by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[tuple[int, list[Any]]]]:
+    """The place and the entries of each call, sorted by the structure of its arguments."""
+    sorted_by: dict[Hashable, list[tuple[int, list[Any]]]] = {}
+    last: Any = None  # type and length of the last call's only argument: a list of plain numbers, or one (-1)
+    alike: list[tuple[int, list[Any]]] = []  # the calls like it
+    for place, args in enumerate(calls):
+        only = args[0] if len(args) == 1 else None
+        row = (only_type(only), len(only)) if type(only) is list else (type(only), -1)
+        if row == last:
+            alike.append((place, only if type(only) is list else [only]))
+            continue
+        call = Call(args, {})
+        alike = sorted_by.setdefault(call.key, [])
+        alike.append((place, call.taken_apart()))
+        last = row if row[0] in (float, int) else None
+    return sorted_by

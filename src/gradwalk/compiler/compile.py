@@ -7,13 +7,13 @@ closes over are bound by reference: their numbers may change, which Values they 
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import os
 import sys
 import types
 import warnings
 from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, overload
 
@@ -22,6 +22,7 @@ import numpy as np
 from gradwalk import engine, functional
 from gradwalk.cached_property import cached_property
 from gradwalk.compiler import batch
+from gradwalk.compiler.elsewhere import NUMBERS, ROWS, SUMS, Elsewhere, Known
 from gradwalk.compiler.program import Program
 from gradwalk.compiler.reading import Call, Result, user_line, with_line
 from gradwalk.compiler.runs import Derivatives, RunOfGradient, RunOfResult, run_at
@@ -31,7 +32,7 @@ from gradwalk.control import current_modes, inside, is_watched, no_grad
 from gradwalk.errors import GradwalkWarning, add_note
 from gradwalk.functional import is_nested
 from gradwalk.passes import Locked
-from gradwalk.structure import flatten, flatten_like, is_value, only_type, values_among, write
+from gradwalk.structure import flatten, flatten_like, is_value
 
 if TYPE_CHECKING:
     from gradwalk.compiler.models import Models
@@ -314,8 +315,21 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
     # ---------------------------------------------------------------- many inputs
 
-    def map(self: AnyCompiled, inputs: Iterable[Any]) -> list[Any]:
+    @cached_property
+    def known_elsewhere(self) -> Known:
+        """What has been made ready to travel to an executor's workers."""
+        return Known()
+
+    def _way(self, executor: Executor | None, threads: int | None) -> batch.Here:
+        return batch.Here(threads) if executor is None else Elsewhere(executor, self.known_elsewhere)
+
+    def map(
+        self: AnyCompiled, inputs: Iterable[Any], *, executor: Executor | None = None, threads: int | None = None
+    ) -> list[Any]:
         """The function of each input (a tuple: of several arguments), in one pass for those of one structure.
+
+        A batch is shared among `threads` of this process (as many as there are cores), or the workers of an `executor`
+        like those of `concurrent.futures`; the numbers are the same, to the bit.
 
         >>> weight = engine.Value(3.0)
         >>> scaled = compile(lambda x: weight * x).map([1.0, 2.0])
@@ -323,18 +337,25 @@ class Compiled(functional.Replayed, Generic[P, R]):
         >>> weight.grad
         3.0
         """
-        return self._mapped(inputs, batch.nodes, lambda args: self(*args))
+        way = self._way(executor, threads)
+        return batch.mapped(self, inputs, batch.nodes, NUMBERS, lambda args: self(*args), way)
 
-    def map_backward(self: AnyCompiled, inputs: Iterable[Any]) -> list[float]:
+    def map_backward(
+        self: AnyCompiled, inputs: Iterable[Any], *, executor: Executor | None = None, threads: int | None = None
+    ) -> list[float]:
         """What `sum(compiled.map(inputs)).backward()` does, without the nodes; returns the values.
 
         >>> weight = engine.Value(3.0)
         >>> compile(lambda x: weight * x).map_backward([1.0, 2.0]), weight.grad
         ([3.0, 6.0], 3.0)
         """
-        return self._mapped(inputs, batch.accumulated, lambda args: self.backward(*args))
+        way = self._way(executor, threads)
+        return batch.mapped(self, inputs, batch.accumulated, SUMS, lambda args: self.backward(*args), way)
 
-    def map_gradients(self: AnyCompiled, inputs: Iterable[Any], parameters: Iterable[Any]) -> tuple[list[float], Any]:
+    def map_gradients(
+        self: AnyCompiled, inputs: Iterable[Any], parameters: Iterable[Any], *, executor: Executor | None = None,
+        threads: int | None = None,
+    ) -> tuple[list[float], Any]:  # fmt: skip
         """The values, and an array with a row for each: its own gradient by these Values the function closes over.
 
         >>> weight = engine.Value(3.0)
@@ -344,63 +365,36 @@ class Compiled(functional.Replayed, Generic[P, R]):
         """
         asked = list(parameters)
 
-        def together(run: Run, rows: Any, _: Any) -> tuple[list[Any], list[int]]:
-            numbers, by_leaf, failed = batch.gradients(run, rows)
-            place = {id(leaf): place for place, leaf in enumerate(run.leaves)}
-            gradients = np.zeros((len(rows), len(asked)))
-            for column, parameter in enumerate(asked):
-                if id(parameter) in place:
-                    gradients[:, column] = by_leaf[:, place[id(parameter)]]
-            return list(zip(numbers, gradients, strict=True)), failed
-
         def alone(args: tuple[Any, ...]) -> tuple[float, list[float]]:
             out = self._one(self(*args), "map_gradients")
             return out.data, engine.gradients_of(out, asked)
 
-        made = self._mapped(inputs, together, alone)
+        way = self._way(executor, threads)
+        made = batch.mapped(self, inputs, functools.partial(batch.gradients_by, asked), ROWS, alone, way)
         return [number for number, _ in made], np.array([row for _, row in made]).reshape(len(made), len(asked))
 
-    def _mapped(
-        self,
-        inputs: Iterable[Any],
-        together: Callable[[Run, Any, Any], tuple[list[Any], list[int]]],
-        alone: Callable[[tuple[Any, ...]], Any],
-    ) -> list[Any]:
-        """What `together` makes of the inputs to which one program applies, and `alone` of those no program fits."""
-        calls = [given if isinstance(given, tuple) else (given,) for given in inputs]
-        results: list[Any] = [None] * len(calls)
-        for key, rows in by_structure(calls).items():
-            if values_among(rows[0][1]):  # then there are in all of them
-                for place, _ in rows:
-                    results[place] = alone(calls[place])
-                continue
-            version = self._versions.get(key, (None,))[0] if not (tracing.active or is_watched()) else None
-            while rows:  # one pass for each program that is needed; what the first of the rest needs is traced
-                if version is None:
-                    found = self._run(Run.applicable, calls[rows[0][0]], {})
-                    version = None if found is PLAIN else found
-                if version is None or not version.result.is_bare or not version.ends:
-                    place, _ = rows.pop(0)
-                    results[place] = alone(calls[place])
-                    version = None
-                    continue
-                fitting = [row for row in rows if version.fits(row[1])]
-                numbers = np.empty((len(fitting), len(rows[0][1])))
-                write(list(itertools.chain.from_iterable(entries for _, entries in fitting)), numbers.reshape(-1))
-                made, failed = version.used(together, numbers)
-                if failed and (error := version.raised()) is not None:
-                    self._raise_if_plain(error, version, [calls[fitting[row][0]] for row in failed])
-                for (place, _), result in zip(fitting, made, strict=True):
-                    results[place] = result
-                if not failed and len(fitting) == len(rows):
-                    break
-                done = {place for place, _ in fitting} - {fitting[row][0] for row in failed}
-                if 0 in failed:  # another program's, or rounded otherwise beside others than by itself
-                    results[rows[0][0]] = alone(calls[rows[0][0]])
-                    done.add(rows[0][0])
-                rows = [row for row in rows if row[0] not in done]
-                version = None
-        return results
+    def map_train_step(
+        self: AnyCompiled, optimiser: Any, inputs: Iterable[Any], *, lr: float | None = None,
+        executor: Executor | None = None, threads: int | None = None,
+    ) -> list[float]:  # fmt: skip
+        """`train_step` over a batch: along the gradient of the sum of the values, which are returned.
+
+        Where a value is not finite, nothing is moved.
+
+        >>> from gradwalk.optim import SGD
+        >>> weight = engine.Value(3.0)
+        >>> error = compile(lambda x: (weight * x - 1.0) ** 2)
+        >>> error.map_train_step(SGD([weight], lr=0.1), [1.0, 2.0]), round(weight.data, 6)
+        ([4.0, 25.0], 0.6)
+        """
+        if not hasattr(optimiser, "zero_grad"):
+            raise TypeError(f"compile: map_train_step expected an optimiser first, got a {type(optimiser).__name__}")
+        self._refuse_inside("map_train_step")
+        values = self.map_backward(inputs, executor=executor, threads=threads)
+        if all(map(math.isfinite, values)):
+            optimiser.step(lr)
+        optimiser.zero_grad()
+        return values
 
     def _raise_if_plain(self, error: Exception, version: Version, failed: list[tuple[Any, ...]]) -> None:
         """A custom operation's error, where the plain function comes to that operation too: now, it might not fail."""
@@ -577,21 +571,3 @@ def _beside_integers(call: Call, floats: list[Any], integer: float | None = None
     """The numbers of the arguments with these for those that are no integers; the integers as they are, or as that."""
     rest = iter(floats)
     return [next(rest) if type(x) is not int else x if integer is None else integer for x in call.taken_apart()]
-
-
-def by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[tuple[int, list[Any]]]]:
-    """The place and the entries of each call, sorted by the structure of its arguments."""
-    sorted_by: dict[Hashable, list[tuple[int, list[Any]]]] = {}
-    last: Any = None  # type and length of the last call's only argument: a list of plain numbers, or one (-1)
-    alike: list[tuple[int, list[Any]]] = []  # the calls like it
-    for place, args in enumerate(calls):
-        only = args[0] if len(args) == 1 else None
-        row = (only_type(only), len(only)) if type(only) is list else (type(only), -1)
-        if row == last:
-            alike.append((place, only if type(only) is list else [only]))
-            continue
-        call = Call(args, {})
-        alike = sorted_by.setdefault(call.key, [])
-        alike.append((place, call.taken_apart()))
-        last = row if row[0] in (float, int) else None
-    return sorted_by

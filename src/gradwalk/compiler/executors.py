@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ Array = npt.NDArray[np.float64]
 class Interpreted:
     """The executor's interface over `interpret.py`, for machines the native one does not serve."""
 
+    piece = sys.maxsize  # examples are summed one after the other
     undecided = False  # the last run compared numbers too close for it to tell how the plain function compares them
 
     def __init__(self, program: Program) -> None:
@@ -29,8 +31,9 @@ class Interpreted:
         self.undecided = verdict is None
         return bool(verdict)
 
-    def run_values(self, arguments: Array, leaves: tuple[Any, ...]) -> bool:
-        return self.run(np.concatenate([arguments, [leaf.data for leaf in leaves]]))
+    def run_values(self, arguments: Array, leaves: tuple[Any, ...] | Array) -> bool:
+        numbers = leaves if isinstance(leaves, np.ndarray) else [leaf.data for leaf in leaves]
+        return self.run(np.concatenate([arguments, numbers]))
 
     def gradients_into(self, seeds: Array, leaves: tuple[Any, ...], arguments: Array) -> None:
         gradients = interpret.gradients(self.program, self.slots, seeds)
@@ -46,7 +49,7 @@ class Interpreted:
         return applies
 
     def run_batch(
-        self, arguments: Array, leaves: tuple[Any, ...], outputs: Array, seeds: Array | None = None,
+        self, arguments: Array, leaves: tuple[Any, ...] | Array, outputs: Array, seeds: Array | None = None,
         argument_gradients: Array | None = None, leaf_gradients: Array | None = None, threads: int = 1,
     ) -> list[int]:  # fmt: skip
         failed, split = [], arguments.shape[1]

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gradwalk import reference
+from gradwalk.compiler.batch import by_structure
 from gradwalk.compiler.reading import with_line
 from gradwalk.compiler.version import PLAIN, Run, Version
 from gradwalk.structure import flatten, is_value, write
@@ -87,8 +88,6 @@ class Models:
 
     def _grouped(self, inputs: Sequence[Any], mask: Any) -> tuple[list[Any], list[list[tuple[int, Any]]]]:
         """The arguments of every model, and the chosen models with their numbers, by the structure of these."""
-        from gradwalk.compiler.compile import by_structure
-
         if len(inputs) != len(self):
             raise ValueError(f"models: expected {len(self)} inputs, one for each model, got {len(inputs)}")
         chosen = range(len(self)) if mask is None else np.flatnonzero(np.broadcast_to(mask, len(self))).tolist()

@@ -13,15 +13,36 @@ typedef struct {
     Count kept_from, kept_to; /* slots whose gradients add up from one run to the next: the leaves', if any */
 } Batch;
 
-/* A stretch of the batch, run by one thread in a memory of its own, without the GIL. */
+/* A stretch of the batch: one of its pieces, run in one memory. */
 typedef struct {
     const Executor *self;
     Memory memory;
     Batch batch;
     Count first, end;
     unsigned char *failed; /* of all examples: the program does not apply */
-    PyThread_type_lock done;
 } Stretch;
+
+/* Pieces whose sums are kept before they are added up, in their order; and the most threads there can be. */
+enum { WAVE = 64 };
+
+/* What one thread does of a wave: every so manieth piece of it, in a memory of its own, without the GIL. */
+typedef struct {
+    const Executor *self;
+    const Batch *batch;
+    Memory *memory;
+    Count piece, pieces, first, end, every; /* examples of a piece; all pieces; those of the share */
+    double *sums;                   /* of the leaves' gradients of each piece of the wave; NULL where not asked for */
+    unsigned char *failed;
+    PyThread_type_lock done;
+} Share;
+
+/* So many that starting a thread, and going through the leaves, are little beside it. The same for every batch, so that
+ * pieces may be run by other processes, too. */
+INTERNAL Count batch_piece(const Executor *self)
+{
+    Count rows = 500000 / (self->work > 0 ? self->work : 1);
+    return rows > 16 * BATCH ? (rows + BATCH - 1) / BATCH * BATCH : 16 * BATCH;
+}
 
 /* Adds the gradients of the leaves of `present` examples to their sums, or writes them row by row. */
 static void batch_leaf_gradients(const Executor *self, const Memory *memory, const Batch *batch, Count first,
@@ -78,9 +99,8 @@ static void batch_run(const Stretch *stretch, Count first)
         batch_leaf_gradients(self, memory, batch, first, present);
 }
 
-static void stretch_run(void *given)
+static void stretch_run(const Stretch *stretch)
 {
-    const Stretch *stretch = given;
     const Executor *self = stretch->self;
     const Memory *memory = &stretch->memory;
     int summed = memory->shared_grads != NULL;
@@ -91,55 +111,6 @@ static void stretch_run(void *given)
         batch_run(stretch, first);
     for (Count i = 0; summed && i < stretch->batch.leaves; i++)
         stretch->batch.leaf_gradients[i] += memory->shared_grads[self->inputs[stretch->batch.arguments + i]];
-    if (stretch->done != NULL)
-        PyThread_release_lock(stretch->done);
-}
-
-/* This thread runs the first stretch and a second one, if there is another, the other. */
-static void stretches_run(Stretch *stretches, int count)
-{
-    if (stretches[0].self->calls) { /* one stretch, with the GIL held */
-        stretch_run(&stretches[0]);
-        return;
-    }
-    int started = 0;
-    if (count == 2 && (stretches[1].done = PyThread_allocate_lock()) != NULL) {
-        PyThread_acquire_lock(stretches[1].done, WAIT_LOCK);
-        started = PyThread_start_new_thread(stretch_run, &stretches[1]) != PYTHREAD_INVALID_THREAD_ID;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    stretch_run(&stretches[0]);
-    if (started)
-        PyThread_acquire_lock(stretches[1].done, WAIT_LOCK);
-    else if (count == 2)
-        stretch_run(&stretches[1]);
-    Py_END_ALLOW_THREADS
-    if (count == 2 && stretches[1].done != NULL) {
-        if (started)
-            PyThread_release_lock(stretches[1].done);
-        PyThread_free_lock(stretches[1].done);
-    }
-}
-
-/* The memories for a batch, with the leaves in place; how many of them, or 0 with an exception set. */
-static int batch_memories(Executor *self, const Batch *batch, PyObject *leaves, int threads, Memory **memories)
-{
-    /* an exact program sums in one order only, Python is called for one example after the other, and a single example
-     * is not worth the width */
-    int wide = !self->exact && !self->calls && batch->count > 1;
-    int count = wide && threads > 1 && batch->count >= 4 * BATCH && self->work * batch->count > 500000 ? 2 : 1;
-    program_fill_leaves(self, batch->arguments, leaves);
-    for (int i = 0; i < count; i++) {
-        Memory *memory = memories[i] = wide ? &self->batch[i] : &self->single;
-        if (memory->values == NULL && program_memory_make(self, memory, BATCH) < 0)
-            return 0;
-        for (Count leaf = 0; wide && leaf < batch->leaves; leaf++) {
-            Count slot = self->inputs[batch->arguments + leaf];
-            for (Count lane = 0; lane < BATCH; lane++)
-                memory->values[slot * BATCH + lane] = self->single.values[slot];
-        }
-    }
-    return count;
 }
 
 /* What is the same for all examples is read once, and gradients of it are summed over the examples at the end of the
@@ -158,6 +129,69 @@ static void stretch_share(Stretch *stretch, int summed)
         memory->shared_grads = NULL;
 }
 
+static void share_run(void *given)
+{
+    const Share *share = given;
+    const Batch *batch = share->batch;
+    for (Count piece = share->first; piece < share->end; piece += share->every) {
+        Count first = piece * share->piece, end = piece + 1 < share->pieces ? first + share->piece : batch->count;
+        Stretch stretch = {share->self, *share->memory, *batch, first, end, share->failed};
+        stretch_share(&stretch, share->sums != NULL);
+        if (share->sums != NULL)
+            stretch.batch.leaf_gradients = share->sums + piece % WAVE * batch->leaves;
+        stretch_run(&stretch);
+    }
+    if (share->done != NULL)
+        PyThread_release_lock(share->done);
+}
+
+/* This thread runs the first share, and new ones the others; it makes up for those that cannot be started. */
+static void shares_run(Share *shares, int count)
+{
+    if (shares[0].self->calls) { /* one share, with the GIL held */
+        share_run(&shares[0]);
+        return;
+    }
+    int started[WAVE] = {0};
+    for (int i = 1; i < count; i++) {
+        if ((shares[i].done = PyThread_allocate_lock()) != NULL) {
+            PyThread_acquire_lock(shares[i].done, WAIT_LOCK);
+            started[i] = PyThread_start_new_thread(share_run, &shares[i]) != PYTHREAD_INVALID_THREAD_ID;
+        }
+    }
+    Py_BEGIN_ALLOW_THREADS
+    share_run(&shares[0]);
+    for (int i = 1; i < count; i++) {
+        if (started[i])
+            PyThread_acquire_lock(shares[i].done, WAIT_LOCK);
+        else
+            share_run(&shares[i]); /* which releases its lock, as a thread would */
+    }
+    Py_END_ALLOW_THREADS
+    for (int i = 1; i < count; i++) {
+        if (shares[i].done == NULL)
+            continue;
+        if (started[i])
+            PyThread_release_lock(shares[i].done);
+        PyThread_free_lock(shares[i].done);
+        shares[i].done = NULL;
+    }
+}
+
+/* The memories for a batch, one for each thread, with the leaves in place; how many, or -1 with an exception set. */
+static int batch_memories(Executor *self, const Batch *batch, int wide, int threads)
+{
+    int count = wide ? program_batch_make(self, threads) : 1;
+    for (int i = 0; wide && i < count; i++) {
+        for (Count leaf = 0; leaf < batch->leaves; leaf++) {
+            Count slot = self->inputs[batch->arguments + leaf];
+            for (Count lane = 0; lane < BATCH; lane++)
+                self->batch[i].values[slot * BATCH + lane] = self->single.values[slot];
+        }
+    }
+    return count;
+}
+
 /* The numbers of the examples that are marked. New. */
 static PyObject *numbers_of(const unsigned char *marked, Count count)
 {
@@ -173,42 +207,58 @@ static PyObject *numbers_of(const unsigned char *marked, Count count)
     return numbers;
 }
 
-/* A list of examples to which the program does not apply. New. */
-static PyObject *batch_run_all(Executor *self, const Batch *batch, PyObject *leaves, int threads)
+/* Runs the batch, whose leaves are in place; -1 with an exception set. */
+static int batch_run_pieces(Executor *self, const Batch *batch, int threads, unsigned char *failed)
 {
-    Memory *memories[2];
-    unsigned char *failed = PyMem_Calloc((size_t)batch->count + 1, 1);
-    double *sums = PyMem_Calloc((size_t)batch->leaves + 1, sizeof *sums); /* of the second stretch */
-    PyObject *result = NULL;
-    if (failed == NULL || sums == NULL) {
-        PyErr_NoMemory();
-        goto done;
-    }
+    /* an exact program sums in one order only, Python is called for one example after the other, and a single example
+     * is not worth the width */
+    int wide = !self->exact && !self->calls && batch->count > 1;
+    Count piece = wide ? batch_piece(self) : batch->count > 0 ? batch->count : 1;
+    Count pieces = (batch->count + piece - 1) / piece;
+    if (pieces > 1 && batch->count % piece == 1)
+        pieces--; /* by itself, a single example would be run by other kernels */
+    Count wave = pieces < WAVE ? pieces : WAVE;
     int summed = batch->leaf_gradients != NULL && !batch->leaf_rows;
-    if (summed)
-        memset(batch->leaf_gradients, 0, (size_t)batch->leaves * sizeof(double));
-    if (program_begin(self) < 0)
-        goto done;
-    int count = batch_memories(self, batch, leaves, threads, memories);
-    if (count > 0) {
-        Count half = count == 2 ? batch->count / (2 * BATCH) * BATCH : batch->count;
-        Stretch stretches[2] = {
-            {self, *memories[0], *batch, 0, half, failed, NULL},
-            {self, *memories[count - 1], *batch, half, batch->count, failed, NULL},
-        };
-        for (int i = 0; i < 2; i++)
-            stretch_share(&stretches[i], summed);
-        if (summed)
-            stretches[1].batch.leaf_gradients = sums;
-        stretches_run(stretches, count);
-        if (summed && count == 2)
-            self->kernels->add(batch->leaves, sums, batch->leaf_gradients);
+    double *sums = summed ? PyMem_Malloc((size_t)(wave * batch->leaves + 1) * sizeof *sums) : NULL;
+    if (summed && sums == NULL) {
+        PyErr_NoMemory();
+        return -1;
     }
-    program_unlock(self);
-    if (count > 0 && !PyErr_Occurred())
-        result = numbers_of(failed, batch->count);
-done:
+    int count = batch_memories(self, batch, wide, threads < 1 || wave < 1 ? 1 : threads < wave ? threads : (int)wave);
+    for (Count first = 0; count > 0 && first < pieces; first += WAVE) {
+        Count end = first + WAVE < pieces ? first + WAVE : pieces;
+        Share shares[WAVE];
+        for (int i = 0; i < count; i++)
+            shares[i] = (Share){self, batch, wide ? &self->batch[i] : &self->single, piece, pieces, first + i, end, count,
+                                sums, failed, NULL};
+        if (summed)
+            memset(sums, 0, (size_t)(wave * batch->leaves) * sizeof *sums);
+        shares_run(shares, count);
+        for (Count i = 0; summed && i < end - first; i++)
+            self->kernels->add(batch->leaves, sums + i * batch->leaves, batch->leaf_gradients);
+    }
     PyMem_Free(sums);
+    return count > 0 && !PyErr_Occurred() ? 0 : -1;
+}
+
+/* A list of examples to which the program does not apply; leaves are Values, or NULL where `numbers` are theirs. New. */
+static PyObject *batch_run_all(Executor *self, const Batch *batch, PyObject *leaves, const double *numbers, int threads)
+{
+    unsigned char *failed = PyMem_Calloc((size_t)batch->count + 1, 1);
+    if (failed == NULL)
+        return PyErr_NoMemory();
+    PyObject *result = NULL;
+    if (batch->leaf_gradients != NULL && !batch->leaf_rows)
+        memset(batch->leaf_gradients, 0, (size_t)batch->leaves * sizeof(double));
+    if (program_begin(self) == 0) {
+        if (leaves != NULL)
+            program_fill_leaves(self, batch->arguments, leaves);
+        else
+            program_fill_numbers(self, batch->arguments, numbers);
+        int ran = batch_run_pieces(self, batch, threads, failed) == 0;
+        program_unlock(self);
+        result = ran ? numbers_of(failed, batch->count) : NULL;
+    }
     PyMem_Free(failed);
     return result;
 }
@@ -259,24 +309,28 @@ INTERNAL PyObject *executor_run_batch(Executor *self, PyObject *args, PyObject *
                             "threads", NULL};
     PyObject *given[BATCH_BUFFERS] = {NULL, NULL, Py_None, Py_None, Py_None}, *leaves;
     int threads = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO!O|OOOi:run_batch", names, &given[BATCH_ARGUMENTS],
-                                     &PyTuple_Type, &leaves, &given[BATCH_OUTPUTS], &given[BATCH_SEEDS],
-                                     &given[BATCH_ARGUMENT_GRADIENTS], &given[BATCH_LEAF_GRADIENTS], &threads))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO|OOOi:run_batch", names, &given[BATCH_ARGUMENTS], &leaves,
+                                     &given[BATCH_OUTPUTS], &given[BATCH_SEEDS], &given[BATCH_ARGUMENT_GRADIENTS],
+                                     &given[BATCH_LEAF_GRADIENTS], &threads))
         return NULL;
-    Batch batch = {.leaves = PyTuple_GET_SIZE(leaves), .arguments = self->input_count - PyTuple_GET_SIZE(leaves)};
-    if (batch.arguments < 0 || given[BATCH_ARGUMENTS] == Py_None || given[BATCH_OUTPUTS] == Py_None) {
+    Py_buffer numbers = {.buf = NULL, .obj = NULL}, buffers[BATCH_BUFFERS] = {{.obj = NULL}};
+    int values = PyTuple_Check(leaves);
+    if (!values && read_doubles(leaves, "leaves", -1, 0, &numbers) < 0)
+        return NULL;
+    Batch batch = {.leaves = values ? PyTuple_GET_SIZE(leaves) : numbers.len / (Count)sizeof(double)};
+    batch.arguments = self->input_count - batch.leaves;
+    PyObject *result = NULL;
+    if (batch.arguments < 0 || given[BATCH_ARGUMENTS] == Py_None || given[BATCH_OUTPUTS] == Py_None)
         PyErr_Format(PyExc_ValueError, "Executor: expected arguments, outputs and at most %zd leaves",
                      self->input_count);
-        return NULL;
-    }
-    if (program_check_leaves(self, leaves, batch.arguments) < 0)
-        return NULL;
-    Py_buffer buffers[BATCH_BUFFERS];
-    int held = batch_hold(self, given, &batch, buffers) == 0;
-    PyObject *result = held ? batch_run_all(self, &batch, leaves, threads) : NULL;
+    else if ((!values || program_check_leaves(self, leaves, batch.arguments) == 0)
+             && batch_hold(self, given, &batch, buffers) == 0)
+        result = batch_run_all(self, &batch, values ? leaves : NULL, numbers.buf, threads);
     for (int i = 0; i < BATCH_BUFFERS; i++) {
         if (buffers[i].obj != NULL)
             PyBuffer_Release(&buffers[i]);
     }
+    if (numbers.obj != NULL)
+        PyBuffer_Release(&numbers);
     return result;
 }

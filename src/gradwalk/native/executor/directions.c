@@ -109,7 +109,7 @@ INTERNAL PyObject *executor_run_directions(Executor *self, PyObject *const *args
     if (program_check_leaves(self, leaves, end) < 0 || program_begin(self) < 0)
         goto done;
     if ((self->moving_from != first && directions_mark(self, first, end) < 0)
-        || (self->batch[0].values == NULL && program_memory_make(self, &self->batch[0], BATCH) < 0)) {
+        || program_batch_make(self, 1) < 0) {
         program_unlock(self);
         goto done;
     }

@@ -42,6 +42,24 @@ INTERNAL int program_memory_make(Executor *self, Memory *memory, Count width)
     return 0;
 }
 
+/* At least one memory for a batch, and up to `count` while there is room; how many there are, or -1 with an exception
+ * set. */
+INTERNAL int program_batch_make(Executor *self, int count)
+{
+    Memory *all = count > self->batch_count ? PyMem_Realloc(self->batch, (size_t)count * sizeof *all) : NULL;
+    if (all != NULL)
+        self->batch = all;
+    while (all != NULL && self->batch_count < count
+           && program_memory_make(self, &self->batch[self->batch_count], BATCH) == 0)
+        self->batch_count++;
+    if (self->batch_count == 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    PyErr_Clear();
+    return self->batch_count < count ? self->batch_count : count;
+}
+
 /* ---------------------------------------------------------------- making it */
 
 /* What the steps find in a slot, one after the other. */
@@ -400,4 +418,13 @@ INTERNAL void program_fill_leaves(Executor *self, Count first, PyObject *leaves)
         self->single.values[self->inputs[i]] = LEAF_AT(leaves, i - first)->data;
     self->read_at = data_writes;
     guards_measure_leaves(self);
+}
+
+/* The same from numbers alone; what Values are the leaves is then not known. */
+INTERNAL void program_fill_numbers(Executor *self, Count first, const double *numbers)
+{
+    Py_CLEAR(self->known_leaves);
+    program_find_leaves(self, first);
+    self->read_at = self->measured_at = 0;
+    program_write_inputs(self, self->single.values, first, self->input_count, numbers);
 }

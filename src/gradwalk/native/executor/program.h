@@ -57,7 +57,8 @@ typedef struct {
     double most_of_leaves; /* for guards.c: the largest of their sizes; read_at when it was looked for: */
     uint64_t measured_at;
     Trained trained;
-    Memory single, batch[2]; /* for one example; for a batch, by this thread and by a second: made when first needed */
+    Memory single, *batch; /* for one example; for a batch, one for each thread: made when first needed */
+    int batch_count;
 } Executor;
 
 /* A bit per example of the memory: the program does not apply to it. BATCH bits higher, that this is only because two
@@ -77,6 +78,7 @@ INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Coun
 
 INTERNAL int program_read(Executor *self, PyObject *instructions, PyObject *functions);
 INTERNAL int program_memory_make(Executor *self, Memory *memory, Count width);
+INTERNAL int program_batch_make(Executor *self, int count);
 INTERNAL void program_memory_release(Memory *memory);
 INTERNAL unsigned program_forward(const Executor *self, const Memory *memory);
 INTERNAL void program_reverse(const Executor *self, const Memory *memory, const double *seeds, Count first, Count end);
@@ -89,6 +91,7 @@ INTERNAL void program_unlock(Executor *self);
 INTERNAL int32_t *program_stretches(const int32_t *slots, Count count, Count size);
 INTERNAL void program_write_inputs(const Executor *self, double *to, Count first, Count end, const double *from);
 INTERNAL void program_fill_leaves(Executor *self, Count first, PyObject *leaves);
+INTERNAL void program_fill_numbers(Executor *self, Count first, const double *numbers);
 INTERNAL int program_check_leaves(const Executor *self, PyObject *leaves, Count arguments);
 INTERNAL int program_check_values(const Executor *self, PyObject *values, Count expected);
 INTERNAL int program_expect(const char *name, Py_ssize_t count, Py_ssize_t expected);
@@ -109,6 +112,7 @@ INTERNAL PyObject *executor_run_directions(Executor *self, PyObject *const *args
 INTERNAL PyObject *executor_train(Executor *self, PyObject *args);                                            /* None */
 INTERNAL PyObject *executor_step_models(Executor *self, PyObject *args);                                      /* new */
 INTERNAL void train_release(Trained *trained);
+INTERNAL Count batch_piece(const Executor *self);
 
 /* ---- type.c ---- */
 

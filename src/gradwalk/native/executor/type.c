@@ -47,8 +47,9 @@ static void executor_dealloc(PyObject *object)
     PyMem_Free(self->outputs);
     PyMem_Free(self->initial);
     program_memory_release(&self->single);
-    program_memory_release(&self->batch[0]);
-    program_memory_release(&self->batch[1]);
+    for (int i = 0; i < self->batch_count; i++)
+        program_memory_release(&self->batch[i]);
+    PyMem_Free(self->batch);
     Py_XDECREF(self->gradients_again);
     Py_XDECREF(self->known_leaves);
     train_release(&self->trained);
@@ -124,6 +125,13 @@ static PyObject *executor_kernels(PyObject *self, void *closure)
     return PyUnicode_FromString(((Executor *)self)->kernels->name);
 }
 
+/* How many examples of a batch are summed before others are added to them. New. */
+static PyObject *executor_piece(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromSsize_t(batch_piece((Executor *)self));
+}
+
 /* New. */
 static PyObject *executor_undecided(PyObject *self, void *closure)
 {
@@ -165,12 +173,14 @@ static PyMethodDef executor_methods[] = {
            "threads=1)\n--\n\n"
            "Many examples that share the leaves; returns the numbers of those to which the program does not apply.\n"
            "With seeds, also gradients; the leaves' are summed, or one row an example, as the buffer has room for.\n"
-           "Where it returns any numbers, the gradients mean nothing. A second thread takes half of a long batch."),
+           "Where it returns any numbers, the gradients mean nothing. Leaves are Values, or an array of their numbers.\n"
+           "Threads share pieces of `piece` examples; gradients are summed in the same order by any number of them."),
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef executor_getset[] = {
     {"kernels", executor_kernels, NULL, "The instruction set in use.", NULL},
+    {"piece", executor_piece, NULL, "How many examples of a batch are summed before others are added to them.", NULL},
     {"undecided", executor_undecided, NULL,
      "Whether the last run said False only because it compared two numbers that are too close to tell.", NULL},
     {NULL, NULL, NULL, NULL, NULL},

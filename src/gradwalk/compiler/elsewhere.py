@@ -1,0 +1,158 @@
+"""A batch by an executor's workers: pieces of it travel, and what they come to is put together in their order.
+
+A program travels to each worker once, the leaves' numbers as one array for each call, and gradients come back as one.
+Pieces are those of the native executor, so the sums are the same to the bit with any number of workers, or with none.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from gradwalk.cached_property import cached_property
+from gradwalk.compiler.batch import Here
+from gradwalk.compiler.executors import executor_for
+from gradwalk.compiler.program import Program
+from gradwalk.compiler.version import Run, Version
+from gradwalk.workers import Shared, Task, Workers
+
+Array = npt.NDArray[np.float64]
+NUMBERS, SUMS, ROWS = "numbers", "sums", "rows"  # what is asked for: no gradients, their sum, or one for each example
+
+
+class Sent:
+    """A program as it travels, with the places of its leaves among all that the function closes over."""
+
+    def __init__(self, program: Program, places: npt.NDArray[np.int32]) -> None:
+        self.program, self.places = program, places
+
+    @cached_property
+    def executor(self) -> Any:
+        return executor_for(self.program)
+
+
+class Known:
+    """What of a compiled function has been made ready to travel."""
+
+    def __init__(self) -> None:
+        self.leaves: tuple[Any, ...] = ()
+        self._places: dict[int, int] = {}  # of leaves, by id
+        self._sent: WeakKeyDictionary[Version, Shared] = WeakKeyDictionary()
+
+    def sent(self, version: Version) -> Shared:
+        if version not in self._sent:
+            new = [leaf for leaf in version.leaves if id(leaf) not in self._places]
+            self._places.update((id(leaf), len(self.leaves) + i) for i, leaf in enumerate(new))
+            self.leaves = (*self.leaves, *new)
+            places = np.array([self._places[id(leaf)] for leaf in version.leaves], np.int32)
+            self._sent[version] = Shared(Sent(version.program, places))
+        return self._sent[version]
+
+
+class Piece:
+    """Examples of one program, and what they come to."""
+
+    def __init__(self, sent: Shared, rows: Array, asked: str, leaves: int) -> None:
+        self.sent, self.rows, self.asked = sent, rows, asked
+        self.gradients = {NUMBERS: 0, SUMS: leaves, ROWS: leaves * len(rows)}[asked]
+        self.failed: list[int] = []
+        self.made = np.empty(0)  # outputs, then gradients
+
+
+class Elsewhere(Here):
+    """The batches of one call. Those that are known beforehand travel together."""
+
+    def __init__(self, executor: Executor, known: Known) -> None:
+        super().__init__()
+        self.workers, self._known = Workers(executor), known
+        self._begun: dict[int, tuple[Array, list[Piece]]] = {}  # by the id of their arguments
+        self._waiting: list[Piece] = []
+
+    def begin(self, version: Version, arguments: Array, asked: str) -> None:
+        """The batch is to be run, together with others, when the first result is needed."""
+        if version.program.functions:  # Python's, which may not travel
+            return
+        size = version.used(lambda run, *_: run.executor.piece, None)
+        cuts = [len(arguments)] if version.program.exact else range(size, len(arguments) + size, size)
+        ends = [min(cut, len(arguments)) for cut in cuts]
+        if len(ends) > 1 and ends[-1] - ends[-2] == 1:  # as the native executor cuts
+            del ends[-2]
+        parts = [arguments[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        sent = self._known.sent(version)
+        pieces = [Piece(sent, rows, asked, len(version.leaves)) for rows in parts]
+        self._begun[id(arguments)] = arguments, pieces
+        self._waiting += pieces
+
+    def run(
+        self, run: Run, arguments: Array, leaves: Any, outputs: Array, seeds: Array | None = None,
+        by_leaf: Array | None = None,
+    ) -> list[int]:  # fmt: skip
+        asked = NUMBERS if by_leaf is None else SUMS if by_leaf.ndim == 1 else ROWS
+        if id(arguments) not in self._begun:
+            self.begin(run.version, arguments, asked)
+        if id(arguments) not in self._begun:
+            return super().run(run, arguments, leaves, outputs, seeds, by_leaf)
+        if self._waiting:
+            self._work_off(run)
+        _, pieces = self._begun.pop(id(arguments))
+        failed, start = [], 0
+        if by_leaf is not None:
+            by_leaf[:] = 0.0
+        for piece in pieces:
+            end = start + len(piece.rows)
+            outputs[start:end] = piece.made[: end - start].reshape(-1, 1)
+            failed += [start + place for place in piece.failed]
+            gradients = piece.made[end - start :]
+            if by_leaf is not None and asked == SUMS:
+                by_leaf += gradients
+            elif by_leaf is not None:
+                by_leaf[start:end] = gradients.reshape(end - start, -1)
+            start = end
+        return failed
+
+    def _work_off(self, run: Run) -> None:
+        pieces, self._waiting = self._waiting, []
+        numbers = np.frombuffer(run.executor.leaf_numbers(self._known.leaves))
+        bundles = _bundles(pieces, 2 * self.workers.count)
+        tasks = []
+        for bundle in bundles:
+            sent = list(dict.fromkeys(piece.sent for piece in bundle))
+            given = [(sent.index(piece.sent), piece.rows, piece.asked) for piece in bundle]
+            tasks.append(Task(run_pieces, sent, (len(sent), numbers, given)))
+        for bundle, (failed, made) in zip(bundles, self.workers.results(tasks), strict=True):
+            start = 0
+            for piece, its in zip(bundle, failed, strict=True):
+                end = start + len(piece.rows) + piece.gradients
+                piece.failed, piece.made = its, made[start:end]
+                start = end
+
+
+def _bundles(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
+    """Pieces that travel together: about as many numbers to each bundle."""
+    sizes = list(itertools.accumulate(piece.rows.size + 1 for piece in pieces))
+    made: dict[int, list[Piece]] = {}
+    for piece, size in zip(pieces, sizes, strict=True):
+        made.setdefault((size - 1) * count // sizes[-1], []).append(piece)
+    return list(made.values())
+
+
+def run_pieces(*given: Any) -> tuple[list[list[int]], Array]:
+    """In a worker: which examples of each piece failed, and all numbers in one array."""
+    *sent, count, numbers, pieces = given
+    assert len(sent) == count
+    failed, made = [], []
+    for place, rows, asked in pieces:
+        program: Sent = sent[place]
+        leaves = np.ascontiguousarray(numbers[program.places])
+        outputs = np.empty((len(rows), 1))
+        by_leaf = {NUMBERS: None, SUMS: np.empty(len(leaves)), ROWS: np.empty((len(rows), len(leaves)))}[asked]
+        seeds = None if by_leaf is None else np.ones(1)
+        failed.append(program.executor.run_batch(rows, leaves, outputs, seeds, None, by_leaf))
+        made += [outputs.reshape(-1)] if by_leaf is None else [outputs.reshape(-1), by_leaf.reshape(-1)]
+    return failed, np.concatenate(made)
