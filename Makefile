@@ -27,7 +27,7 @@ firefox: .venv/tested chromium npm  ## all tests of the page in Firefox (make te
 	GRADWALK_BROWSER=firefox GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto $(PAGE)
 
 .PHONY: scale
-scale: .venv-scale/installed  ## what is beyond one machine (or TESTS=…): jax, in an environment of its own
+scale: .venv-scale/installed  ## what is beyond one machine (or TESTS=…): jax, Dask, MPI, in an environment of its own
 	GRADWALK_ENGINE=native .venv-scale/bin/python -m pytest --override-ini addopts="--strict-markers -ra" \
 	  $(or $(TESTS),tests/scale)
 
@@ -153,7 +153,7 @@ clean:  ## remove environments and everything built
 
 .venv-scale/installed: pyproject.toml setup.py $(NATIVE)
 	$(PYTHON) -m venv .venv-scale
-	.venv-scale/bin/pip install --quiet --editable '.[jax]' pytest
+	.venv-scale/bin/pip install --quiet --editable '.[jax,cluster]' mpi4py mpich pytest
 	@touch $@
 
 .venv-coverage/installed: pyproject.toml setup.py $(NATIVE)

@@ -1,4 +1,4 @@
-"""Real jax: `make scale` has an environment with it. What is missing there fails."""
+"""Real jax, Dask and MPI: `make scale` has an environment with them. What is missing there fails."""
 
 import sys
 from pathlib import Path

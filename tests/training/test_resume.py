@@ -135,3 +135,58 @@ def test_stopping_saves_and_says_how_to_go_on(names_file, tmp_path, number, stat
     assert 0 < step < 100000
     assert run_apart(*shlex.split(err.partition("to go on: gradwalk ")[2]), "--stop-after", step + 5).status == 0
     assert load(path).step == step + 5
+
+
+@pytest.mark.skipif(engine.NAME == "reference", reason="the compiled step's")
+def test_workers_do_not_show(train, tmp_path):
+    """Two processes that share each batch come to the bits of one."""
+    batch = ("--steps", 6, "--batch-size", 40)
+    assert train(*batch, "--checkpoint", tmp_path / "alone").status == 0
+    shared = train(*batch, "--checkpoint", tmp_path / "shared", "--workers", 2)
+    assert shared.status == 0, shared.err
+    assert_same_run(tmp_path / "alone", tmp_path / "shared")
+
+
+@pytest.mark.skipif(engine.NAME == "reference", reason="the compiled step's")
+def test_workers_that_die_lose_nothing(train, resume, tmp_path, monkeypatch):
+    """One line, and what was learnt up to the step that could not be made is saved: the run goes on from there."""
+    from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+
+    from gradwalk import workers
+
+    class Dying(ThreadPoolExecutor):
+        left = 12
+
+        def submit(self, *given):
+            self.left -= 1
+            if self.left < 0:
+                raise BrokenExecutor("they are gone")
+            return super().submit(*given)
+
+    batch = ("--steps", 25, "--batch-size", 15, "--checkpoint-every", 100)
+    assert train(*batch, "--checkpoint", tmp_path / "whole").status == 0
+    monkeypatch.setattr(workers, "processes", Dying)
+    failed = train(*batch, "--checkpoint", tmp_path / "stopped", "--workers", 2)
+    assert failed.status == 2
+    assert failed.err.startswith("gradwalk: executor: workers died, and a Dying is not made anew")
+    assert failed.err.count("\n") == 1
+    assert 1 <= load(tmp_path / "stopped").step < 25
+    assert resume(tmp_path / "stopped").status == 0
+    assert_same_run(tmp_path / "whole", tmp_path / "stopped")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "--workers: a step has one document; --batch-size says how many"),
+        (("--batch-size", 4, "--engine", engine.NAME), "--workers: expected the compiled engine"),
+        (("--batch-size", 4, "--dask", "tcp://host:1"), "--workers and --dask: expected one of them, got both"),
+    ],
+    ids=["one document", "not compiled", "both"],
+)
+@pytest.mark.skipif(engine.NAME == "reference", reason="the compiled step's")
+def test_workers_without_work(train, options, words):
+    outcome = train("--workers", 2, *options)
+    assert outcome.status == 2
+    assert words in outcome.err
+    assert outcome.err.count("\n") == 1

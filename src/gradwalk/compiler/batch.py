@@ -212,25 +212,26 @@ def mapped(
 
 def _numbers(version: Version, rows: list[Row]) -> tuple[list[Row], Array]:
     """The rows that fit the version, and their numbers."""
-    fitting = [row for row in rows if version.fits(row[1])]
+    fitting = [row for row in rows if version.fits(row[1])] if version.whole else rows
     numbers = np.empty((len(fitting), len(rows[0][1])))
     write(list(itertools.chain.from_iterable(entries for _, entries in fitting)), numbers.reshape(-1))
     return fitting, numbers
 
 
-def by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[tuple[int, list[Any]]]]:
+def by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[Row]]:
     """The place and the entries of each call, sorted by the structure of its arguments."""
-    sorted_by: dict[Hashable, list[tuple[int, list[Any]]]] = {}
-    last: Any = None  # type and length of the last call's only argument: a list of plain numbers, or one (-1)
-    alike: list[tuple[int, list[Any]]] = []  # the calls like it
+    sorted_by: dict[Hashable, list[Row]] = {}
+    alike: dict[tuple[Any, int], list[Row]] = {}  # of one list of plain numbers, by type and length; of a number: -1
     for place, args in enumerate(calls):
         only = args[0] if len(args) == 1 else None
-        row = (only_type(only), len(only)) if type(only) is list else (type(only), -1)
-        if row == last:
-            alike.append((place, only if type(only) is list else [only]))
+        kind = (only_type(only), len(only)) if type(only) is list else (type(only), -1)
+        rows = alike.get(kind)
+        if rows is not None:
+            rows.append((place, only if type(only) is list else [only]))
             continue
         call = Call(args, {})
-        alike = sorted_by.setdefault(call.key, [])
-        alike.append((place, call.taken_apart()))
-        last = row if row[0] in (float, int) else None
+        rows = sorted_by.setdefault(call.key, [])
+        rows.append((place, call.taken_apart()))
+        if kind[0] in (float, int):
+            alike[kind] = rows
     return sorted_by

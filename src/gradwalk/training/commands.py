@@ -101,6 +101,8 @@ def engine_option(section: str, *more: str) -> Callable[[Decorated], Decorated]:
     RUN, "--eval-every", type=COUNT, metavar="STEPS", help="Measure the validation loss this often.  [default: 100]"
 )
 @option(RUN, "--eval-documents", type=COUNT, help="On this many of the documents set aside.  [default: 200]")
+@option(RUN, "--workers", type=COUNT, help="Processes that share the work of a large batch; the bits are the same.")
+@option(RUN, "--dask", metavar="ADDRESS", help="Or the workers of a Dask cluster, such as tcp://host:8786.")
 @engine_option(RUN, COMPILED)
 @option(OUTPUT, "--samples", type=click.IntRange(min=0), default=20, help="Documents to make up at the end.")
 @option(OUTPUT, "--metrics", type=FILE, help="Write one JSON line per step to this file.")
@@ -167,7 +169,8 @@ def train_names(given: dict[str, Any], typed: set[str]) -> int:
         data=given["data"], resume=given["resume"], checkpoint=given["checkpoint"],
         checkpoint_every=given["checkpoint_every"], evaluate_every=given["eval_every"],
         evaluated_documents=given["eval_documents"], stop_after=given["stop_after"], overwrite=given["overwrite"],
-        metrics=given["metrics"], plot=given["plot"], samples=given["samples"],
+        metrics=given["metrics"], plot=given["plot"], samples=given["samples"], workers=given["workers"],
+        dask=given["dask"],
     )  # fmt: skip
     return run(plan, options, typed & names, reporter_for(given["quiet"], given["as_json"]), may_open)
 

@@ -158,6 +158,18 @@ class Order:
             self._position += 1
         return taken
 
+    def mark(self) -> tuple[Any, int]:
+        """Where it stands, for `go_back`."""
+        return self._state_at_start, self._position
+
+    def go_back(self, mark: tuple[Any, int]) -> None:
+        """As if nothing had been taken since."""
+        state, self._position = mark
+        if state is not self._state_at_start:  # into the epoch before
+            self._random.setstate(state)
+            self._start_epoch()
+            self._position = mark[1]
+
     def state(self) -> dict[str, Any]:
         """Where the order stands, as plain numbers: the words of the generator's state, and the position."""
         _, words, _ = self._state_at_start

@@ -10,12 +10,13 @@ import reprlib
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gradwalk.control import no_grad
 from gradwalk.engine import Value, topological_order
-from gradwalk.errors import NumberError
+from gradwalk.errors import NumberError, WorkerError
 from gradwalk.nn import GPT
 from gradwalk.nn.module import flat
 from gradwalk.optim import OPTIMISERS, SCHEDULES, Optimiser, clip_gradients, takers
@@ -123,6 +124,7 @@ class Trainer:
         self.optimiser = configuration.optimiser(self.model)
         self.compiled = _compiled(self._share) if configuration.compiled else None
         self.order = data.Order(len(self.documents), configuration.seed)
+        self.executor: Executor | None = None  # whose workers share the work of a batch; the bits are the same
         self.step = 0
         self.losses = array("d")
         self.validation_losses: list[tuple[int, float]] = []
@@ -148,11 +150,17 @@ class Trainer:
 
     def make_step(self, lr: float) -> float:
         """One batch forward, backward and update; returns the batch's mean loss."""
+        mark = self.order.mark()
         chosen = self.next_documents()
         if self.compiled is not None and len(chosen) == 1 and self.configuration.clip is None:
             total = self._all_at_once(chosen[0], lr)
         else:
-            total = self._backward(chosen)
+            try:
+                total = self._backward(chosen)
+            except WorkerError:  # nothing has been moved: the step can still be made, in a run that goes on later
+                self.order.go_back(mark)
+                self.optimiser.zero_grad()
+                raise
             self._clip()
             self.optimiser.step(lr)
             self.optimiser.zero_grad()
@@ -226,7 +234,8 @@ class Trainer:
     def _shares(self, documents: Sequence[str]) -> list[float]:
         """What each document adds to the mean loss; its gradient is added to the parameters'."""
         if self.compiled is not None:
-            shares: list[float] = self.compiled.map_backward([self.tokens(document) for document in documents])
+            inputs = [self.tokens(document) for document in documents]
+            shares: list[float] = self.compiled.map_backward(inputs, executor=self.executor)
             return shares
         shares = []
         for document in documents:
@@ -253,7 +262,11 @@ class Trainer:
         try:
             if self.compiled is not None:
                 with no_grad():  # a compiled function then gives plain numbers
-                    shares = self.compiled.map([self.tokens(document) for document in self.validation])
+                    inputs = [self.tokens(document) for document in self.validation]
+                    try:
+                        shares = self.compiled.map(inputs, executor=self.executor)
+                    except WorkerError:  # the step is made, and is to be saved with what it came to
+                        shares = self.compiled.map(inputs)
                 losses = [share * self.configuration.batch_size for share in shares]
             else:
                 frozen = self.model.frozen()

@@ -12,13 +12,15 @@ import shlex
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from gradwalk import engine
+from gradwalk.errors import WorkerError
 from gradwalk.training import data
 from gradwalk.training.checkpoint import (
     DAMAGES,
@@ -53,6 +55,8 @@ class Plan:
     metrics: Path | None = None
     plot: Path | None = None
     samples: int = 20
+    workers: int | None = None  # processes that share the work of a step
+    dask: str | None = None  # or the address of a cluster
 
 
 class PlanError(ValueError):
@@ -75,6 +79,7 @@ def run(
     evaluation["every"] = plan.evaluate_every or evaluation["every"]
     evaluation["documents"] = plan.evaluated_documents or evaluation["documents"]
     trainer, data_name = _trainer(plan, checkpoint, options, given, evaluation["documents"], may_open)
+    check_workers(plan, trainer.configuration)
 
     def save_to(path: Path, new: bool = False) -> None:
         _save(replace(trainer.checkpoint(data_name), evaluation=evaluation), path, new)
@@ -90,7 +95,12 @@ def run(
     metrics = MetricsFile(plan.metrics, resumed_at, plan.overwrite) if plan.metrics else None
     first = trainer.step
     reporter.start(trainer, data_name, target, long_documents(trainer))
-    with stop_signals() as stop, closing(metrics) if metrics else nullcontext(), reporter:
+    with (
+        executor_for(plan) as trainer.executor,
+        stop_signals() as stop,
+        closing(metrics) if metrics else nullcontext(),
+        reporter,
+    ):
         try:
             for record in trainer.run(plan.stop_after, evaluation["every"]):
                 if metrics:
@@ -100,7 +110,10 @@ def run(
                     save_to(target)
                 if stop.received:
                     break
-        except OSError:  # the disk is full, or nobody reads our output any more: what was learnt is kept, if it can be
+        except (
+            OSError,
+            WorkerError,
+        ):  # the disk is full, nobody reads on, workers died: what was learnt is kept
             with suppress(OSError, ValueError):
                 save_to(target)
             raise
@@ -188,6 +201,28 @@ def _save(checkpoint: Checkpoint, target: Path, new: bool = False) -> None:
         ) from None
 
 
+def executor_for(plan: Plan) -> AbstractContextManager[Executor | None]:
+    """What shares the work of a step, if anything does."""
+    from gradwalk.workers import dask, processes
+
+    if plan.dask is not None:
+        return dask(plan.dask)
+    return nullcontext() if plan.workers in (None, 1) else processes(plan.workers)
+
+
+def check_workers(plan: Plan, configuration: Configuration) -> None:
+    """Whether there is work for several, and who they are."""
+    if plan.workers is not None and plan.dask is not None:
+        raise PlanError("--workers and --dask: expected one of them, got both")
+    if plan.workers in (None, 1) and plan.dask is None:
+        return
+    asked = "--dask" if plan.workers is None else "--workers"
+    if not configuration.compiled:
+        raise PlanError(f"{asked}: expected the compiled engine, others make a step in one process")
+    if configuration.batch_size == 1:
+        raise PlanError(f"{asked}: a step has one document; --batch-size says how many, some hundreds pay")
+
+
 def long_documents(trainer: Trainer) -> int:
     """How many documents are longer than what the model can see of them."""
     return sum(len(document) > trainer.configuration.block_size for document in trainer.documents)
@@ -267,6 +302,8 @@ def resume_command(plan: Plan, data_name: str | None, target: Path) -> str:
         "--checkpoint-every": None if plan.checkpoint_every == Plan.checkpoint_every else plan.checkpoint_every,
         "--metrics": plan.metrics,
         "--plot": plan.plot,
+        "--workers": plan.workers,
+        "--dask": plan.dask,
     }
     words = ["gradwalk", "train", "--resume", os.fspath(target)]
     for name, value in kept.items():

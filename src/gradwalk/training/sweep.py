@@ -285,7 +285,7 @@ def run(
         except (
             OSError,
             WorkerError,
-        ):  # the disk is full, nobody reads our output, workers died: what was learnt is kept
+        ):  # the disk is full, nobody reads on, workers died: what was learnt is kept
             with suppress(OSError):
                 sweep.save()
             raise

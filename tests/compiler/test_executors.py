@@ -1,0 +1,215 @@
+"""A batch by threads and by an executor's workers: the same bits with any number, and nothing lost where some die."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import signal
+import threading
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import gradwalk
+from gradwalk import engine, workers
+from gradwalk.compiler.executors import executor_for
+from gradwalk.errors import WorkerError
+from gradwalk.optim import Adam
+
+native = pytest.mark.skipif(engine.NAME == "reference", reason="the native executor's")
+
+
+class Small:
+    """A function with leaves, branches, and inputs of several lengths; what it comes to here."""
+
+    def __init__(self, count: int = 500) -> None:
+        rng = random.Random(1)
+        self.weights = [gradwalk.Value(rng.gauss(0.0, 1.0)) for _ in range(12)]
+        self.compiled = gradwalk.compile(self.loss)
+        self.inputs = [[rng.gauss(0.0, 1.0) for _ in range(rng.choice([2, 3, 4]))] for _ in range(count)]
+
+    def loss(self, xs):
+        hidden = [gradwalk.dot(self.weights[3 * i : 3 * i + len(xs[:3])], xs[:3]).tanh() for i in range(4)]
+        total = sum(hidden)
+        return (total - xs[-1]) ** 2 if total > -1.5 else total * xs[0]  # some inputs need another program
+
+    def all_ways(self, **way):
+        """Values, gradients of the sum and of each, and the weights after two steps of training."""
+        for weight in self.weights:
+            weight.grad = 0.0
+        before = [weight.data for weight in self.weights]
+        values = self.compiled.map_backward(self.inputs, **way)
+        sums = [weight.grad for weight in self.weights]
+        _, rows = self.compiled.map_gradients(self.inputs, self.weights, **way)
+        with gradwalk.no_grad():
+            numbers = self.compiled.map(self.inputs, **way)
+        optimiser = Adam(self.weights, lr=0.1)
+        optimiser.zero_grad()
+        steps = [self.compiled.map_train_step(optimiser, self.inputs, **way) for _ in range(2)]
+        after = [weight.data for weight in self.weights]
+        for weight, number in zip(self.weights, before, strict=True):
+            weight.data = number
+        return values, sums, rows.tolist(), numbers, steps, after
+
+
+class Elsewhere(Executor):
+    """Workers who share nothing but what is pickled; some of them die."""
+
+    def __init__(self, count: int, dying: int = 0) -> None:
+        self.num_workers, self.dying = count, dying
+        self.memories: list[dict[str, object]] = [{} for _ in range(count)]
+        self.sent: list[str] = []
+        self.turn, self.rng = 0, random.Random(count)
+
+    def submit(self, function, /, *args, **kwargs):
+        future: Future[object] = Future()
+        if self.dying:
+            self.dying -= 1
+            future.set_exception(BrokenExecutor("a worker is gone"))
+            return future
+        self.turn += 1
+        function, args = pickle.loads(pickle.dumps((function, args)))
+        one = self.rng.randrange(self.num_workers)  # whoever is free
+        self.sent += [f"{one} {key}" for key in args[2]]
+        here, workers._here = workers._here, self.memories[one]
+        try:
+            future.set_result(function(*args))
+        except Exception as error:
+            future.set_exception(error)
+        finally:
+            workers._here = here
+        return future
+
+
+def test_any_number_of_workers():
+    """Threads, executors, or none: the same bits, also where inputs need several programs."""
+    small = Small()
+    expected = small.all_ways(threads=1)
+    assert len(small.compiled.programs) > 3
+    assert small.all_ways() == expected
+    assert small.all_ways(threads=7) == expected
+    for count in (1, 2, 5):
+        assert small.all_ways(executor=Elsewhere(count)) == expected
+    with ThreadPoolExecutor(2) as pool:
+        assert small.all_ways(executor=pool) == expected
+
+
+def test_programs_travel_once():
+    """To each worker; from then on, it is their digests that do."""
+    small, executor = Small(), Elsewhere(2)
+    for _ in range(8):
+        small.compiled.map_backward(small.inputs, executor=executor)
+    first, programs = len(executor.sent), len(small.compiled.programs)
+    assert first <= 6 * programs  # what one lacks, another may be handed instead
+    assert len(set(executor.sent)) == 2 * programs
+    for _ in range(8):
+        small.compiled.map_backward(small.inputs, executor=executor)
+    assert len(executor.sent) == first
+
+
+def test_what_a_worker_forgot_is_sent_again(monkeypatch):
+    small = Small()
+    expected = small.all_ways()
+    monkeypatch.setattr(workers, "KEPT", 1)
+    assert small.all_ways(executor=Elsewhere(2)) == expected
+
+
+@native
+def test_around_the_ends_of_pieces():
+    """A piece more or less, more than are kept at once, a single example after the last: cut alike here and there."""
+    model = gradwalk.nn.MLP(3, [48, 32, 1])
+    compiled, rng = gradwalk.compile(lambda xs: model(xs) ** 2), np.random.default_rng(0)
+    compiled.map_backward([[0.1, 0.2, 0.3]])
+    size = executor_for(compiled.program).piece
+    for count in (1, 2, size - 1, size, size + 1, size + 2, 2 * size + 1, 65 * size + 9):
+        inputs, found = rng.normal(0.0, 0.1, (count, 3)).tolist(), []
+        for way in ({"threads": 1}, {"threads": 3}, {"executor": Elsewhere(3)}):
+            model.zero_grad()
+            found.append((compiled.map_backward(inputs, **way), [value.grad for value in model.parameters()]))
+        assert found[0] == found[1] == found[2]
+
+
+@native
+def test_leaves_as_an_array():
+    """A batch does not need Values: their numbers do; and Values are read again afterwards."""
+    small = Small()
+    small.compiled.map_backward([[0.1, 0.2, 0.3]])
+    executor, leaves = executor_for(small.compiled.program), small.compiled._latest.leaves
+    rows, numbers = np.full((40, 3), 0.25), np.array([leaf.data for leaf in leaves])
+
+    def run(given):
+        outputs, gradients = np.empty((40, 1)), np.empty(len(leaves))
+        assert executor.run_batch(rows, given, outputs, np.ones(1), None, gradients) == []
+        return outputs.tolist(), gradients.tolist()
+
+    assert run(numbers) == run(leaves) != run(2.0 * numbers)
+    assert run(numbers) == run(leaves)
+    for wrong in (numbers[:-1], numbers.astype(np.float32), [1.0], None):
+        with pytest.raises((TypeError, ValueError)):
+            run(wrong)
+
+
+def test_workers_die(monkeypatch):
+    """A pool that breaks is made anew once; the call ends with the same bits, and later calls use the new pool."""
+    small = Small()
+    expected = small.all_ways()
+    broken, anew = Elsewhere(2, dying=3), Elsewhere(2)
+    monkeypatch.setattr(workers, "_like", lambda executor: anew if executor is broken else None)
+    assert small.all_ways(executor=broken) == expected
+    assert small.all_ways(executor=broken) == expected
+    assert broken.dying == 0 or broken.turn == 0
+
+
+def test_workers_die_again(monkeypatch):
+    """One clear error; no weight has moved, and no gradient is left."""
+    small = Small()
+    small.compiled.map_backward(small.inputs)
+    before = [(weight.data, weight.grad) for weight in small.weights]
+    monkeypatch.setattr(workers, "_like", lambda executor: Elsewhere(2, dying=99))
+    optimiser = Adam(small.weights, lr=0.1)
+    with pytest.raises(WorkerError, match="executor: workers died, twice; their work is not done"):
+        small.compiled.map_train_step(optimiser, small.inputs, executor=Elsewhere(2, dying=99))
+    assert [(weight.data, weight.grad) for weight in small.weights] == before
+    assert optimiser.steps == 0
+    monkeypatch.undo()
+    with pytest.raises(WorkerError, match="and a Elsewhere is not made anew"):
+        small.compiled.map(small.inputs, executor=Elsewhere(2, dying=99))
+
+
+def test_errors_are_those_of_the_function():
+    """What the function raises, it raises; what is no executor is named."""
+    weight = gradwalk.Value(1.0)
+    compiled = gradwalk.compile(lambda x: (weight * x).log())
+    with pytest.raises(gradwalk.DomainError, match="log"):
+        compiled.map_backward([1.0, 2.0, -1.0], executor=Elsewhere(2))
+    with pytest.raises(TypeError, match=r"executor: expected one like concurrent\.futures\.Executor, got a int"):
+        compiled.map([1.0], executor=3)
+
+
+def test_functions_of_ones_own_stay_here():
+    """A program that calls Python is not sent anywhere."""
+    weight = gradwalk.Value(2.0)
+    double = gradwalk.custom_op(lambda x: 2.0 * x, lambda x, out: (2.0,))
+    compiled = gradwalk.compile(lambda x: double(weight * x))
+    executor = Elsewhere(2)
+    assert compiled.map_backward([1.0, 2.0], executor=executor) == [4.0, 8.0]
+    assert executor.turn == 0
+    assert weight.grad == 6.0
+
+
+@native
+def test_a_process_killed_in_mid_step():
+    """Real processes: one is killed while it works, and the bits are the same."""
+    small = Small()
+    expected = small.all_ways()
+    with workers.processes(2) as pool:
+        assert small.all_ways(executor=pool) == expected
+        victim = pool.submit(os.getpid).result()
+        timer = threading.Timer(0.002, os.kill, (victim, signal.SIGKILL))
+        timer.start()
+        for _ in range(3):
+            assert small.all_ways(executor=pool) == expected
+        timer.join()
+    workers._anew.clear()
