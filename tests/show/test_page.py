@@ -270,9 +270,7 @@ def test_with_the_keyboard_only(tab: Tab, tmp_path: Path) -> None:
     assert tab.run("document.querySelector('.modes').value") == "assign"
     tab.press("d")
     assert tab.run("document.querySelector('.gradwalk').dataset.theme") == "dark"
-    tab.run(
-        "document.querySelector('.expression').focus()"
-    )  # behind the last stop each browser has its own way
+    tab.run("document.querySelector('.expression').focus()")  # behind the last stop each browser has its own way
     reached = {"expression"}
     for _ in range(30):
         tab.press("Tab")
