@@ -127,7 +127,8 @@ def with_values(array: Any) -> Any:
     """An array of objects as one that computes with numbers and Values side by side."""
     if array.dtype.kind != "O":
         return array
-    return array.view(importlib.import_module("gradwalk.numpy.arrays").Array)
+    arrays: Any = sys.modules.get("gradwalk.numpy.arrays") or importlib.import_module("gradwalk.numpy.arrays")
+    return array.view(arrays.Array)
 
 
 # ---------------------------------------------------------------- what counts as a number
@@ -227,9 +228,8 @@ class _FromArray(Source):
         return self.numbers[self.at - count : self.at].tolist()  # type: ignore[no-any-return]
 
     def array(self, shape: tuple[int, ...]) -> Any:
-        count = math.prod(shape)
-        self.at = end = self.at + count
-        part = self.numbers[end - count : end].copy()
+        part = self.numbers[self.at : self.at + math.prod(shape)].copy()
+        self.at += part.size
         return part if len(shape) == 1 else part.reshape(shape)
 
 
@@ -493,9 +493,6 @@ class Structure:
         return self.key[0].names(self.key, self.like, name)  # type: ignore[no-any-return]
 
 
-_A_NUMBER = Structure((ONE,), 0.0)
-
-
 def flatten(whole: Any, numbers: list[Any], reading: Reading = NUMBERS) -> Structure:
     """The structure of `whole`; its numbers and Values are put at the end of `numbers`.
 
@@ -508,7 +505,7 @@ def flatten(whole: Any, numbers: list[Any], reading: Reading = NUMBERS) -> Struc
     """
     if type(whole) is float and reading is NUMBERS:
         numbers.append(whole)
-        return _A_NUMBER
+        return Structure((ONE,), whole)
     return Structure(key_of(whole, numbers, reading), whole)
 
 
