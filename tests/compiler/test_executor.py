@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from executing import (
+from running_programs import (
     KERNELS,
     check,
     close,

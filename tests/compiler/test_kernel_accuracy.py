@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from executing import KERNELS, eager, make, program_of, run
+from running_programs import KERNELS, eager, make, program_of, run
 
 from gradwalk import ops
 from gradwalk.compiler.program import View

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from executing import make, slot_array
+from running_programs import make, slot_array
 
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 
