@@ -144,9 +144,6 @@ def test_the_widget_in_jupyterlab(server: tuple[str, Path], browser: Browser) ->
     tab = opened(browser, url)  # another kernel, which knows of no widget
     tab.wait("document.querySelectorAll('iframe[title=gradwalk]').length === 2", 60.0)
     assert len(frames(tab)) == 2
-    told = tab.run("document.body.innerText")
-    assert "displaying widget" not in told
-    assert "Loading widget" not in told
     if place := os.environ.get("GRADWALK_PICTURES"):
         tab.screenshot(Path(place) / "reopened.png")
     tab.close()

@@ -143,8 +143,7 @@ class Player(anywidget.AnyWidget):
         fallback = f'<img alt="the graph" src="data:image/svg+xml;base64,{encoded}">' if picture else ""
         framed = (
             f'<div class="{self.copy}">'
-            f"<style>.{self.copy} iframe ~ img {{ display: none }}"
-            f"{_without_view(self.copy)} {{ display: none }}</style>"
+            f"<style>.{self.copy} iframe ~ img {{ display: none }}</style>"
             f'<iframe title="gradwalk" sandbox="allow-scripts allow-downloads" style="width: 100%; border: 0" '
             f'height="{self.height}" srcdoc="{html.escape(page(shown))}"></iframe>{fallback}</div>'
         )
@@ -158,13 +157,6 @@ def _users_names() -> dict[str, Any]:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return {} if shell is None else dict(shell.user_ns)
-
-
-def _without_view(copy: str) -> str:
-    """In JupyterLab, the output before this copy if it is a live view that has no kernel: it only says so."""
-    output, view = ".jp-OutputArea-child", "application/vnd.jupyter.widget-view+json"
-    shown = f"[data-mime-type='{view}']"
-    return f"{output}:has({shown}):not(:has({shown} *)):has(+ {output} .{copy})"
 
 
 def _number(given: Any) -> float | None:
