@@ -150,18 +150,19 @@ def advanced(
     documents: Sequence[str], piece: Any, runs: Sequence[RunState], steps: int, data_name: str | None,
     evaluation: dict[str, int],
 ) -> tuple[list[RunState], float]:  # fmt: skip
-    """The runs of a piece after so many steps more, and the seconds that took."""
-    began = time.perf_counter()
+    """The runs of a piece after so many steps more, and the seconds that the steps took."""
     group = _live.pop(piece, None)
     if group is None or [trainer.step for trainer in group.trainers] != [run.step for run in runs]:
         group = SideBySide([_trainer(run, documents, evaluation["documents"]) for run in runs])
+    began = time.perf_counter()
     group.advance(steps, evaluation["every"])
+    took = time.perf_counter() - began
     states = group.states(runs, data_name, evaluation)
     if not all(state.is_over for state in states):
         _live[piece] = group
         if len(_live) > LIVE:
             del _live[next(iter(_live))]
-    return states, time.perf_counter() - began
+    return states, took
 
 
 def _trainer(run: RunState, documents: Sequence[str], evaluated_documents: int) -> Trainer:
