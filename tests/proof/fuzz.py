@@ -66,6 +66,8 @@ def main() -> None:
             kinds[difference.kind] += 1
             if kinds[difference.kind] == 1 and sum(kinds.values()) <= options.show:
                 print(made_small(engines, tried, difference), "\n", flush=True)
+            else:
+                print(f"# seed {tried.seed}: {difference.way}", flush=True)
         if done % 100 == 0 or done == options.count:
             rate = done / (time.monotonic() - begun)
             print(f"{done} programs of {options.count}, {failed} with a difference, {rate:.1f} a second", flush=True)
