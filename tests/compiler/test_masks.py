@@ -127,3 +127,16 @@ def test_a_branch_on_what_is_masked(weighed: Any) -> None:
     compiled = gradwalk.compile(function)
     for x in np.linspace(-3.0, 3.0, 25).tolist():
         assert_same([compiled(Value(x)).data], [function(Value(x)).data])
+
+
+@pytest.mark.parametrize("used", range(1, 64))
+def test_parts_of_rows_that_are_used_and_scaled(used: int) -> None:
+    """Two rows of three, of which any entries are used: what nobody uses is no hole to read beyond."""
+
+    def function(xs: list[Any]) -> Any:
+        rows = [*gradwalk.log_softmax(xs[:3]), *gradwalk.log_softmax(xs[3:])]
+        return sum((row * 2.0 for place, row in enumerate(rows) if used >> place & 1), Value(0.0)) + xs[0]
+
+    compiled, xs = gradwalk.compile(function), [0.5, -1.0, 2.0, 0.25, 0.75, -0.5]
+    value, gradient = gradwalk.value_and_grad(function)(xs)
+    assert_same([value, *gradient], [compiled.value_and_grad(xs)[0], *compiled.value_and_grad(xs)[1]])

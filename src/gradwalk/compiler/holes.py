@@ -35,7 +35,7 @@ def _with_holes(flat: Flat, group: Group, before: Sequence[Group], source: Ints)
         return group
     is_hole = rectangle == NOBODY
     lengths = rectangle.shape[1] - np.count_nonzero(is_hole, axis=1)
-    if lengths.min() < 1 or (is_hole != (np.arange(rectangle.shape[1]) >= lengths[:, None])).any():
+    if lengths.min() < 1 or lengths.max() < 2 or (is_hole != (np.arange(rectangle.shape[1]) >= lengths[:, None])).any():
         return group
     order = np.argsort(moving, kind="stable")
     place = order[np.searchsorted(moving[order], rectangle[~is_hole])]

@@ -118,19 +118,24 @@ class _Memory:
         rows, columns = group.nodes.shape
         is_beyond = np.arange(group.operands[0].shape[1]) >= lengths[:, None]
         if group.op in OPS:  # nobody reads what is made of the others
-            views = tuple(self._whole(operand, is_beyond) or self.view(operand) for operand in group.operands)
+            views = tuple(
+                self._whole(operand, is_beyond, out) or self.view(np.where(is_beyond, operand[:, :1], operand))
+                for operand in group.operands
+            )
             return Instruction(group.op, out, rows, columns, views, group.parameters)
         if group.op != "matmul":
             self.is_zero[out : out + rows * columns] = is_beyond.ravel()
         first, *others = group.operands
-        views = self._whole(first, is_beyond, zeros=group.op == "matmul") or self.view(first), *map(self.view, others)
+        whole = self._whole(first, is_beyond, out, zeros=group.op == "matmul")
+        views = whole or self.view(first), *map(self.view, others)
         return Instruction(group.op, out, rows, columns, views, group.parameters, lengths.astype(np.int32))
 
-    def _whole(self, nodes: Ints, is_beyond: Truths, zeros: bool = False) -> View | None:
-        """Rows that go on evenly beyond their ends, over whatever lies there, or over zeros; None where none do."""
+    def _whole(self, nodes: Ints, is_beyond: Truths, out: int, zeros: bool = False) -> View | None:
+        """Rows that go on evenly beyond their ends, over whatever lies there before `out`, or over zeros; None where
+        none do."""
         slots, longest = self.slot[nodes], int(np.argmin(is_beyond.sum(axis=1)))
         whole = slots[:, :1] + int(slots[longest, 1] - slots[longest, 0]) * np.arange(slots.shape[1])
-        if whole.min() < 0 or whole.max() >= len(self.is_zero) or (whole != slots)[~is_beyond].any():
+        if whole.min() < 0 or whole.max() >= out or (whole != slots)[~is_beyond].any():
             return None
         return None if zeros and not self.is_zero[whole[is_beyond]].all() else view_of(whole)
 
