@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ def everywhere(*_: Number) -> bool:
 
 
 def nowhere(*_: Number) -> float:
-    """No jump, or no kink, however far one looks."""
+    """No jump, kink or border, however far one looks."""
     return math.inf
 
 
@@ -38,10 +39,11 @@ class Op:
     `aliases` are the names of the method that NumPy looks for on the objects in an array; for an `operator` there is
     no function or method of its name, because Python has a sign for it.
 
-    `jumps` says how far the inputs are from where the result changes at once, `kinks` from where a local gradient
-    does; both are 0 there, and move no faster than the inputs that they mention. `steep`, asked of the parameters,
-    says whether a local gradient may be infinite where the result is finite. What is computed is not always what to
-    show people: `shown` and `shown_local_grads` are the same numbers, written as in a textbook.
+    `jumps` says how far the inputs are from where the result changes at once, `kinks` from where a local gradient does,
+    `borders` from where the domain ends or a local gradient is infinite; each is 0 there, and moves no faster than the
+    inputs that it mentions. `steep`, asked of the parameters, says whether a local gradient may be infinite where the
+    result is finite. What is computed is not always what to show people: `shown` and `shown_local_grads` are the same
+    numbers, written as in a textbook.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Op:
     operator: bool = False
     jumps: Callable[..., Number] = nowhere
     kinks: Callable[..., Number] = nowhere
+    borders: Callable[..., Number] = nowhere
     steep: Callable[..., Number] = never
     shown: Callable[..., Number] | None = None
     shown_local_grads: Callable[..., tuple[Number, ...]] | None = None
@@ -96,9 +99,9 @@ class Op:
         return [self._inputs_in(row) for row in rows]
 
     def edge(self, *names: Number) -> Number:
-        """How far the inputs are from the next jump or kink."""
-        jump, kink = self.jumps(*names), self.kinks(*names)
-        return kink if self.jumps is nowhere else jump if self.kinks is nowhere else where(jump < kink, jump, kink)
+        """How far the inputs are from the next jump, kink or border."""
+        declared = [each for each in (self.jumps, self.kinks, self.borders) if each is not nowhere] or [nowhere]
+        return functools.reduce(lambda x, y: where(x < y, x, y), [each(*names) for each in declared])
 
     @property
     def edge_inputs(self) -> set[str]:

@@ -68,6 +68,10 @@ def _from_whole(x: Number) -> Number:
     return absolute(x - floor(x + 0.5))
 
 
+def _from_one(x: Number) -> Number:
+    return absolute(absolute(x) - 1.0)
+
+
 def _from_multiple(x: Number, y: Number) -> Number:
     """From the next multiple of y other than 0; the further out it is, the faster it moves with y."""
     rest = absolute(fmod(x, y))
@@ -136,6 +140,7 @@ _ROWS = (
         expected="a divisor other than 0",
         samples=_PAIRS,
         operator=True,
+        borders=lambda x, y: absolute(y),
         steep=always,
         doc="Quotient.",
     ),
@@ -155,6 +160,7 @@ _ROWS = (
         overflows=True,
         samples=((2.0, 3.0), (0.5, -1.5), (1.5, 0.0)),
         jumps=hypot,
+        borders=lambda x, y: absolute(x),
         steep=always,
         shown_local_grads=lambda x, y, out: (y * pow(x, y - 1.0), out * log(x)),
         doc="Power with a Value as the exponent.",
@@ -171,6 +177,7 @@ _ROWS = (
         overflows=True,
         samples=((2.0, 3.0), (-1.5, 2.0), (0.5, -1.5), (4.0, 0.5), (-2.0, -3.0), (0.0, 2.0), (3.0, 0.0)),
         operator=True,
+        borders=lambda x, n: where((n >= 1.0) & equal(n, floor(n)), math.inf, absolute(x)),
         steep=lambda n: n < 1.0,
         shown_local_grads=lambda x, n, out: (n * pow(x, n - 1.0),),
         doc="Power by a plain number.",
@@ -212,6 +219,7 @@ _ROWS = (
         domain=lambda x: x > 0.0,
         expected="x > 0",
         samples=(1e-3, 0.5, 1.0, 20.0),
+        borders=absolute,
         steep=always,
         doc="Natural logarithm.",
     ),
@@ -221,6 +229,7 @@ _ROWS = (
         local_grads=lambda x, out: (div(1.0, 1.0 + x),),
         domain=lambda x: x > -1.0,
         expected="x > -1",
+        borders=lambda x: absolute(x + 1.0),
         samples=(-0.9, -1e-9, 0.5, 20.0),
         doc="log(1 + x), exact near 0.",
     ),
@@ -231,6 +240,7 @@ _ROWS = (
         domain=lambda x: x > 0.0,
         expected="x > 0",
         samples=(1e-3, 0.5, 1.0, 20.0),
+        borders=absolute,
         steep=always,
         doc="Logarithm to base 2.",
     ),
@@ -241,6 +251,7 @@ _ROWS = (
         domain=lambda x: x > 0.0,
         expected="x > 0",
         samples=(1e-3, 0.5, 1.0, 20.0),
+        borders=absolute,
         steep=always,
         doc="Logarithm to base 10.",
     ),
@@ -251,6 +262,7 @@ _ROWS = (
         domain=lambda x: x >= 0.0,
         expected="x >= 0",
         samples=(1e-3, 0.5, 20.0),
+        borders=absolute,
         steep=always,
         shown_local_grads=lambda x, out: (div(1.0, 2.0 * out),),
         doc="Square root.",
@@ -260,6 +272,7 @@ _ROWS = (
         forward=lambda x: cbrt(x),
         local_grads=lambda x, out: (div(1.0, 3.0 * out * out),),  # at 0: inf
         samples=(-20.0, -0.5, 0.5, 20.0),
+        borders=absolute,
         steep=always,
         shown_local_grads=lambda x, out: (div(1.0, 3.0 * _squared(out)),),
         doc="Cube root, also of negative numbers.",
@@ -299,6 +312,7 @@ _ROWS = (
         domain=lambda x: absolute(x) <= 1.0,
         expected="-1 <= x <= 1",
         samples=(-0.9, -0.5, -0.0, 0.5, 0.9),
+        borders=_from_one,
         steep=always,
         shown_local_grads=lambda x, out: (div(1.0, sqrt(1.0 - _squared(x))),),
         doc="Inverse sine.",
@@ -311,6 +325,7 @@ _ROWS = (
         domain=lambda x: absolute(x) <= 1.0,
         expected="-1 <= x <= 1",
         samples=(-0.9, -0.5, -0.0, 0.5, 0.9),
+        borders=_from_one,
         steep=always,
         shown_local_grads=lambda x, out: (-div(1.0, sqrt(1.0 - _squared(x))),),
         doc="Inverse cosine.",
@@ -382,6 +397,7 @@ _ROWS = (
         domain=lambda x: x >= 1.0,
         expected="x >= 1",
         samples=(1.1, 2.0, 20.0),
+        borders=lambda x: absolute(x - 1.0),
         steep=always,
         shown_local_grads=lambda x, out: (div(1.0, sqrt(_squared(x) - 1.0)),),
         doc="Inverse hyperbolic cosine.",
@@ -393,6 +409,7 @@ _ROWS = (
         local_grads=lambda x, out: (div(1.0, (1.0 - x) * (1.0 + x)),),
         domain=lambda x: absolute(x) < 1.0,
         expected="-1 < x < 1",
+        borders=_from_one,
         samples=(-0.9, -0.5, -0.0, 0.5, 0.9),
         shown_local_grads=lambda x, out: (div(1.0, 1.0 - _squared(x)),),
         doc="Inverse hyperbolic tangent.",
@@ -481,6 +498,7 @@ _ROWS = (
         expected="x > 0 or not a whole number",
         overflows=True,
         samples=(-2.5, 0.3, 1.7, 4.0, 20.0),
+        borders=lambda x: where(x > 0.0, x, _from_whole(x)),
         steep=always,
         doc="Logarithm of the absolute value of the gamma function.",
     ),
@@ -527,6 +545,7 @@ _ROWS = (
         expected="a finite x and a divisor other than 0",
         samples=((5.5, 2.0), (-5.5, 2.0), (5.5, -1.25), (0.3, 2.0)),
         jumps=_from_multiple,
+        borders=lambda x, y: absolute(y),
         steep=always,
         doc="Remainder with the sign of x, as C's fmod.",
     ),

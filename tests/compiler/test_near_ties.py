@@ -182,6 +182,45 @@ def test_a_jump_in_any_lane_of_a_batch_is_taken_as_the_plain_function_takes_it(j
     assert [pytest.approx(number, rel=1e-9) for number in expected] == [out.data for out in compiled.map(rows)]
 
 
+BORDERS = {
+    "div": lambda x: 1e-9 / x,
+    "power": lambda x: x**-1,
+    "root": lambda x: x**0.5,
+    "pow": lambda x: x ** (x * 0.0 + 0.5),
+    "log": gradwalk.log,
+    "log1p": lambda x: gradwalk.log1p(x - 1.0),
+    "sqrt": lambda x: gradwalk.sqrt(x * x) + gradwalk.sqrt(x),
+    "cbrt": gradwalk.cbrt,
+    "asin": lambda x: gradwalk.asin(1.0 + x),
+    "acosh": lambda x: gradwalk.acosh(1.0 + x),
+    "atanh": lambda x: gradwalk.atanh(1.0 - x),
+    "lgamma": lambda x: gradwalk.lgamma(x - 2.0),
+    "fmod": lambda x: gradwalk.fmod(1.0, x),
+}
+
+
+@pytest.mark.parametrize("border", BORDERS.values(), ids=BORDERS)
+def test_what_is_raised_at_the_end_of_a_domain_is_what_the_plain_function_raises(border: Any) -> None:
+    """Thirty parts of nothing: whether they add up to 0, or to a number beside it, depends on the order."""
+    compiled = compile(lambda xs: border(sum(xs) * 2.0) + xs[0])
+
+    def outcome(function: Any, xs: list[float]) -> Any:
+        try:
+            return with_gradients(function, (xs,))
+        except (ArithmeticError, ValueError) as error:
+            return [type(error).__name__]
+
+    raised = set()
+    for xs in parts_of_one(40):
+        xs = [*xs, -1.0]
+        expected = outcome(compiled.function, xs)
+        raised.add(isinstance(expected[0], str))
+        assert outcome(compiled, xs) == (
+            expected if isinstance(expected[0], str) else pytest.approx(expected, rel=1e-9)
+        )
+    assert raised == {True, False} or border is gradwalk.cbrt
+
+
 EDGES = [name for name, row in OPS.items() if row.edge_inputs and row.kinks is not nowhere]
 
 

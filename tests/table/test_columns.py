@@ -57,6 +57,19 @@ def gaps(function: Callable[[float], float]) -> Iterator[float]:
             yield low
 
 
+def ends(holds: Callable[[float], bool]) -> Iterator[float]:
+    """Places on the grid where it begins or ceases to hold, and whole numbers at which alone it does not."""
+    for low, high in itertools.pairwise(GRID):
+        if holds(low) != holds(high):
+            for _ in range(90):
+                middle = (low + high) / 2.0
+                low, high = (middle, high) if holds(middle) == holds(low) else (low, middle)
+            yield low
+    for whole in map(float, range(-4, 5)):
+        if not holds(whole) and holds(whole - 1e-3) and holds(whole + 1e-3):
+            yield whole
+
+
 def in_domain(op: Op, point: tuple[float, ...], of: Callable[..., float]) -> float:
     return of(*point) if op.domain(*point) else math.nan
 
@@ -82,7 +95,15 @@ def test_no_kink_is_left_out(op: Op) -> None:
                 assert min(op.jumps(*line(place)), op.kinks(*line(place))) < 1e-9, line(place)
 
 
-@pytest.mark.parametrize("column", ["jumps", "kinks"])
+@EACH_OP
+def test_no_border_is_left_out(op: Op) -> None:
+    """Where the domain ends, or has a hole, the distance from the next border is 0."""
+    for line, _ in lines(op):
+        for place in ends(lambda x, line=line: bool(op.domain(*line(x)))):
+            assert op.borders(*line(place)) < 1e-9, line(place)
+
+
+@pytest.mark.parametrize("column", ["jumps", "kinks", "borders"])
 @EACH_OP
 def test_distances_move_no_faster_than_their_inputs(op: Op, column: str) -> None:
     """So that numbers which are known up to a doubt know the distance up to the same doubt."""
@@ -96,7 +117,9 @@ def test_distances_move_no_faster_than_their_inputs(op: Op, column: str) -> None
         moved = [x + source.uniform(-1e-3, 1e-3) for x in point]
         given = source.choice(parameters)
         here, there = distance(*point, *given), distance(*moved, *given)
-        assert abs(here - there) <= 1.0001 * sum(abs(x - y) for x, y in zip(point, moved, strict=True)), point
+        assert here == there or abs(here - there) <= 1.0001 * sum(
+            abs(x - y) for x, y in zip(point, moved, strict=True)
+        ), point
         assert here >= 0.0
 
 

@@ -106,6 +106,7 @@ static inline void mul_local_grads(double x, double y, double out, double *local
 }
 
 static inline int div_domain(double x, double y) { (void)x; return y < 0.0 || y > 0.0; }
+static inline double div_edge_distance(double x, double y) { (void)x; return fabs(y); }
 static inline double div_forward(double x, double y) { return x / y; }
 static inline void div_local_grads(double x, double y, double out, double *local_grads)
 {
@@ -119,7 +120,12 @@ static inline int pow_domain(double x, double y)
     const double t0 = floor(y);
     return (x > 0.0 || (x == 0.0 && (y >= 0.0 || y == -INFINITY))) || (x < 0.0 && (y == t0 || x == -INFINITY));
 }
-static inline double pow_edge_distance(double x, double y) { return formula_hypot(x, y); }
+static inline double pow_edge_distance(double x, double y)
+{
+    const double t0 = formula_hypot(x, y);
+    const double t1 = fabs(x);
+    return (t0 < t1 ? t0 : t1);
+}
 static inline double pow_forward(double x, double y) { return pow(x, y); }
 static inline void pow_local_grads(double x, double y, double out, double *local_grads)
 {
@@ -131,6 +137,11 @@ static inline int pow_number_domain(double x, double n)
 {
     const double t0 = floor(n);
     return (x > 0.0 || (x == 0.0 && (n >= 0.0 || n == -INFINITY))) || (x < 0.0 && (n == t0 || x == -INFINITY));
+}
+static inline double pow_number_edge_distance(double x, double n)
+{
+    const double t0 = floor(n);
+    return (n >= 1.0 && n == t0 ? INFINITY : fabs(x));
 }
 static inline double pow_number_forward(double x, double n) { return formula_power(x, n); }
 static inline void pow_number_local_grads(double x, double n, double out, double *local_grads)
@@ -161,10 +172,12 @@ static inline double expm1_forward(double x) { return expm1(x); }
 static inline void expm1_local_grads(double x, double out, double *local_grads) { (void)out; local_grads[0] = exp(x); }
 
 static inline int log_domain(double x) { return x > 0.0; }
+static inline double log_edge_distance(double x) { return fabs(x); }
 static inline double log_forward(double x) { return log(x); }
 static inline void log_local_grads(double x, double out, double *local_grads) { (void)out; local_grads[0] = 1.0 / x; }
 
 static inline int log1p_domain(double x) { return x > -1.0; }
+static inline double log1p_edge_distance(double x) { return fabs(x + 1.0); }
 static inline double log1p_forward(double x) { return log1p(x); }
 static inline void log1p_local_grads(double x, double out, double *local_grads)
 {
@@ -173,6 +186,7 @@ static inline void log1p_local_grads(double x, double out, double *local_grads)
 }
 
 static inline int log2_domain(double x) { return x > 0.0; }
+static inline double log2_edge_distance(double x) { return fabs(x); }
 static inline double log2_forward(double x) { return log2(x); }
 static inline void log2_local_grads(double x, double out, double *local_grads)
 {
@@ -181,6 +195,7 @@ static inline void log2_local_grads(double x, double out, double *local_grads)
 }
 
 static inline int log10_domain(double x) { return x > 0.0; }
+static inline double log10_edge_distance(double x) { return fabs(x); }
 static inline double log10_forward(double x) { return log10(x); }
 static inline void log10_local_grads(double x, double out, double *local_grads)
 {
@@ -189,6 +204,7 @@ static inline void log10_local_grads(double x, double out, double *local_grads)
 }
 
 static inline int sqrt_domain(double x) { return x >= 0.0; }
+static inline double sqrt_edge_distance(double x) { return fabs(x); }
 static inline double sqrt_forward(double x) { return sqrt(x); }
 static inline void sqrt_local_grads(double x, double out, double *local_grads)
 {
@@ -196,6 +212,7 @@ static inline void sqrt_local_grads(double x, double out, double *local_grads)
     local_grads[0] = 0.5 / fabs(out);
 }
 
+static inline double cbrt_edge_distance(double x) { return fabs(x); }
 static inline double cbrt_forward(double x) { return formula_cbrt(x); }
 static inline void cbrt_local_grads(double x, double out, double *local_grads)
 {
@@ -220,6 +237,7 @@ static inline void tan_local_grads(double x, double out, double *local_grads)
 }
 
 static inline int asin_domain(double x) { return fabs(x) <= 1.0; }
+static inline double asin_edge_distance(double x) { return fabs(fabs(x) - 1.0); }
 static inline double asin_forward(double x) { return asin(x); }
 static inline void asin_local_grads(double x, double out, double *local_grads)
 {
@@ -228,6 +246,7 @@ static inline void asin_local_grads(double x, double out, double *local_grads)
 }
 
 static inline int acos_domain(double x) { return fabs(x) <= 1.0; }
+static inline double acos_edge_distance(double x) { return fabs(fabs(x) - 1.0); }
 static inline double acos_forward(double x) { return acos(x); }
 static inline void acos_local_grads(double x, double out, double *local_grads)
 {
@@ -272,6 +291,7 @@ static inline void asinh_local_grads(double x, double out, double *local_grads)
 }
 
 static inline int acosh_domain(double x) { return x >= 1.0; }
+static inline double acosh_edge_distance(double x) { return fabs(x - 1.0); }
 static inline double acosh_forward(double x) { return acosh(x); }
 static inline void acosh_local_grads(double x, double out, double *local_grads)
 {
@@ -280,6 +300,7 @@ static inline void acosh_local_grads(double x, double out, double *local_grads)
 }
 
 static inline int atanh_domain(double x) { return fabs(x) < 1.0; }
+static inline double atanh_edge_distance(double x) { return fabs(fabs(x) - 1.0); }
 static inline double atanh_forward(double x) { return atanh(x); }
 static inline void atanh_local_grads(double x, double out, double *local_grads)
 {
@@ -353,6 +374,7 @@ static inline void erfc_local_grads(double x, double out, double *local_grads)
 }
 
 static inline int lgamma_domain(double x) { return (x > 0.0 || x > floor(x)) || x == -INFINITY; }
+static inline double lgamma_edge_distance(double x) { return (x > 0.0 ? x : fabs(x - floor(x + 0.5))); }
 static inline double lgamma_forward(double x) { return formula_lgamma(x); }
 static inline void lgamma_local_grads(double x, double out, double *local_grads)
 {
@@ -391,7 +413,9 @@ static inline double fmod_edge_distance(double x, double y)
 {
     const double t0 = fabs(fmod(x, y));
     const double t1 = fabs(y) - t0;
-    return (fabs(x) < fabs(y) ? fabs(y) - fabs(x) : (t0 < t1 ? t0 : t1) / (1.0 + fabs(x / y)));
+    const double t2 = (fabs(x) < fabs(y) ? fabs(y) - fabs(x) : (t0 < t1 ? t0 : t1) / (1.0 + fabs(x / y)));
+    const double t3 = fabs(y);
+    return (t2 < t3 ? t2 : t3);
 }
 static inline double fmod_forward(double x, double y) { return fmod(x, y); }
 static inline void fmod_local_grads(double x, double y, double out, double *local_grads)

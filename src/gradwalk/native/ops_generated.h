@@ -122,7 +122,7 @@ enum op {
     X(asin, arcsin) X(acos, arccos) X(atan, arctan) X(atan2, arctan2) X(asinh, arcsinh) X(acosh, arccosh) X(atanh, arctanh)
 
 #define FOR_EACH_EDGE(X) \
-    X(pow) X(abs) X(atan2) X(relu) X(leaky_relu) X(elu) X(minimum) X(maximum) X(hypot) X(fmod) X(copysign) X(floor) X(ceil) X(sign) X(where) X(clamp)
+    X(div) X(pow) X(pow_number) X(abs) X(log) X(log1p) X(log2) X(log10) X(sqrt) X(cbrt) X(asin) X(acos) X(atan2) X(acosh) X(atanh) X(relu) X(leaky_relu) X(elu) X(lgamma) X(minimum) X(maximum) X(hypot) X(fmod) X(copysign) X(floor) X(ceil) X(sign) X(where) X(clamp)
 
 static const char *const op_names[OP_COUNT] = {"add", "sub", "mul", "div", "pow", "pow_number", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "relu", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"};
 static const char *const op_symbols[OP_COUNT] = {"+", "-", "*", "/", "**", "**n", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "ReLU", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"};
@@ -134,7 +134,7 @@ static const unsigned char op_checked[OP_COUNT] = {0, 0, 0, 1, 1, 1, 0, 0, 1, 1,
 static const unsigned char op_exact[OP_COUNT] = {1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 /* a bit for each input that decides on which side of an edge it is: where the result, or a local gradient, changes at
  * once. The distance from there moves no faster than these inputs. */
-static const unsigned char op_edges[OP_COUNT] = {0, 0, 0, 0, 3, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 3, 3, 3, 3, 3, 1, 1, 1, 1, 0, 1};
+static const unsigned char op_edges[OP_COUNT] = {0, 0, 0, 2, 3, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 0, 3, 0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 3, 3, 3, 3, 3, 1, 1, 1, 1, 0, 1};
 static const unsigned char op_default_count[OP_COUNT] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 /* of each local gradient, a bit for each input it looks at */
 static const unsigned char op_reads[OP_COUNT][MOST_INPUTS] = {{0, 0}, {0, 0}, {2, 1}, {2, 2}, {3, 1}, {1}, {0}, {1}, {0}, {1}, {1}, {1}, {1}, {1}, {0}, {0}, {1}, {1}, {0}, {1}, {1}, {1}, {3, 3}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {3, 3}, {3, 3}, {1, 2}, {0, 3}, {3, 0}, {0}, {0}, {0}, {0, 1, 1}, {0}, {1}};

@@ -1,5 +1,7 @@
 /* Entry by entry: an operation of the table over operands of one shape. */
 
+#include <float.h>
+
 #include "step.h"
 #include "kernels/table.h"
 
@@ -15,6 +17,13 @@ static const EntryKernel *entries_power(const Kernels *kernels, double n)
     return i < POWERS ? &kernels->powers[i] : NULL;
 }
 
+/* Whether there is an edge depends on the parameters, as in x**n: where there is none, 0 is infinitely far from it. */
+static Near entries_edge(Near near, const double *parameters)
+{
+    static const double zero = 0.0, *const zeros[MOST_INPUTS] = {&zero, &zero, &zero};
+    return near != NULL && near(1, zeros, parameters, DBL_MAX) ? near : NULL;
+}
+
 INTERNAL void entries_choose(Step *step, const Kernels *kernels)
 {
     const EntryKernel *kernel = step->op == OP_pow_number ? entries_power(kernels, step->parameters[0])
@@ -22,7 +31,7 @@ INTERNAL void entries_choose(Step *step, const Kernels *kernels)
     int by_hand = kernel != NULL && kernel->forward != NULL;
     step->entries.forward = by_hand ? kernel->forward : table_forward[step->op];
     step->entries.reverse = by_hand ? kernel->reverse : table_reverse[step->op];
-    step->entries.near = kernels->near[step->op];
+    step->entries.near = entries_edge(kernels->near[step->op], step->parameters);
     step->entries.steep = op_steep((enum op)step->op, step->parameters);
     step->checked = op_checked[step->op];
 }
