@@ -370,10 +370,12 @@ def test_a_second_init_makes_a_fresh_leaf(engine: Any) -> None:
         pass
 
     x = engine.Value(2.0)
-    node = Node(4.0, (x,), (4.0,), "out")
-    node.grad = 5.0
-    node.__init__(1.0)
-    assert (node.data, node.grad, node._children, node._local_grads, node.label) == (1.0, 0.0, (), (), "")
+    for node in (Node(4.0, (x,), (4.0,), "out"), engine.Value(4.0, (x,), (4.0,), "out"), x * x, x + 1.0, x.exp()):
+        node.grad = 5.0
+        node.__init__(1.0)
+        assert (node.data, node.grad, node._children, node._local_grads, node.label) == (1.0, 0.0, (), (), "")
+        node.__init__(3.0, (x,), (2.0,))
+        assert (node.data, node._children, node._local_grads) == (3.0, (x,), (2.0,))
 
 
 def test_init_again_while_it_is_differentiated(engine: Any) -> None:
@@ -382,15 +384,18 @@ def test_init_again_while_it_is_differentiated(engine: Any) -> None:
 from gradwalk import engine
 Value = engine.load({engine.name!r}).Value
 class Node(Value): pass
-for _ in range(200):
+for i in range(400):
     x = Value(2.0)
-    out = Node(4.0, (x * 3, x.exp() * x.sin()), "node")
+    parts = x * 3, x.exp() * x.sin()
+    out = (Node, Value)[i % 2](4.0, parts, "node")
     def push():
         out.__init__(1.0, (Value(1.0),), "other")
+        for part in parts:
+            part.__init__(2.0)
         keep = [Value(3.0) * 2 for _ in range(50)]
     out._backward = push
     (out * 2).backward()
-    del out
+    del out, parts
 """
     done = python(code, PYTHONMALLOC="debug")
     assert (done.returncode, done.stderr) == (0, "")

@@ -158,8 +158,8 @@ PyObject *value_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 int value_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    if (is_node_type(Py_TYPE(self)))
-        return 0; /* value_new did it all */
+    if (is_node_type(Py_TYPE(self)) && value_details((Value *)self) == NULL) /* lets go of what it was made of */
+        return -1;
     return value_construct(args, kwargs, Py_TYPE(self), (Value *)self) == NULL ? -1 : 0;
 }
 
