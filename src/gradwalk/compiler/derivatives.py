@@ -88,6 +88,8 @@ def _traced(
         return inputs, results, list(results)
     if getattr(out, "shape", None) == () and not is_value(out):
         out = out.item()  # of an array of no dimension
+    if type(out) in (int, float):  # of a branch that depends on nothing
+        return inputs, [0.0] * len(inputs), [_as_value(float(out))]
     if not is_value(out):
         raise TypeError(f"compile: second derivatives expected {with_line(function)} to return one Value")
     gradients = higher_order.pulled_back(engine.topological_order(out), {out: 1.0}, set(inputs), _rule())

@@ -17,7 +17,7 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradwalk.training.tensors import CODES, Tensors, deserialised, little_endian, serialised, tensor
 
@@ -53,6 +53,34 @@ class Checkpoint:
     losses: list[float]  # of each step so far
     validation_losses: list[tuple[int, float]]  # the step, and the loss after it
     evaluation: dict[str, int] = field(default_factory=dict)  # how often, and on how many documents
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For other processes; a memoryview as such cannot be pickled."""
+        return {name: _packed(part) for name, part in vars(self).items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: _unpacked(part) for name, part in state.items()})
+
+
+class _Packed(NamedTuple):
+    """A memoryview, taken apart."""
+
+    format: str
+    shape: tuple[int, ...] | None
+    content: bytes
+
+
+def _packed(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _packed(each) for name, each in part.items()}
+    return _Packed(part.format, part.shape, part.tobytes()) if isinstance(part, memoryview) else part
+
+
+def _unpacked(part: Any) -> Any:
+    if isinstance(part, _Packed):
+        whole: Any = memoryview(part.content)
+        return whole.cast(part.format, part.shape)
+    return {name: _unpacked(each) for name, each in part.items()} if isinstance(part, dict) else part
 
 
 # ---------------------------------------------------------------- writing
