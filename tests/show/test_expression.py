@@ -222,7 +222,12 @@ def test_hostile_strings():
         text = hostile(rng)
         began = time.process_time()
         valid += attempt(text)
-        assert time.process_time() - began < 0.1, text[:200]
+        took = time.process_time() - began
+        if took >= 0.1:  # a collection of garbage may have come in between: once more
+            began = time.process_time()
+            attempt(text)
+            took = time.process_time() - began
+        assert took < 0.1, text[:200]
     assert valid > 10
 
 
