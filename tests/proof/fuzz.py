@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
 from differences import Difference, differences, shown, smallest
-from outcomes import Asked, Engines
+from outcomes import Asked, Engines, TooLong
 from programs import Program, program
 
 AHEAD = 8  # programs that are run while one is looked at
@@ -44,7 +44,10 @@ def made_small(engines: Engines, tried: Program, difference: Difference) -> str:
     """The smallest program that fails like this one, and how."""
 
     def alike(one: Program) -> list[Difference]:
-        return [d for d in found(engines, one, difference.way) if d.kind == difference.kind]
+        try:
+            return [d for d in found(engines, one, difference.way) if d.kind == difference.kind]
+        except TooLong:
+            return []
 
     small = smallest(tried, lambda one: bool(alike(one)))
     return shown(small, [*alike(small), difference][0])

@@ -12,6 +12,7 @@ import gc
 import linecache
 import math
 import os
+import signal
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -26,6 +27,7 @@ import gradwalk
 from gradwalk import control, engine
 
 NAMES = ("a", "b", "n", "k", "xs", "ys", "d", "p", "arr")
+LONGEST = 60  # seconds for all ways of running one program
 TWICE = 3  # second derivatives at every third call
 DIFFERENTIATED = {"a": 0, "b": 1, "xs": 4, "arr": 8}  # what derivatives are taken by, where several are: and its place
 
@@ -212,9 +214,22 @@ def twice(function: Any, ready: Ready, call: Call) -> Outcome:
 
 def outcomes(program: Program, way: str = "") -> dict[str, list[Outcome]]:
     """Every way's outcome of every call; only those that one way is compared with, where it is named."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return dict(_ways(program, way))
+    signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(LONGEST)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return dict(_ways(program, way))
+    finally:
+        signal.alarm(0)
+
+
+class TooLong(BaseException):
+    """A program does not end: one that was made smaller may have lost what ends its loop."""
+
+
+def _too_long(*_: Any) -> None:
+    raise TooLong
 
 
 def each(ready: Ready, calls: list[Call], make: Callable[..., Outcome], *given: Any) -> list[Outcome]:

@@ -9,7 +9,7 @@ import pytest
 from calls import CALLS, Call
 from differences import Difference, differences, shown, smallest
 from fuzz import found, found_in, made_small
-from outcomes import Engines, Outcome
+from outcomes import Engines, Outcome, TooLong, outcomes
 from programs import Program, program
 
 PROGRAMS = 100
@@ -93,6 +93,14 @@ def test_a_wrong_derivative_of_both_engines_is_seen(engines: Engines) -> None:
     assert found(engines, small(kink)) == []
     branch = "return (a - 1.0) or w[1] * 0.0"
     assert found(engines, small(branch)) == []
+
+
+def test_a_program_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a smaller form of one that failed may be; the process goes on with the next."""
+    monkeypatch.setattr("outcomes.LONGEST", 1)
+    with pytest.raises(TooLong):
+        outcomes(small("while True:\n    pass"))
+    assert outcomes(small("return a * b"))["eager"][0].numbers == (2.0,)
 
 
 def test_a_failing_program_is_made_small() -> None:
