@@ -271,3 +271,44 @@ def test_kind(kind):
     write("s.py", KINDS[kind] + TELL_CLASS)
     process = with_gradwalk("s.py")
     assert plain.stdout + "gradwalk\n" == process.stdout, process.stderr
+
+
+REFLECTED = """
+    def __rsub__(self, other): return other + (-self)
+    def __rtruediv__(self, other): return other * self**-1
+"""
+TUPLES = """
+def picture(v): return f"[{v.data!r} {v.grad!r}]({', '.join(map(picture, v._children))})"
+"""
+ALL_OPERATORS = """
+a, b = Value(2.5), Value(3)
+for y in (a - b, a / b, -b, 1.5 - a, 2 / a, 1 + b, 1.5 * a, a - 1.5, a / 2, b - 1, a - a, a / a, sum([a, b])):
+    y.backward()
+    print(picture(y))
+"""
+
+
+@pytest.mark.parametrize("start", [MICROGPT + TUPLES, LECTURE + REFLECTED + PICTURE, INTS + REFLECTED + PICTURE])
+def test_operators_composed_as_usual_are_native(start):
+    """Python would be asked for each of them otherwise; and for every sum, where only `1 + x` is the script's."""
+    write("s.py", start + ALL_OPERATORS)
+    found = with_gradwalk("s.py")
+    assert found.stdout == with_python("s.py").stdout
+    assert "__" not in found.stderr.replace("__repr__", "")
+
+
+@pytest.mark.parametrize(
+    ("usual", "other"),
+    [
+        ("return self * -1", "return self * -1.0"),
+        ("return self * -1", "return Value(-1) * self"),
+        ("return self + (-other)", "return -other + self"),
+        ("return self * other**-1", "return other**-1 * self"),
+        ("return self * other**-1", "return self * (1 / other.data) if isinstance(other, Value) else self * other**-1"),
+    ],
+)
+def test_operators_composed_in_another_way_stay_so(usual, other):
+    write("s.py", MICROGPT.replace(usual, other) + TUPLES + ALL_OPERATORS)
+    found = with_gradwalk("s.py")
+    assert found.stdout == with_python("s.py").stdout
+    assert "different from gradwalk's" in found.stderr

@@ -23,6 +23,9 @@ NOT_MEMBERS = {"backward", "_backward", "__module__", "__qualname__", "__dict__"
 # without one of its own, a class has object's: gradwalk's would be something new
 AS_OF_OBJECT = ("__repr__", "__str__", "__float__", "__int__", "__lt__", "__le__", "__gt__", "__ge__", "__abs__",
                 "__floor__", "__ceil__", "__round__")  # fmt: skip
+# what most classes compose of other operators, as native/value/stand_in.c numbers it; what needs others comes later
+COMPOSED = {"__radd__": 512, "__rmul__": 1024, "__neg__": 2048, "__pow__": 0, "__sub__": 4096, "__rsub__": 8192,
+            "__truediv__": 16384, "__rtruediv__": 32768}  # fmt: skip
 REPLACED: list[Any] = []  # the stand-ins of this process, for the report
 
 
@@ -82,7 +85,8 @@ class Replacement:
         self.own: list[str] = []  # members that gradwalk has not
         self.differing: list[str] = []  # members that do something else than gradwalk's
         expected = self.expected_passes()
-        self.cls = stand_in_type(offered, self.shape)
+        self.ways = ways_of(offered, self.shape)
+        self.cls = stand_in_type(offered, self.shape, self.ways)
         self.ours = Side(self.cls, self.shape)
         try:
             for name in ("__add__", "__mul__"):
@@ -126,15 +130,17 @@ class Replacement:
     def choose_members(self) -> None:
         """Leave to the native engine what it does exactly so; all else stays the script's, on the new class."""
         members = vars(self.offered)
+        in_order = sorted(members, key=lambda name: [*COMPOSED, name].index(name))
         native = set(dir(self.cls))
         shape = self.shape
         instance = {shape.data, shape.grad, shape.backward, shape.op, shape.label, shape.local_grads,
                     *shape.children, *shape.extra, *shape.given, *slots(self.offered)}  # fmt: skip
-        for name, member in members.items():
+        for name in in_order:
+            member = members[name]
             if name in NOT_MEMBERS or name in instance:  # what the class says of an attribute, every object says anew
                 continue
             if name in OPERATORS or (name in native and isinstance(member, FunctionType) and not name.startswith("__")):
-                if difference(self.theirs, self.ours, name, self.bind) is not None:
+                if not self.is_native(name):
                     setattr(self.cls, name, member)
                     self.differing.append(name)
             else:
@@ -151,6 +157,21 @@ class Replacement:
         for name in native - set(members) - instance:
             if not name.startswith("_"):
                 setattr(self.cls, name, Lacking(name))
+
+    def is_native(self, name: str) -> bool:
+        """Whether the native operator does the same, as it is or composed of others; if so, it is left that way."""
+        from gradwalk import _native
+
+        if difference(self.theirs, self.ours, name, self.bind) is None:
+            return True
+        if not COMPOSED.get(name):
+            return False
+        _native.stand_in_set_ways(self.cls, self.ways | COMPOSED[name])
+        if difference(self.theirs, self.ours, name, self.bind) is None:
+            self.ways |= COMPOSED[name]
+            return True
+        _native.stand_in_set_ways(self.cls, self.ways)
+        return False
 
     def require_native(self, name: str) -> None:
         """Refuse a class whose sums or products are something else: there would be nothing to gain."""
@@ -235,10 +256,10 @@ def hidden_name(name: str) -> str:
 # ---------------------------------------------------------------- the type
 
 
-def stand_in_type(offered: Any, shape: Shape) -> Any:
+def stand_in_type(offered: Any, shape: Shape, ways: int) -> Any:
     from gradwalk import _native
 
-    cls: Any = _native.stand_in(f"{offered.__module__}.{offered.__name__}", ways_of(offered, shape))
+    cls: Any = _native.stand_in(f"{offered.__module__}.{offered.__name__}", ways)
     cls.__module__, cls.__qualname__, cls.__doc__ = offered.__module__, offered.__qualname__, offered.__doc__
     base: Any = _native.Value
     for name, container in shape.children.items():

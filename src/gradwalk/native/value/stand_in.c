@@ -4,7 +4,7 @@
 
 #include "value.h"
 
-enum way { /* where a class has an int, and one thing more: a sum of these, as gradwalk/run finds out */
+enum way { /* where a class has an int, and some things more: a sum of these, as gradwalk/run finds out */
     GRAD_STARTS = 1,  /* a new node's gradient is 0 */
     SEED = 2,         /* backward() starts from 1 */
     SUM_PASSES = 4,   /* a sum hands on its gradient as it is, not times 1.0 */
@@ -13,7 +13,14 @@ enum way { /* where a class has an int, and one thing more: a sum of these, as g
     RELU_AT_ZERO = 32, /* relu of 0.0 is 0 */
     RELU_OF_NAN = 64, /* relu of nan is 0 */
     ALWAYS_FLOAT = 128, /* and here not: the constructor makes a float of it */
-    HAS_METHOD = 256 /* its _backward is a method: what a node made by hand does is in there */
+    HAS_METHOD = 256, /* its _backward is a method: what a node made by hand does is in there */
+    RADD = 512,       /* 1 + x is recorded as x + 1 */
+    RMUL = 1024,      /* 2 * x as x * 2 */
+    NEG = 2048,       /* -x as x * -1 */
+    SUB = 4096,       /* x - y as x + (-y) */
+    RSUB = 8192,      /* 1 - y as 1 + (-y) */
+    TRUEDIV = 16384,  /* x / y as x * y**-1 */
+    RTRUEDIV = 32768  /* 1 / y as 1 * y**-1 */
 };
 
 typedef struct {
@@ -141,10 +148,74 @@ void stand_in_push_ints(Value *node)
     }
 }
 
+void stand_in_show_constant(Value *v, Value *constant, int right)
+{
+    stand_in_join(constant, v);
+    constant->link |= v->link & NUMBER_INT ? DATA_INT : 0;
+    if (v->link & PUSHED && !(v->link & GRAD_INT && local_is_int(v, right)))
+        constant->link &= ~GRAD_INT;
+}
+
 void stand_in_seed(Value *root)
 {
     root->grad = 1.0;
     root->link = (root->link & ~GRAD_INT) | (has_way(Py_TYPE(root), SEED) ? GRAD_INT : 0);
+}
+
+/* ---------------------------------------------------------------- operators that a class composes of others */
+
+static PyObject *stand_in_add(PyObject *left, PyObject *right)
+{
+    binaryfunc add = value_type->tp_as_number->nb_add;
+    return !is_value(left) && has_way(Py_TYPE(right), RADD) ? add(right, left) : add(left, right);
+}
+
+static PyObject *stand_in_mul(PyObject *left, PyObject *right)
+{
+    binaryfunc mul = value_type->tp_as_number->nb_multiply;
+    return !is_value(left) && has_way(Py_TYPE(right), RMUL) ? mul(right, left) : mul(left, right);
+}
+
+static int composes(PyObject *left, PyObject *right, enum way way, enum way reflected)
+{
+    return is_value(left) ? has_way(Py_TYPE(left), way) : has_way(Py_TYPE(right), reflected);
+}
+
+/* Steals `second`, which may be NULL. */
+static PyObject *combined(binaryfunc function, PyObject *first, PyObject *second)
+{
+    PyObject *out = second ? function(first, second) : NULL;
+    Py_XDECREF(second);
+    return out;
+}
+
+static PyObject *stand_in_neg(PyObject *self)
+{
+    if (!has_way(Py_TYPE(self), NEG))
+        return value_type->tp_as_number->nb_negative(self);
+    return combined(PyNumber_Multiply, self, PyLong_FromLong(-1));
+}
+
+static PyObject *stand_in_sub(PyObject *left, PyObject *right)
+{
+    if (!composes(left, right, SUB, RSUB))
+        return value_type->tp_as_number->nb_subtract(left, right);
+    return combined(PyNumber_Add, left, PyNumber_Negative(right));
+}
+
+static PyObject *reciprocal(PyObject *x)
+{
+    PyObject *exponent = PyLong_FromLong(-1);
+    PyObject *out = exponent ? PyNumber_Power(x, exponent, Py_None) : NULL;
+    Py_XDECREF(exponent);
+    return out;
+}
+
+static PyObject *stand_in_div(PyObject *left, PyObject *right)
+{
+    if (!composes(left, right, TRUEDIV, RTRUEDIV))
+        return value_type->tp_as_number->nb_true_divide(left, right);
+    return combined(PyNumber_Multiply, left, reciprocal(right));
 }
 
 /* ---------------------------------------------------------------- the types */
@@ -209,6 +280,11 @@ PyObject *stand_in_new(PyObject *module, PyObject *args)
         {Py_tp_richcompare, stand_in_richcompare},
         {Py_tp_hash, value_type->tp_hash},
         {Py_nb_bool, stand_in_bool},
+        {Py_nb_add, stand_in_add},
+        {Py_nb_multiply, stand_in_mul},
+        {Py_nb_negative, stand_in_neg},
+        {Py_nb_subtract, stand_in_sub},
+        {Py_nb_true_divide, stand_in_div},
         {Py_tp_methods, stand_in_methods},
         {0, NULL},
     };
@@ -232,6 +308,20 @@ PyObject *stand_in_new(PyObject *module, PyObject *args)
     type->tp_vectorcall = value_vectorcall;
     stand_ins[stand_in_count++] = (StandIn){(PyTypeObject *)Py_NewRef(type), ways};
     return (PyObject *)type;
+}
+
+PyObject *stand_in_set_ways(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyTypeObject *type;
+    unsigned long ways;
+    if (!PyArg_ParseTuple(args, "O!k:stand_in_set_ways", &PyType_Type, &type, &ways))
+        return NULL;
+    StandIn *stand_in = PyType_IsSubtype(type, value_type) ? stand_in_of(type) : NULL;
+    if (stand_in == NULL)
+        return PyErr_Format(PyExc_TypeError, "stand_in_set_ways: expected a stand-in, got %R", type);
+    stand_in->ways = ways;
+    Py_RETURN_NONE;
 }
 
 PyObject *stand_in_nodes(PyObject *module, PyObject *unused)

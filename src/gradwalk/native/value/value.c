@@ -90,12 +90,10 @@ int value_show_constant(Value *v)
     if (v->link & PUSHED) /* what the last pass would have added, had the constant been a node by then */
         constant->grad += contribution(v->local_grads[right], v->grad);
     Value *child = first_of(v);
-    if (Py_TYPE(v) != value_type) {
-        stand_in_join(constant, v);
-        constant->link |= v->link & NUMBER_INT ? DATA_INT : 0;
-    }
     v->link = make_link(right ? child : constant, op_of(v), TWO) | (v->link & LASTING);
     v->second = right ? constant : child;
+    if (Py_TYPE(v) != value_type)
+        stand_in_show_constant(v, constant, right);
     return 0;
 }
 

@@ -175,11 +175,13 @@ void stand_in_join(Value *out, Value *child);                 /* gives a new nod
 void stand_in_infer(Value *out, int operands_are_ints);       /* whether an operation's result is shown as an int */
 void stand_in_note_number(Value *out, PyObject *number);      /* the same, for a plain number beside a child */
 uint64_t stand_in_fresh(PyTypeObject *type, PyObject *data);  /* the flags of a new node; data may be NULL */
+void stand_in_show_constant(Value *v, Value *constant, int right); /* a number beside a child has become a node */
 int stand_in_is(PyTypeObject *type);                           /* one of these types, or a subclass of one */
 int stand_in_push_by_method(Value *node);                      /* for a node made by hand; -1: an exception is set */
 void stand_in_seed(Value *root);                              /* sets the gradient that a pass starts from */
 void stand_in_push_ints(Value *node);                         /* which gradients are ints after a push */
 PyObject *stand_in_new(PyObject *module, PyObject *args);     /* new: the type */
+PyObject *stand_in_set_ways(PyObject *module, PyObject *args); /* None */
 PyObject *stand_in_nodes(PyObject *module, PyObject *unused);  /* new: how many they made */
 
 /* ---- cycles.c ---- */
