@@ -305,10 +305,10 @@ class Adam(Optimiser):
     @property
     def steps_by_loop(self) -> bool:
         """Whether a step is Adam's own: no subclass, and nobody since, has put another in its place."""
-        kind = type(self)
+        kind, own = type(self), self.__dict__
         return (
             kind.step is _STEP and kind.zero_grad is _ZERO_GRAD and kind._move is _MOVE and kind.loop == "adam"
-            and self.__dict__.keys().isdisjoint(_OF_A_STEP)
+            and not ("step" in own or "zero_grad" in own or "_move" in own or "loop" in own)
         )  # fmt: skip
 
     def step_by(self, loop: Callable[..., None], slots: Any, lr: float | None = None) -> None:
@@ -326,7 +326,6 @@ class Adam(Optimiser):
 
 
 _STEP, _ZERO_GRAD, _MOVE = Adam.step, Adam.zero_grad, Adam._move
-_OF_A_STEP = ("step", "zero_grad", "_move", "loop")
 
 
 class AdamW(Adam):

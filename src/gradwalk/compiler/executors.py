@@ -35,18 +35,21 @@ class Interpreted:
         numbers = leaves if isinstance(leaves, np.ndarray) else [leaf.data for leaf in leaves]
         return self.run(np.concatenate([arguments, numbers]))
 
-    def gradients_into(self, seeds: Array, leaves: tuple[Any, ...], arguments: Array) -> None:
-        gradients = interpret.gradients(self.program, self.slots, seeds)
-        arguments[:] = gradients[: len(arguments)]
-        self.add_gradients(leaves, gradients[len(arguments) :])
+    def value(self, arguments: Array, leaves: tuple[Any, ...]) -> float | None:
+        return float(self.slots[self.program.outputs[0]]) if self.run_values(arguments, leaves) else None
 
-    def value_and_gradients(
-        self, arguments: Array, leaves: tuple[Any, ...], outputs: Array, seeds: Array, gradients: Array
-    ) -> bool:
-        applies = self.run_values(arguments, leaves)
-        self.outputs(outputs)
-        self.gradients(seeds, gradients)
-        return applies
+    def backward(self, arguments: Array, leaves: tuple[Any, ...]) -> float | None:
+        gradients = np.empty(len(self.program.inputs))
+        value = self.value_and_gradients(arguments, leaves, gradients)
+        if value is not None:
+            self.add_gradients(leaves, gradients[len(arguments) :])
+        return value
+
+    def value_and_gradients(self, arguments: Array, leaves: tuple[Any, ...], gradients: Array) -> float | None:
+        value = self.value(arguments, leaves)
+        if value is not None:
+            self.gradients(np.ones(1), gradients)
+        return value
 
     def run_batch(
         self, arguments: Array, leaves: tuple[Any, ...] | Array, outputs: Array, seeds: Array | None = None,

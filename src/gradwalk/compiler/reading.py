@@ -280,24 +280,27 @@ def refuse_result(function: Callable[..., Any], returned: Any) -> NoReturn:
 class Call(Arguments):
     """The arguments of one call, read; `apart`: each by itself, as derivatives take what is there twice."""
 
+    repeated: tuple[Any, ...] = ()  # where among the holders one is that was there before
+    apart: frozenset[int] = frozenset()  # the ids of what is there twice, and taken as two
+
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], apart: bool = False) -> None:
         self.args, self.kwargs = args, kwargs
-        self.holders: list[Any] = []
-        self.entries: list[Any] = []
+        holders: list[Any] = []
+        entries: list[Any] = []
+        self.holders, self.entries = holders, entries
         try:
-            whole = (*args, kwargs) if kwargs else args
-            self.keys = keys = read(whole, self.entries, self.holders, _KINDS, self._key)
+            keys = read((*args, kwargs) if kwargs else args, entries, holders, _KINDS, self._key)
         except TypeError as error:
             raise TypeError(f"compile: {error}") from None
-        self.repeated = () if len(self.holders) < 2 else repetitions(self.holders)
-        self.apart: frozenset[int] = _NONE  # the ids of what is there twice, and taken as two
-        if apart and self.repeated:
-            places: tuple[Any, ...] = self.repeated
-            self.apart = frozenset(id(self.holders[at]) for _, at in places if not is_value(self.holders[at]))
-            self.repeated = ()
-            self.key = (len(args), *keys, *places, self.apart != _NONE)
-        else:
-            self.key = (len(args), *keys, *self.repeated)
+        self.keys = keys
+        self.key = len(args), *keys
+        if len(holders) > 1 and (repeated := repetitions(holders)):
+            self.key = *self.key, *repeated
+            if apart:
+                self.apart = frozenset(id(holders[at]) for _, at in repeated if not is_value(holders[at]))
+                self.key = *self.key, bool(self.apart)
+            else:
+                self.repeated = repeated
 
     def _key(self, whole: Any) -> Key:
         return self.array(whole, self.entries) if type(whole) is np.ndarray else key_of(whole, self.entries, self)
@@ -367,7 +370,6 @@ def float_of(number: Any) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-_NONE = frozenset[int]()
 _PIECES, _PLAIN = {np.ndarray, float}, {float, int}
 _KINDS = ROW, SEQUENCE, MAPPING, FLOAT, INT, VALUE  # in the order of native/value/structure.c
 

@@ -28,7 +28,6 @@ from gradwalk.searches import warn_of_search
 from gradwalk.structure import is_value
 
 Array = npt.NDArray[np.float64]
-_ONE = np.ones(1)
 
 
 class Refused(enum.Enum):
@@ -65,6 +64,7 @@ class Version:
         # below a Value that is given, or one closed over that was computed, gradients go on
         self.ends = not self.values and not any(leaf._children for leaf in self.leaves)
         self.of_children = np.array([*self.values, *range(len(trace.entries), len(self.program.inputs))], np.int32)
+        self._calls = bool(trace.functions)
         self._idle = [Run(self)]
         self.searched = trace.searched()
         if self.searched:
@@ -84,6 +84,8 @@ class Version:
 
     def used(self, use: Callable[..., Any], numbers: Any, call: Call | None = None) -> Any:
         """What `use` makes of a run that nobody else uses meanwhile."""
+        if self._calls:
+            custom.raised()  # before this, it is no concern of ours
         idle = self._idle
         try:
             run = idle.pop()
@@ -96,7 +98,7 @@ class Version:
 
     def raised(self) -> Exception | None:
         """What a custom operation raised in a run that was made just now."""
-        return custom.raised() if self.program.functions else None
+        return custom.raised() if self._calls else None
 
     def fits(self, entries: Any) -> bool:
         """Whether the integers the trace fixed are what they were."""
@@ -134,17 +136,17 @@ class Run:
         program = version.program
         self.version, self.leaves = version, version.leaves
         self.executor = executors.executor_for(program)
-        self._inputs, self._single, self._calls = len(program.inputs), version.result.single, bool(program.functions)
+        self._inputs, self._single = len(program.inputs), version.result.single
         self._out = np.empty(len(program.outputs))
-        self._of_arguments = np.empty(program.arguments)
         self._trained: tuple[Any, Any] | None = None  # the parameters of the optimiser used last, and their slots
 
     def forward(self, numbers: Array) -> Refused | None:
         """On the numbers of the arguments and the leaves' own."""
-        if self._calls:
-            custom.raised()  # before this, it is no concern of ours
         if self.executor.run_values(numbers, self.leaves):
             return None
+        return self._refused()
+
+    def _refused(self) -> Refused:
         return PLAIN if self.executor.undecided else INAPPLICABLE
 
     def applicable(self, numbers: Array, _: Any) -> Refused | Version:
@@ -175,26 +177,24 @@ class Run:
         if not self._single:
             return SEVERAL
         gradient = np.empty(self._inputs)
-        if self._calls:
-            custom.raised()
-        if not self.executor.value_and_gradients(numbers, self.leaves, self._out, _ONE, gradient):
-            return PLAIN if self.executor.undecided else INAPPLICABLE
-        return self._out.item(), gradient[: len(numbers)] if self.leaves else gradient, call
+        value = self.executor.value_and_gradients(numbers, self.leaves, gradient)
+        if value is None:
+            return self._refused()
+        return value, gradient[: len(numbers)] if self.leaves else gradient, call
 
     def backward(self, numbers: Array, call: Call | None) -> Any:
         """The single result; its gradients are added to the leaves' own."""
         if not self._single:
             return SEVERAL
+        if self.version.ends:
+            value = self.executor.backward(numbers, self.leaves)
+            return self._refused() if value is None else value
         refused = self.forward(numbers)
         if refused is not None:
             return refused
-        if not self.version.ends:
-            node = self._one_node(call)
-            node.backward()
-            return float(node.data)
-        self.executor.outputs(self._out)
-        self.executor.gradients_into(_ONE, self.leaves, self._of_arguments)
-        return self._out.item()
+        node = self._one_node(call)
+        node.backward()
+        return float(node.data)
 
     def train(self, numbers: Array, optimiser: Any, lr: float | None) -> Any:
         """The single result; the parameters are moved along its gradients. None where it takes the long way."""
@@ -204,11 +204,9 @@ class Run:
         slots = self._trained[1]
         if slots is None:
             return None
-        refused = self.forward(numbers)
-        if refused is not None:
-            return refused
-        self.executor.outputs(self._out)
-        value: float = self._out.item()
+        value = self.executor.value(numbers, self.leaves)
+        if value is None:
+            return self._refused()
         if math.isfinite(value):
             optimiser.step_by(self.executor.train, slots, lr)
         else:

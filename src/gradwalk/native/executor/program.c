@@ -395,6 +395,14 @@ INTERNAL int program_expect(const char *name, Py_ssize_t count, Py_ssize_t expec
     return -1;
 }
 
+INTERNAL int program_expect_one(const Executor *self)
+{
+    if (self->output_count == 1)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "Executor: expected a program with one result, got %zd", self->output_count);
+    return -1;
+}
+
 /* Where the leaves are, behind `first` other inputs. */
 static void program_find_leaves(Executor *self, Count first)
 {

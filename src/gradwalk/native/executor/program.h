@@ -95,6 +95,7 @@ INTERNAL void program_fill_numbers(Executor *self, Count first, const double *nu
 INTERNAL int program_check_leaves(const Executor *self, PyObject *leaves, Count arguments);
 INTERNAL int program_check_values(const Executor *self, PyObject *values, Count expected);
 INTERNAL int program_expect(const char *name, Py_ssize_t count, Py_ssize_t expected);
+INTERNAL int program_expect_one(const Executor *self); /* result */
 
 /* ---- the methods of the type Executor: single.c, batch.c, directions.c, train.c, models.c ---- */
 
@@ -102,7 +103,8 @@ INTERNAL PyObject *executor_run(Executor *self, PyObject *given);               
 INTERNAL PyObject *executor_run_values(Executor *self, PyObject *const *args, Py_ssize_t count);              /* new */
 INTERNAL PyObject *executor_outputs(Executor *self, PyObject *into);                                          /* None */
 INTERNAL PyObject *executor_gradients(Executor *self, PyObject *const *args, Py_ssize_t count);               /* None */
-INTERNAL PyObject *executor_gradients_into(Executor *self, PyObject *const *args, Py_ssize_t count);          /* None */
+INTERNAL PyObject *executor_value(Executor *self, PyObject *const *args, Py_ssize_t count);                   /* new */
+INTERNAL PyObject *executor_backward(Executor *self, PyObject *const *args, Py_ssize_t count);                /* new */
 INTERNAL PyObject *executor_value_and_gradients(Executor *self, PyObject *const *args, Py_ssize_t count);     /* new */
 INTERNAL PyObject *executor_leaf_numbers(Executor *self, PyObject *leaves);                                   /* new */
 INTERNAL PyObject *executor_add_gradients(Executor *self, PyObject *const *args, Py_ssize_t count);           /* None */

@@ -50,22 +50,85 @@ INTERNAL PyObject *executor_run(Executor *self, PyObject *given)
     return result;
 }
 
-INTERNAL PyObject *executor_run_values(Executor *self, PyObject *const *args, Py_ssize_t count)
+/* Forward on arguments and the leaves' current data: what failed. The executor is locked afterwards, to be unlocked;
+ * -1, and it is not, with an exception set. */
+static int64_t single_run(Executor *self, PyObject *given, PyObject *leaves)
 {
     Py_buffer arguments;
-    if (program_expect("run_values", count, 2) < 0 || read_doubles(args[0], "arguments", -1, 0, &arguments) < 0)
-        return NULL;
-    Count given = arguments.len / (Count)sizeof(double);
-    PyObject *result = NULL;
-    if (single_check_arguments(self, given) == 0 && program_check_leaves(self, args[1], given) == 0
+    if (read_doubles(given, "arguments", -1, 0, &arguments) < 0)
+        return -1;
+    Count count = arguments.len / (Count)sizeof(double);
+    int64_t failed = -1;
+    if (single_check_arguments(self, count) == 0 && program_check_leaves(self, leaves, count) == 0
         && program_begin(self) == 0) {
-        program_write_inputs(self, self->single.values, 0, given, arguments.buf);
-        program_fill_leaves(self, given, args[1]);
-        result = single_applied(program_run_forward(self, &self->single));
-        program_unlock(self);
+        program_write_inputs(self, self->single.values, 0, count, arguments.buf);
+        program_fill_leaves(self, count, leaves);
+        failed = program_run_forward(self, &self->single);
     }
     PyBuffer_Release(&arguments);
+    return failed;
+}
+
+INTERNAL PyObject *executor_run_values(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t failed = program_expect("run_values", count, 2) < 0 ? -1 : single_run(self, args[0], args[1]);
+    if (failed < 0)
+        return NULL;
+    PyObject *result = single_applied((unsigned)failed);
+    program_unlock(self);
     return result;
+}
+
+static void single_add_to_leaves(const Executor *self, PyObject *leaves)
+{
+    Count first = self->input_count - PyTuple_GET_SIZE(leaves);
+    for (Count i = first; i < self->input_count; i++) {
+        Value *leaf = LEAF_AT(leaves, i - first);
+        gradient_set(leaf, gradient_of(leaf) + self->single.grads[self->inputs[i]]);
+    }
+    grad_writes++;
+}
+
+/* The only result, and in the same call, which no other thread can come between, its gradients: added to the leaves' own,
+ * or all written to a buffer. None where the program does not apply. */
+static PyObject *single_value(Executor *self, PyObject *const *args, int backward, const Py_buffer *gradients)
+{
+    static const double one = 1.0;
+    int64_t failed = program_expect_one(self) < 0 ? -1 : single_run(self, args[0], args[1]);
+    if (failed < 0)
+        return NULL;
+    double value = self->single.values[self->outputs[0]];
+    int raised = PyErr_Occurred() != NULL;
+    if (!raised && failed == 0 && (backward || gradients != NULL)) {
+        raised = program_run_reverse(self, &one) < 0;
+        if (!raised && backward)
+            single_add_to_leaves(self, args[1]);
+        else if (!raised)
+            single_read_inputs(self, self->single.grads, self->input_count, gradients->buf);
+    }
+    program_unlock(self);
+    return raised ? NULL : failed != 0 ? Py_NewRef(Py_None) : PyFloat_FromDouble(value);
+}
+
+INTERNAL PyObject *executor_value(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    return program_expect("value", count, 2) < 0 ? NULL : single_value(self, args, 0, NULL);
+}
+
+INTERNAL PyObject *executor_backward(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    return program_expect("backward", count, 2) < 0 ? NULL : single_value(self, args, 1, NULL);
+}
+
+INTERNAL PyObject *executor_value_and_gradients(Executor *self, PyObject *const *args, Py_ssize_t count)
+{
+    Py_buffer gradients;
+    if (program_expect("value_and_gradients", count, 3) < 0
+        || read_doubles(args[2], "gradients", self->input_count, 1, &gradients) < 0)
+        return NULL;
+    PyObject *value = single_value(self, args, 0, &gradients);
+    PyBuffer_Release(&gradients);
+    return value;
 }
 
 INTERNAL PyObject *executor_outputs(Executor *self, PyObject *into)
@@ -97,72 +160,6 @@ INTERNAL PyObject *executor_gradients(Executor *self, PyObject *const *args, Py_
     PyBuffer_Release(&gradients);
     PyBuffer_Release(&seeds);
     return failed ? NULL : Py_NewRef(Py_None);
-}
-
-/* The gradients are added to the leaves' own; the arguments' are written to a buffer. */
-INTERNAL PyObject *executor_gradients_into(Executor *self, PyObject *const *args, Py_ssize_t count)
-{
-    Py_buffer seeds, gradients;
-    if (program_expect("gradients_into", count, 3) < 0
-        || read_doubles(args[0], "seeds", self->output_count, 0, &seeds) < 0)
-        return NULL;
-    if (read_doubles(args[2], "gradients", -1, 1, &gradients) < 0) {
-        PyBuffer_Release(&seeds);
-        return NULL;
-    }
-    Count given = gradients.len / (Count)sizeof(double);
-    PyObject *result = NULL, *leaves = args[1];
-    if (single_check_arguments(self, given) == 0 && program_check_leaves(self, leaves, given) == 0) {
-        program_lock(self);
-        if (program_run_reverse(self, seeds.buf) == 0) {
-            single_read_inputs(self, self->single.grads, given, gradients.buf);
-            for (Count i = given; i < self->input_count; i++) {
-                Value *leaf = LEAF_AT(leaves, i - given);
-                gradient_set(leaf, gradient_of(leaf) + self->single.grads[self->inputs[i]]);
-            }
-            grad_writes++;
-            result = Py_NewRef(Py_None);
-        }
-        program_unlock(self);
-    }
-    PyBuffer_Release(&gradients);
-    PyBuffer_Release(&seeds);
-    return result;
-}
-
-/* Forward and reverse in one call, which no other thread can come between: whether the program applies. */
-INTERNAL PyObject *executor_value_and_gradients(Executor *self, PyObject *const *args, Py_ssize_t count)
-{
-    enum { ARGUMENTS, OUTPUTS, SEEDS, GRADIENTS, BUFFERS };
-    static const char *const names[BUFFERS] = {"arguments", "outputs", "seeds", "gradients"};
-    Py_buffer buffers[BUFFERS];
-    if (program_expect("value_and_gradients", count, 5) < 0)
-        return NULL;
-    PyObject *const given[BUFFERS] = {args[0], args[2], args[3], args[4]};
-    Count expected[BUFFERS] = {-1, self->output_count, self->output_count, self->input_count};
-    int held = 0;
-    while (held < BUFFERS
-           && read_doubles(given[held], names[held], expected[held], held == OUTPUTS || held == GRADIENTS,
-                           &buffers[held]) == 0)
-        held++;
-    PyObject *result = NULL;
-    Count arguments = held == BUFFERS ? buffers[ARGUMENTS].len / (Count)sizeof(double) : 0;
-    if (held == BUFFERS && single_check_arguments(self, arguments) == 0
-        && program_check_leaves(self, args[1], arguments) == 0 && program_begin(self) == 0) {
-        program_write_inputs(self, self->single.values, 0, arguments, buffers[ARGUMENTS].buf);
-        program_fill_leaves(self, arguments, args[1]);
-        unsigned failed = program_run_forward(self, &self->single);
-        if (!failed) {
-            single_read_outputs(self, buffers[OUTPUTS].buf);
-            (void)program_run_reverse(self, buffers[SEEDS].buf); /* what went wrong is looked for below */
-            single_read_inputs(self, self->single.grads, self->input_count, buffers[GRADIENTS].buf);
-        }
-        program_unlock(self);
-        result = single_applied(failed);
-    }
-    while (held > 0)
-        PyBuffer_Release(&buffers[--held]);
-    return result;
 }
 
 /* The leaves' numbers as they are now, as bytes of doubles. New. */
@@ -206,12 +203,9 @@ INTERNAL PyObject *executor_node(Executor *self, PyObject *const *args, Py_ssize
     int32_t *places = read_slots(args[1], "the children", self->input_count, -1, &places_count);
     Value *node = NULL;
     PyObject *op = PyUnicode_InternFromString("compiled");
-    if (places == NULL || op == NULL || program_check_values(self, args[0], places_count) < 0)
+    if (places == NULL || op == NULL || program_check_values(self, args[0], places_count) < 0
+        || program_expect_one(self) < 0)
         goto done;
-    if (self->output_count != 1) {
-        PyErr_Format(PyExc_ValueError, "Executor: expected a program with one result, got %zd", self->output_count);
-        goto done;
-    }
     if ((node = value_over(args[0])) == NULL)
         goto done;
     Details *details = details_of(node);

@@ -66,10 +66,8 @@ INTERNAL PyObject *executor_train(Executor *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO" ADAM_FORMAT "OO:train", &parameters, &slots, ADAM_SETTINGS_OF(&adam), &means,
                           &squares))
         return NULL;
-    if (self->output_count != 1) {
-        PyErr_Format(PyExc_ValueError, "Executor: expected a program with one result, got %zd", self->output_count);
+    if (program_expect_one(self) < 0)
         return NULL;
-    }
     if (adam_hold(&adam, parameters, means, squares) < 0)
         return NULL;
     static const double one = 1.0;

@@ -148,12 +148,13 @@ static PyMethodDef executor_methods[] = {
     METHOD(outputs, METH_O, "outputs(into, /)\n--\n\nWrites the results of the last run."),
     METHOD(gradients, METH_FASTCALL,
            "gradients(seeds, into, /)\n--\n\nReverse over the last run; writes the gradient of every input."),
-    METHOD(gradients_into, METH_FASTCALL,
-           "gradients_into(seeds, leaves, argument_gradients, /)\n--\n\n"
-           "Reverse over the last run; adds to the leaves' gradients and writes those of the arguments."),
+    METHOD(value, METH_FASTCALL,
+           "value(arguments, leaves, /)\n--\n\nrun_values() of a program with one result: it, or None for False."),
+    METHOD(backward, METH_FASTCALL,
+           "backward(arguments, leaves, /)\n--\n\nvalue(), and its gradients are added to the leaves' own."),
     METHOD(value_and_gradients, METH_FASTCALL,
-           "value_and_gradients(arguments, leaves, outputs, seeds, gradients, /)\n--\n\n"
-           "Forward and reverse in one call; False, and nothing written, where run() would say False."),
+           "value_and_gradients(arguments, leaves, gradients, /)\n--\n\n"
+           "value(), and the gradient of every input is written, unless it is None."),
     METHOD(leaf_numbers, METH_O, "leaf_numbers(leaves, /)\n--\n\nThe leaves' current data, as bytes of doubles."),
     METHOD(add_gradients, METH_FASTCALL, "add_gradients(leaves, gradients, /)\n--\n\nAdds to the leaves' gradients."),
     METHOD(node, METH_FASTCALL,
