@@ -215,9 +215,10 @@ def run(keep_class: bool, report: bool, module: bool, script: str, arguments: tu
       gradwalk run --report microgpt.py         # and where the time went
       gradwalk run --keep-class microgpt.py     # for comparison: its own class
     """
-    from gradwalk.run import run as run_script
+    from gradwalk.run import run_afresh
 
-    run_script("module" if module else "path", script, arguments, keep_class, report)
+    chosen = {"keep": keep_class, "report": report, "module": module}
+    run_afresh({setting for setting, wanted in chosen.items() if wanted}, script, arguments)
 
 
 @main.command()

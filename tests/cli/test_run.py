@@ -452,6 +452,28 @@ def test_what_gradwalk_imports_from_the_future_is_not_the_scripts(beginning, opt
     assert outcome(with_python("s.py")) == outcome(with_gradwalk(*option, "s.py"))
 
 
+def test_module_beside_the_script_has_the_name_of_a_standard_one():
+    """It is the script's own that is imported, also where gradwalk needs the other."""
+    write("program/tokenize.py", "vocabulary = 27\n")
+    write("program/copy.py", "first = 'own'\n")
+    write("program/s.py", "import copy, tokenize\nprint(tokenize.vocabulary, copy.first)\n")
+    assert_same("program/s.py")
+
+
+def test_nothing_of_the_command_line_is_imported():
+    """A script's modules are its own, and those that stand for its class."""
+    write("s.py", "import sys\nprint(*sorted({'click', 'rich', 'numpy', 'gradwalk.cli'} & set(sys.modules)))\n")
+    for options in ([], ["--keep-class"], ["--"]):
+        assert with_gradwalk(*options, "s.py").stdout == "\n"
+
+
+def test_options_of_the_interpreter_hold_for_the_script():
+    """`python -O -m gradwalk run` runs the script as `python -O` does."""
+    write("s.py", "import sys\nassert False\nprint(sys.flags.optimize, sys.warnoptions)\n")
+    options = ["-O", "-W", "ignore::DeprecationWarning"]
+    assert with_python(*options, "s.py").stdout == with_python(*options, "-m", "gradwalk", "run", "s.py").stdout != ""
+
+
 def test_own_classes_can_be_pickled():
     """The script's module is __main__, where pickle looks for its classes."""
     write("s.py", """\

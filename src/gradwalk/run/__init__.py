@@ -1,8 +1,8 @@
 """`gradwalk run`: an unmodified script on gradwalk's nodes, otherwise as `python SCRIPT` would run it.
 
-A fresh interpreter runs the script (start.py), so that nothing of the command line is in its modules or on its stack.
-There, every class with the shape of micrograd's or microgpt's Value is offered (modules.py) for replacement: shape.py
-finds out how it is built, compare.py what it computes, stand_in.py makes the class that takes its place.
+The interpreter is given over to the script (start.py) before anything of the command line was imported. There, every
+class with the shape of micrograd's or microgpt's Value is offered (modules.py) for replacement: shape.py finds out how
+it is built, compare.py what it computes, stand_in.py makes the class that takes its place.
 """
 
 from __future__ import annotations
@@ -12,12 +12,26 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+OPTIONS = {"--keep-class": "keep", "--report": "report", "-m": "module"}
 
-def run(kind: str, target: str, arguments: Sequence[str], keep_class: bool = False, report: bool = False) -> NoReturn:
-    """Give this process over to the script; `kind` is "path" or "module"."""
-    start = os.path.join(os.path.dirname(__file__), "start.py")
-    settings = ",".join([kind, *["keep"] * keep_class, *["report"] * report])
-    command = [sys.executable, start, settings, target, *arguments]
+
+def options_of(arguments: Sequence[str]) -> tuple[set[str], str, list[str]] | None:
+    """The settings, the script and its arguments; None: not a script, so the command line has something to say."""
+    rest = list(arguments)
+    settings = set()
+    while rest and rest[0] in OPTIONS:
+        settings.add(OPTIONS[rest.pop(0)])
+    if rest[:1] == ["--"]:
+        del rest[0]
+    elif rest and rest[0].startswith("-"):
+        return None
+    return (settings, rest[0], rest[1:]) if rest else None
+
+
+def run_afresh(settings: set[str], target: str, arguments: Sequence[str]) -> NoReturn:
+    """Give this process over to a fresh interpreter that runs the script."""
+    options = [option for option, setting in OPTIONS.items() if setting in settings]
+    command = [sys.executable, "-m", "gradwalk", "run", *options, "--", target, *arguments]
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # it may have been closed
             stream.flush()

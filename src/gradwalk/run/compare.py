@@ -6,8 +6,8 @@ import io
 import math
 import operator
 import random
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -29,21 +29,36 @@ BINARY = (
     (0.0, 0), (math.inf, 0.0), (math.inf, 2), (-math.inf, math.inf), (math.nan, 1.0), (1.0, math.nan), (1e200, 1e200),
 )  # fmt: skip
 
-Outcome = Any  # a nested tuple, equal for two classes that do the same
+Outcome = Any  # nested tuples and lists, equal for two classes that do the same
+Sample = tuple[tuple[Any, ...], str]
+Samples = list[Sample]
+Bind = Callable[[type], None]  # says which of the two classes the script's methods find under its name
 
 
 class Raised(tuple[str]):
     """The outcome of what raises: the kind of exception counts, its words do not."""
 
 
-def quietly(function: Callable[[], Any]) -> tuple[Any, str]:
-    """What a function returns and prints; an exception is returned as Raised."""
+@contextmanager
+def hushed() -> Iterator[io.StringIO]:
+    """What is printed meanwhile."""
     printed = io.StringIO()
     with redirect_stdout(printed), redirect_stderr(io.StringIO()):
-        try:
-            result = function()
-        except Exception as error:
-            result = Raised((kind_of(error),))
+        yield printed
+
+
+def attempt(function: Callable[[], Any]) -> Any:
+    """What a function returns; an exception is returned as Raised."""
+    try:
+        return function()
+    except Exception as error:
+        return Raised((kind_of(error),))
+
+
+def quietly(function: Callable[[], Any]) -> tuple[Any, str]:
+    """What a function returns, or Raised, and what it prints."""
+    with hushed() as printed:
+        result = attempt(function)
     return result, printed.getvalue()
 
 
@@ -95,31 +110,31 @@ class Side:
         rest = {"values": objects[1:], "number": list(numbers[1:]), "itself": objects * (len(numbers) - 1)}[kind]
         return objects, rest
 
-    def outcome(self, name: str, numbers: tuple[Any, ...], kind: str, times: int) -> Outcome:
-        """The picture of an operation's result, and the gradients of its operands after one pass or two."""
+    def outcome(self, name: str, numbers: tuple[Any, ...], kind: str) -> Outcome:
+        """A picture of what an operation gives, what it prints, and the operands' gradients after one pass and two."""
         operands, rest = self.operands(numbers, kind)
+        with hushed() as printed:
+            out = attempt(lambda: getattr(operands[0], name)(*rest))
+            said = printed.getvalue()  # what backward() prints is compared once, in `passes`
+            if isinstance(out, Raised):
+                return out
+            if out is NotImplemented:
+                return Raised(("TypeError",))
+            if not isinstance(out, self.cls):
+                return "plain", said, (type(out).__name__, str(out))
+            if isinstance(getattr(out, self.shape.data), complex | self.cls):
+                return Raised(("no number",))  # a negative number's root; a power of which nobody took the data
+            found = [self.picture(out, operands), said]
+            for _ in range(2):  # what is assigned, where it should be added, shows in the second pass
+                passed = attempt(out.backward)
+                if isinstance(passed, Raised):
+                    return passed
+                found.append([number(getattr(operand, self.shape.grad)) for operand in operands])
+        return found
 
-        out, printed = quietly(lambda: getattr(operands[0], name)(*rest))
-        if isinstance(out, Raised):
-            return out, printed
-        if out is NotImplemented:
-            return Raised(("TypeError",)), printed
-        if not isinstance(out, self.cls):
-            return ("plain", type(out).__name__, str(out)), printed
-        if isinstance(getattr(out, self.shape.data), complex | self.cls):
-            return Raised(("no number",)), printed  # a negative number's root; a power of which nobody took the data
-        picture = self.picture(out, operands)
-        grads = []
-        for _ in range(times):  # what is assigned, where it should be added, shows in the second pass
-            passed, _ = quietly(out.backward)  # what it prints is compared once, in `passes`
-            if isinstance(passed, Raised):
-                return passed, printed
-            grads += [number(getattr(operand, self.shape.grad)) for operand in operands]
-        return (picture, grads), printed
-
-
-Sample = tuple[tuple[Any, ...], str]
-Samples = list[Sample]
+    def outcomes(self, name: str, samples: Samples, bind: Bind) -> Iterator[Outcome]:
+        bind(self.cls)
+        return (self.outcome(name, numbers, kind) for numbers, kind in samples)
 
 
 def samples_for(method: Any, name: str) -> Samples:
@@ -128,21 +143,24 @@ def samples_for(method: Any, name: str) -> Samples:
         return [((x,), "values") for x in UNARY]
     # Python asks a reflected operator only where the left operand is no object of the class
     kinds = ("number",) if name in ARITHMETIC and name.startswith("__r") else ("values", "number", "itself")
-    return [(pair, kind) for kind in kinds for pair in BINARY] if arity == 2 else []
+    pairs = {"values": BINARY, "number": BINARY, "itself": BINARY[::3]}
+    return [(pair, kind) for kind in kinds for pair in pairs[kind]] if arity == 2 else []
 
 
-Bind = Callable[[type], None]  # says which of the two classes the script's methods find under its name
+class Theirs(Side):
+    """The script's class, which does not change: what was tried once is known."""
+
+    def __init__(self, cls: Any, shape: Shape) -> None:
+        super().__init__(cls, shape)
+        self.known: dict[str, list[Outcome]] = {}
+
+    def outcomes(self, name: str, samples: Samples, bind: Bind) -> Iterator[Outcome]:
+        if name not in self.known:
+            self.known[name] = list(super().outcomes(name, samples, bind))
+        return iter(self.known[name])
 
 
-def outcomes(sides: tuple[Side, Side], name: str, samples: Samples, times: int, bind: Bind) -> list[list[Outcome]]:
-    found = []
-    for side in sides:
-        bind(side.cls)
-        found.append([side.outcome(name, numbers, kind, times) for numbers, kind in samples])
-    return found
-
-
-def difference(theirs: Side, ours: Side, name: str, bind: Bind, times: int = 2) -> Sample | None:
+def difference(theirs: Theirs, ours: Side, name: str, bind: Bind, passes: int = 2) -> Sample | None:
     """The first operands on which two classes do something else, None if there are none.
 
     Operands that the script's method refuses do not count: a stand-in may take more.
@@ -154,22 +172,23 @@ def difference(theirs: Side, ours: Side, name: str, bind: Bind, times: int = 2) 
         return ((), "")  # what may be left out may be given by its name, which ours does not know
     samples = samples_for(method, name)
     compared = False
-    found_here, found_there = outcomes((theirs, ours), name, samples, times, bind)
-    for sample, (found, printed), (other, _) in zip(samples, found_here, found_there, strict=True):
+    found_here, found_there = theirs.outcomes(name, samples, bind), ours.outcomes(name, samples, bind)
+    for sample, found, other in zip(samples, found_here, found_there, strict=True):
         if isinstance(found, Raised) and found != ("NameError",):
             continue
         compared = True
-        if printed or found != other:  # a NameError: it needs something that is not there yet
+        # a NameError: it needs something that is not there yet
+        if found[: 2 + passes] != other[: 2 + passes] or isinstance(found, Raised):
             return sample
     return None if compared else ((), "")
 
 
-def works(theirs: Side, ours: Side, name: str, bind: Bind) -> bool:
+def works(theirs: Theirs, ours: Side, name: str, bind: Bind) -> bool:
     """Whether a method of the script does on the stand-in what it does on its class."""
     samples = samples_for(vars(theirs.cls)[name], name)
-    pairs = zip(*outcomes((theirs, ours), name, samples, 2, bind), strict=True)
+    pairs = zip(theirs.outcomes(name, samples, bind), ours.outcomes(name, samples, bind), strict=True)
     same = alike if theirs.shape.has_sets() else operator.eq
-    return all(isinstance(found[0], Raised) or same(found, other) for found, other in pairs)
+    return all(isinstance(found, Raised) or same(found, other) for found, other in pairs)
 
 
 def alike(found: Outcome, other: Outcome) -> bool:

@@ -12,7 +12,18 @@ from types import FunctionType
 from typing import Any
 
 from gradwalk.run import report
-from gradwalk.run.compare import ARITHMETIC, OPERATORS, Raised, Side, difference, explained, passes, quietly, works
+from gradwalk.run.compare import (
+    ARITHMETIC,
+    OPERATORS,
+    Raised,
+    Side,
+    Theirs,
+    difference,
+    explained,
+    passes,
+    quietly,
+    works,
+)
 from gradwalk.run.modules import say
 from gradwalk.run.shape import Kept, Shape, shape_of, slots
 
@@ -81,7 +92,7 @@ class Replacement:
         for name in (*self.shape.children, self.shape.local_grads):
             if name in assigned:
                 raise Kept(f"line {assigned[name]} assigns {name}, which a node of gradwalk's has for good")
-        self.theirs = Side(offered, self.shape)
+        self.theirs = Theirs(offered, self.shape)
         self.own: list[str] = []  # members that gradwalk has not
         self.differing: list[str] = []  # members that do something else than gradwalk's
         expected = self.expected_passes()

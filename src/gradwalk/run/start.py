@@ -1,24 +1,45 @@
-"""The interpreter of the script: made to look as `python` starts it, then given over.
-
-`python start.py SETTINGS TARGET ARGUMENTS...`; see __init__.py for who starts it.
-"""
+"""This interpreter is made to look as `python` starts it, and given over to the script."""
 
 from __future__ import annotations
-
-import sys
-
-if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
-    del sys.path[0]  # the folder of this file, whose modules are none of the script's
 
 import builtins
 import io
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib.machinery import SourceFileLoader
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from gradwalk.run.modules import compile_offering, install
+
+# what python has imported before it runs a script: one of that name beside the script is never found
+AT_START = {"abc", "codecs", "encodings", "genericpath", "io", "ntpath", "os", "posixpath", "site", "stat", "zipimport"}
+
+
+def start(settings: set[str], target: str, arguments: Sequence[str]) -> None:
+    """Run the script; what it raises is raised as if there were nothing below it."""
+    if not getattr(sys.flags, "safe_path", False):  # from Python 3.11 on
+        del sys.path[0]  # the folder of the command, or the one that python -m looks into
+    try:
+        if "report" in settings:
+            from gradwalk.run.report import begin
+
+            begin()
+        script = prepare(settings, target, arguments)
+        sys.setrecursionlimit(sys.getrecursionlimit() + recursion_below())
+        script()
+    except BaseException:
+        hide_frames_below()
+        raise
+
+
+def recursion_below() -> int:
+    """How much of the recursion limit is used up below the script: by frames and, before Python 3.12, by exec."""
+    frames = list(frames_from(sys._getframe(1)))
+    of_exec = 1 + any(frame.f_code.co_name == "_run_code" for frame in frames)  # the script's, and python -m's
+    return len(frames) + 1 + (of_exec if sys.version_info < (3, 12) else 0)  # and the function that runs the script
 
 
 def prepare(settings: set[str], target: str, arguments: Sequence[str]) -> Callable[[], None]:
@@ -29,18 +50,20 @@ def prepare(settings: set[str], target: str, arguments: Sequence[str]) -> Callab
     if sys.version_info < (3, 14):
         main.__annotations__ = {}
     install(keep_class)
-    safe_path = getattr(sys.flags, "safe_path", False)  # from Python 3.11 on
+    safe_path = getattr(sys.flags, "safe_path", False)
     if "module" in settings:
         sys.argv = ["-m", *arguments]
         sys.orig_argv = [sys.orig_argv[0], "-m", target, *arguments]
         if not safe_path:
             sys.path.insert(0, os.getcwd())
+            find_own_modules(os.getcwd())
         return lambda: run_module(target)
     sys.argv = [target, *arguments]
     sys.orig_argv = [sys.orig_argv[0], *sys.argv]
     path = os.path.join(os.getcwd(), target)  # not normalised: python does not either
     if os.path.isdir(path) or is_zip(path):
         sys.path.insert(0, path)
+        find_own_modules(path)
         return lambda: run_module("__main__")
     try:
         with io.open_code(path) as file:
@@ -51,6 +74,7 @@ def prepare(settings: set[str], target: str, arguments: Sequence[str]) -> Callab
         sys.exit(2)
     if not safe_path:
         sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+        find_own_modules(sys.path[0])
     if target.endswith(".ipynb"):
         from gradwalk.run.notebook import Notebook
 
@@ -66,9 +90,11 @@ def prepare(settings: set[str], target: str, arguments: Sequence[str]) -> Callab
 
 
 def is_zip(path: str) -> bool:
+    if path.endswith((".py", ".ipynb")) or not os.path.isfile(path):
+        return False
     import zipfile
 
-    return os.path.isfile(path) and not path.endswith((".py", ".ipynb")) and zipfile.is_zipfile(path)
+    return zipfile.is_zipfile(path)
 
 
 def run_module(name: str) -> None:
@@ -78,14 +104,16 @@ def run_module(name: str) -> None:
     runpy._run_module_as_main(name, alter_argv=name != "__main__")  # type: ignore[attr-defined]
 
 
-def hide_own_frames() -> None:
+def hide_frames_below() -> None:
     """Have the traceback that ends this interpreter start at the script, whatever sys.excepthook is by now."""
     hook = sys.excepthook
+    below, own = list(frames_from(sys._getframe(1))), os.path.dirname(__file__)
 
     def excepthook(kind: Any, error: Any, traceback: Any) -> Any:
         sys.excepthook = hook
-        own = os.path.dirname(__file__)
-        while traceback and os.path.dirname(traceback.tb_frame.f_code.co_filename) == own:
+        while traceback and (
+            traceback.tb_frame in below or os.path.dirname(traceback.tb_frame.f_code.co_filename) == own
+        ):
             traceback = traceback.tb_next
         sys.last_traceback = traceback
         return hook(kind, error.with_traceback(traceback), traceback)
@@ -93,23 +121,16 @@ def hide_own_frames() -> None:
     sys.excepthook = excepthook
 
 
-if __name__ == "__main__":
-    import warnings
+def frames_from(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the command line has said already which engine is missing
-        from gradwalk.run.start import hide_own_frames, prepare
 
-    try:
-        settings = set(sys.argv[1].split(","))
-        if "report" in settings:
-            from gradwalk.run.report import begin
-
-            begin()
-        script = prepare(settings, sys.argv[2], sys.argv[3:])
-        # room for what is below the script on the stack: this frame, the lambda and, before 3.12, the call of exec
-        sys.setrecursionlimit(sys.getrecursionlimit() + (2 if sys.version_info >= (3, 12) else 3))
-        script()
-    except BaseException:
-        hide_own_frames()
-        raise
+def find_own_modules(folder: str) -> None:
+    """Have a module beside the script found, also where gradwalk has imported one of that name already."""
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            name = name.partition(".")[0]
+            if name in sys.stdlib_module_names and name not in AT_START and name not in sys.builtin_module_names:
+                sys.modules.pop(name, None)
