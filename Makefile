@@ -74,7 +74,7 @@ soak: .venv-sanitize/installed .venv/tested  ## both engines at random, sanitize
 	GRADWALK_SOAK=$(or $(SOAK),3600) tools/sanitized .venv-sanitize/bin/python -m pytest tests/engine/test_stateful.py
 	GRADWALK_SOAK=1 tools/sanitized .venv-sanitize/bin/python -m pytest -n auto tests/engine/test_no_memory.py \
 	  tests/engine/test_reentrancy.py tests/engine/test_processes.py
-	GRADWALK_SOAK=1 GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto tests/training tests/show/test_page_verdicts.py
+	GRADWALK_SOAK=1 GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto tests/training tests/show/test_page_random.py
 
 coverage: .venv-coverage/installed chromium clang npm  ## Python lines and branches, and C lines, that the suite (or TESTS=…) reaches
 	rm -f .coverage .coverage.*

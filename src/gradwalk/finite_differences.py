@@ -30,6 +30,11 @@ class Difference(NamedTuple):
     inaccuracy: float = 0.0
 
     @property
+    def gap(self) -> float:
+        """Between the slopes on both sides."""
+        return self.right - self.left
+
+    @property
     def is_known(self) -> bool:
         """Whether there is a slope to compare with: there is none where the function ends on one side."""
         return not math.isnan(self.slope)
@@ -40,9 +45,9 @@ class Difference(NamedTuple):
             return 0.0
         return abs(gradient - self.slope) / max(abs(gradient), abs(self.slope), 1e-6 * max(1.0, abs(size)))
 
-    def verdict(self, gradient: float, size: float) -> int:
+    def verdict(self, gradient: float) -> int:
         """1 where the gradient fits, -1 where it does not, 0 where this difference cannot tell."""
-        return int(verdict(gradient, self.slope, self.left, self.right, self.is_kink, self.inaccuracy, size))
+        return int(verdict(gradient, self.slope, self.left, self.right, self.is_kink, self.inaccuracy))
 
 
 class Replay:
@@ -100,7 +105,7 @@ def finite_differences(root: Any, leaves: Sequence[Any] | None = None) -> list[D
 
     >>> x = engine.Value(3.0)
     >>> [difference] = finite_differences(x * x)
-    >>> round(difference.slope, 6), difference.verdict(6.0, 9.0)
+    >>> round(difference.slope, 6), difference.verdict(6.0)
     (6.0, 1)
     """
     replay = Replay(root)
@@ -124,10 +129,9 @@ def _difference(replay: Replay, leaf: Any) -> Difference:
 def _measured(replay: Replay, leaf: Any, step: float) -> Difference:
     near, wide = _between(replay, leaf, step), _between(replay, leaf, 2.0 * step)
     rounded = rounding(replay.noise, step)
-    return near._replace(
-        is_kink=bool(is_at_kink(near.left, near.right, wide.left, wide.right, rounded)),
-        inaccuracy=float(inaccuracy(near.slope, wide.slope, rounded)),
-    )
+    is_kink = bool(is_at_kink(near.left, near.right, wide.left, wide.right, rounded))
+    inaccurate = inaccuracy(near.slope, wide.slope, near.gap, wide.gap, is_kink, rounded)
+    return near._replace(is_kink=is_kink, inaccuracy=float(inaccurate))
 
 
 def _between(replay: Replay, leaf: Any, step: float) -> Difference:

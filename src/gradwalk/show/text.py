@@ -194,7 +194,7 @@ def result_table(graph: Graph, walking: Walk, differences: dict[Any, Difference]
         cells = [_name(graph, node), Text(short_number(node.data)), Text(_long(grad), style=GRAD)]
         difference = differences.get(node)
         if difference:
-            verdict = difference.verdict(grad, size)
+            verdict = difference.verdict(grad)
             said = ("can't tell", "✓", "✗")[verdict] + (" kink" if difference.is_kink else "")
             said = said if difference.is_known else "edge"
             error = difference.relative_error(grad, size)

@@ -204,7 +204,7 @@ def as_dict(title: str, graph: Graph, walking: Walk) -> dict[str, Any]:
         {
             "node": place[leaf], "finite_difference": _number(difference.slope), "kink": difference.is_kink,
             "relative_error": _number(difference.relative_error(walking.grad(leaf), size)),
-            "agrees": (None, True, False)[difference.verdict(walking.grad(leaf), size)],
+            "agrees": (None, True, False)[difference.verdict(walking.grad(leaf))],
         }
         for leaf, difference in differences.items()
     ]  # fmt: skip

@@ -256,11 +256,9 @@ function measured({ graph, data, noise }, at, step) {
   const near = slopes(graph, data, at, step);
   const wide = slopes(graph, data, at, 2 * step);
   const rounded = rounding(noise, step);
-  return {
-    ...near,
-    isKink: is_at_kink(near.left, near.right, wide.left, wide.right, rounded),
-    inaccuracy: inaccuracy(near.slope, wide.slope, rounded),
-  };
+  const isKink = is_at_kink(near.left, near.right, wide.left, wide.right, rounded);
+  const inaccurate = inaccuracy(near.slope, wide.slope, near.right - near.left, wide.right - wide.left, isKink, rounded);
+  return { ...near, isKink, inaccuracy: inaccurate };
 }
 
 function floorLog2(x) {
@@ -293,6 +291,6 @@ function nudged(graph, data, at, x) {
 }
 
 /** What the difference says of a gradient: 1 where it fits, -1 where it does not, 0 where it cannot tell. */
-export function judged(grad, { slope, left, right, isKink, inaccuracy: inaccurate }, root) {
-  return verdict(grad, slope, left, right, isKink, inaccurate, root);
+export function judged(grad, { slope, left, right, isKink, inaccuracy: inaccurate }) {
+  return verdict(grad, slope, left, right, isKink, inaccurate);
 }

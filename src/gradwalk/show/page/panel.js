@@ -280,7 +280,7 @@ export class Table {
   check(row) {
     const difference = row.seen.difference;
     const known = this.t === this.line.steps && row.seen.grad !== null && difference !== undefined && !Number.isNaN(difference.slope);
-    const said = known ? judged(row.seen.grad, difference, this.line.data[this.graph.root]) : 0;
+    const said = known ? judged(row.seen.grad, difference) : 0;
     setText(row.check, known ? ["?", "\u2713", "\u2717"].at(said) : "");
     row.root.classList.toggle("disagrees", said < 0);
     const unsure = "can\u2019t tell: the difference is less accurate than that here";
