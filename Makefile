@@ -90,11 +90,8 @@ fuzz: .venv/tested  ## random programs, run in every way there is: FUZZ=20000 of
 mutate: .venv/tested  ## does a test notice one wrong line? MUTATE=60 random changes in a copy of the tree
 	$(BIN)/python tools/mutate.py $(or $(MUTATE),60)
 
-bench: .venv-bench/installed  ## side by side with floats, micrograd, torch, jax, casadi and NumPy by hand
-	.venv-bench/bin/python benchmarks/engine.py
-	.venv-bench/bin/python benchmarks/compiled.py
-	.venv-bench/bin/python benchmarks/growth.py
-	.venv-bench/bin/python benchmarks/functional.py
+bench: .venv-bench/installed  ## side by side with floats, micrograd, torch, jax, casadi and NumPy (RECORD=--record: write it down)
+	for each in engine compiled growth functional workers; do .venv-bench/bin/python benchmarks/$$each.py $(RECORD) || exit 1; done
 
 builds: .venv-builds/installed clang mingw  ## the C engine compiles for other systems, C libraries, compilers and standards
 	.venv-builds/bin/python tools/builds.py

@@ -20,9 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine import HERE, BenchmarkError, Row, check_equal, duration, show
-
-import gradwalk
+from engine import BenchmarkError, check_equal
+from results import HERE, Row, duration, left_out, parsed_arguments, record, show, table_of
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -34,7 +33,7 @@ ONE_THREAD = {
 AGREEMENT = 1e-12  # between any peer and gradwalk: relative for what is larger than 1, absolute below
 TURN = 0.06  # seconds, about
 OURS = "gradwalk"
-PIP_NAMES = {"torch": "torch==2.13.0", "jax": "jax", "casadi": "casadi", "numpy": "numpy"}
+PACKAGES = ("torch", "jax", "casadi", "numpy")
 PEERS = (OURS, "numpy", "casadi", "jax", "torch", "plain_python")
 
 
@@ -90,11 +89,11 @@ def pinned_to_one_core() -> str:
 
 
 def started_peers(failures: list[str]) -> list[Peer]:
-    """Those that are installed; of the others, what to install. One that does not start is a failure."""
+    """Those that are installed. One that does not start is a failure."""
     peers = []
     for name in PEERS:
-        if name in PIP_NAMES and importlib.util.find_spec(name) is None:
-            print(f"{name} is not installed, its rows are left out; pip install {PIP_NAMES[name]}", file=sys.stderr)
+        if name in PACKAGES and importlib.util.find_spec(name) is None:
+            left_out(name)
             continue
         try:
             peers.append(Peer(name))
@@ -280,31 +279,7 @@ PEER_SECTIONS: dict[str, tuple[str, Section]] = {
 }
 
 
-# ---------------------------------------------------------------- sections without peers
-
-
-def counts_rows(quick: bool) -> Iterator[Row]:
-    """What the compiler makes of the models that its tests use; their answers are those of the plain functions."""
-    sys.path.insert(0, str(HERE.parent / "tests" / "compiler"))
-    from comparing import close, with_gradients
-    from models import MODELS, scalar_gpt
-
-    for name, model in {"scalar GPT, 8 positions": scalar_gpt, **MODELS}.items():
-        function, args, leaves = model()
-        taken = math.inf
-        for _ in range(2 if quick else 5):
-            began = time.perf_counter()
-            compiled = gradwalk.compile(function)
-            compiled(*args)
-            taken = min(taken, time.perf_counter() - began)
-        counts = compiled.program.counts
-        if not close(with_gradients(function, args, leaves), with_gradients(compiled, args, leaves)):
-            raise BenchmarkError(f"{name}: the compiled function differs from the plain one")
-        yield Row(
-            f"instructions, {name}", counts.instructions, "", None, True,
-            f"{counts.scalar_nodes:,} scalar nodes, {counts.flops:,} flops, {counts.bytes:,} bytes; "
-            f"trace + compile {duration(taken)}",
-        )  # fmt: skip
+# ---------------------------------------------------------------- the section without peers
 
 
 def train_rows(quick: bool) -> Iterator[Row]:
@@ -324,10 +299,7 @@ def train_rows(quick: bool) -> Iterator[Row]:
     )
 
 
-OWN_SECTIONS: dict[str, tuple[str, Callable[[bool], Iterator[Row]]]] = {
-    "counts": ("scalar nodes in and instructions out, for models of several kinds", counts_rows),
-    "train": ("the whole command `gradwalk train`, on as many cores as it likes", train_rows),
-}
+TRAIN = "the whole command `gradwalk train`, on as many cores as it likes"
 
 
 # ---------------------------------------------------------------- report
@@ -340,8 +312,8 @@ not timed, and the exit status is 1. A missed bar is printed as MISSED and does 
 """
 
 
-def parsed_arguments() -> argparse.Namespace:
-    sections = {name: what for name, (what, _) in {**PEER_SECTIONS, **OWN_SECTIONS}.items()}
+def parsed_options() -> argparse.Namespace:
+    sections = {name: what for name, (what, _) in PEER_SECTIONS.items()} | {"train": TRAIN}
     examples = """examples:
   python benchmarks/compiled.py                      everything, in a few minutes
   python benchmarks/compiled.py --only gpt --quick   a first impression
@@ -354,16 +326,17 @@ def parsed_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds: for trying things out")
     parser.add_argument("--only", choices=sections, metavar="SECTION", help="one of the sections below")
-    return parser.parse_args()
+    return parsed_arguments(parser)
 
 
-def peer_rows(sections: list[str], quick: bool, failures: list[str]) -> Iterator[Row]:
-    """The rows of the sections for which peers are started; what failed is added to `failures`."""
+def peer_rows(sections: list[str], quick: bool, failures: list[str], versions: list[str]) -> Iterator[Row]:
+    """The rows of the sections for which peers are started; what failed, and what they are, is added to the lists."""
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     where = pinned_to_one_core()
     peers = started_peers(failures)
     try:
-        print(f"{', '.join(f'{peer.name} {peer.version}' for peer in peers)}; one thread each, {where}")
+        versions += [f"{peer.name} {peer.version}" for peer in peers if peer.name in PACKAGES]
+        print(f"{', '.join(versions)}; one thread each, {where}")
         for name in sections:
             try:
                 measured = Measured(name, peers, quick)
@@ -379,24 +352,25 @@ def peer_rows(sections: list[str], quick: bool, failures: list[str]) -> Iterator
 
 
 def main() -> int:
-    arguments = parsed_arguments()
-    chosen = [arguments.only] if arguments.only else [*PEER_SECTIONS, *OWN_SECTIONS]
+    arguments = parsed_options()
+    chosen = [arguments.only] if arguments.only else [*PEER_SECTIONS, "train"]
     print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}")
     rows: list[Row] = []
     failures: list[str] = []
+    versions: list[str] = []
     with_peers = [name for name in chosen if name in PEER_SECTIONS]
     if with_peers:
-        rows += peer_rows(with_peers, arguments.quick, failures)
-    for name in chosen:
-        if name in OWN_SECTIONS:
-            say(f"{name}: measuring …")
-            try:
-                rows += OWN_SECTIONS[name][1](arguments.quick)
-            except BenchmarkError as error:
-                failures.append(f"{name}: {error}")
-    show(rows)
+        rows += peer_rows(with_peers, arguments.quick, failures, versions)
+    if "train" in chosen:
+        try:
+            rows += train_rows(arguments.quick)
+        except BenchmarkError as error:
+            failures.append(str(error))
+    show(table_of(rows))
     for failure in failures:
         say(failure)
+    if arguments.record and not failures:
+        record("compiled", {"compiled": table_of(rows)}, ", ".join(versions))
     return int(bool(failures))
 
 

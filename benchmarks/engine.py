@@ -19,37 +19,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from results import HERE, Row, duration, left_out, parsed_arguments, record, show, table_of
+
 from gradwalk import engine, nn, optim
-
-HERE = Path(__file__).resolve().parent
-
-
-@dataclass
-class Row:
-    """One line of the report: a number, what it has to reach, and the measurements that it is made of."""
-
-    what: str
-    number: float
-    unit: str
-    bar: float | None
-    at_most: bool
-    detail: str
-
-    @property
-    def missed(self) -> bool:
-        if self.bar is None:
-            return False
-        return self.number > self.bar if self.at_most else self.number < self.bar
-
-    def cells(self) -> tuple[str, str, str, str, str]:
-        bar = "" if self.bar is None else f"{'≤' if self.at_most else '≥'} {self.bar:g}"
-        verdict = bar and ("MISSED" if self.missed else "met")
-        number = f"{self.number:,}" if isinstance(self.number, int) else f"{self.number:,.2f}"
-        return self.what, f"{number} {self.unit}".strip(), bar, verdict, self.detail
 
 
 class BenchmarkError(Exception):
@@ -83,13 +58,6 @@ def best_interleaved(rounds: int, sides: dict[str, tuple[Callable[[], object], i
             gc.collect()  # what the side before left behind is not this side's to clear up
             best[name] = min(best[name], seconds(run, times))
     return best
-
-
-def duration(taken: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if taken >= scale:
-            return f"{taken / scale:.3g} {unit}"
-    return f"{taken / 1e-9:.3g} ns"
 
 
 def module_from(path: Path) -> ModuleType:
@@ -240,7 +208,7 @@ def micrograd_rows(quick: bool) -> Iterator[Row]:
     try:
         from micrograd.engine import Value as Micrograd
     except ImportError:
-        print("micrograd is not installed, its rows are left out; `make bench` installs it", file=sys.stderr)
+        left_out("micrograd")
         return
 
     native, point = engine.load("native").Value, rosenbrock_point()
@@ -396,24 +364,6 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "gpt": gpt_rows,
     "memory": memory_rows,
 }
-HEADINGS = ("what", "measured", "bar", "", "best of several, both sides")
-
-
-def show(rows: list[Row]) -> None:
-    """The report: a table by rich in a terminal, aligned columns elsewhere."""
-    lines = [row.cells() for row in rows]
-    if sys.stdout.isatty() and importlib.util.find_spec("rich"):
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(*HEADINGS)
-        for row, cells in zip(rows, lines, strict=True):
-            table.add_row(*cells, style="red" if row.missed else None)
-        Console().print(table)
-        return
-    widths = [max(map(len, column)) for column in zip(HEADINGS, *lines, strict=True)]
-    for line in (HEADINGS, *lines):
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def main() -> int:
@@ -421,7 +371,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller graphs")
     parser.add_argument("--only", choices=SECTIONS, metavar="NAME", help=f"one of {', '.join(SECTIONS)}")
     parser.add_argument("--measure-memory", type=int, metavar="NODES", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parsed_arguments(parser)
     try:
         engine.load("native")
     except ImportError as error:
@@ -440,7 +390,9 @@ def main() -> int:
         except BenchmarkError as error:
             print(f"{name}: {error}", file=sys.stderr)
             failed = True
-    show(rows)
+    show(table_of(rows))
+    if arguments.record and not failed:
+        record("engine", {"engine": table_of(rows)})
     return int(failed)
 
 

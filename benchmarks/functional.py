@@ -12,12 +12,12 @@ import math
 import random
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
-from engine import Row, best_interleaved, check_equal, duration, resident_bytes, show
+from engine import best_interleaved, check_equal, resident_bytes, with_deep_stack
+from results import Row, duration, left_out, parsed_arguments, record, show, table_of
 
 from gradwalk import Value, compile, hessian, hvp, jacobian, softplus, tanh, value_and_grad
 from gradwalk.custom import checkpoint
@@ -82,7 +82,7 @@ def xad_gradient(x: list[float]) -> Callable[[], list[float]]:
 PEERS = {"micrograd": (micrograd_gradient, 80.0), "xad": (xad_gradient, 15.0), "torch": (torch_gradient, 200.0)}
 
 
-def gradient_rows(rounds: int) -> list[object]:
+def gradient_rows(rounds: int) -> list[Row]:
     """All peers and gradwalk in turns; micrograd, which leaves cycles behind, with the collector off as well."""
     x = point(1000)
     ours = value_and_grad(rosenbrock)
@@ -91,7 +91,7 @@ def gradient_rows(rounds: int) -> list[object]:
         try:
             peers[name] = made(x)
         except ImportError:
-            print(f"{name} is not installed, its row is left out", file=sys.stderr)
+            left_out(name)
             continue
         check_equal(f"Rosenbrock, gradwalk and {name}", ours(x)[1], peers[name](), relative=1e-12)
     sides = {"ours": (lambda: ours(x), 50), **{name: (run, 1) for name, run in peers.items()}}
@@ -108,7 +108,7 @@ def gradient_rows(rounds: int) -> list[object]:
     return rows + overhead_rows(rounds, x)
 
 
-def overhead_rows(rounds: int, x: list[float]) -> list[object]:
+def overhead_rows(rounds: int, x: list[float]) -> list[Row]:
     """What value_and_grad adds to the function on Values and a backward pass; and what an array costs beside a list."""
 
     def by_hand() -> list[float]:
@@ -121,7 +121,7 @@ def overhead_rows(rounds: int, x: list[float]) -> list[object]:
     try:
         import numpy
     except ImportError:
-        print("numpy is not installed, the row of an array is left out", file=sys.stderr)
+        left_out("numpy")
     else:
         array = numpy.array(x)
         sides["array"] = (lambda: ours(array), 10)
@@ -135,14 +135,14 @@ def overhead_rows(rounds: int, x: list[float]) -> list[object]:
     return rows
 
 
-def ratio(what: str, left: float, right: float, bar: float | None = None) -> object:
+def ratio(what: str, left: float, right: float, bar: float | None = None) -> Row:
     return Row(what, left / right, "×", bar, False, f"{duration(left)} / {duration(right)}")
 
 
 # ---------------------------------------------------------------- second derivatives, and the two ways of a Jacobian
 
 
-def second_order_rows(rounds: int) -> list[object]:
+def second_order_rows(rounds: int) -> list[Row]:
     x = point(100)
     first, second, product = value_and_grad(rosenbrock), hessian(rosenbrock), hvp(rosenbrock)
     kept = product.at(x)
@@ -167,7 +167,7 @@ def trajectory(x, steps: int = 1000):
     return seen
 
 
-def jacobian_rows(rounds: int) -> list[object]:
+def jacobian_rows(rounds: int) -> list[Row]:
     forward, reverse = (jacobian(trajectory, mode=mode) for mode in ("forward", "reverse"))
     check_equal("jacobian, both ways", forward(0.5), reverse(0.5), relative=1e-12)
     best = best_interleaved(rounds, {"forward": (lambda: forward(0.5), 2), "reverse": (lambda: reverse(0.5), 2)})
@@ -215,7 +215,7 @@ def casadi_gradient(x) -> Callable[[], object]:
     return run
 
 
-def compiled_rows(rounds: int) -> list[object]:
+def compiled_rows(rounds: int) -> list[Row]:
     import numpy
 
     x = numpy.array(point(1000))
@@ -226,7 +226,7 @@ def compiled_rows(rounds: int) -> list[object]:
         try:
             run = made(x)
         except ImportError:
-            print(f"{name}: not installed, the row is left out", file=sys.stderr)
+            left_out(name)
             continue
         check_equal(f"compiled Rosenbrock and {name}", ours(x)[1], run()[1], relative=1e-12)
         sides[name] = run, 1000
@@ -238,7 +238,7 @@ def compiled_rows(rounds: int) -> list[object]:
     ] + compiled_second_order_rows(rounds)
 
 
-def compiled_second_order_rows(rounds: int) -> list[object]:
+def compiled_second_order_rows(rounds: int) -> list[Row]:
     """Hessians by 100 variables, one of them sparse, and products, which need no Hessian."""
     import numpy
 
@@ -310,7 +310,7 @@ def measure_checkpoint(parts: int, steps: int, kept: bool) -> None:
     print(held, y.grad)
 
 
-def checkpoint_rows(quick: bool) -> list[object]:
+def checkpoint_rows(quick: bool) -> list[Row]:
     parts, steps = 100, 1_000 if quick else 10_000
     outcomes = []
     for kept in (True, False):
@@ -327,25 +327,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Time derivatives of ordinary functions.")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--measure-checkpoint", type=int, nargs=3, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parsed_arguments(parser)
     if arguments.measure_checkpoint:
         parts, steps, kept = arguments.measure_checkpoint
         measure_checkpoint(parts, steps, bool(kept))
         return 0
     rounds = 3 if arguments.quick else 10
-    rows: list[object] = []
-
-    def measured() -> None:
-        rows.extend(gradient_rows(rounds))
-
-    sys.setrecursionlimit(100_000)  # micrograd's backward() recurses as deep as the graph
-    threading.stack_size(512 * 1024 * 1024)
-    thread = threading.Thread(target=measured)
-    thread.start()
-    thread.join()
+    rows = with_deep_stack(lambda: gradient_rows(rounds))
     rows += second_order_rows(rounds) + jacobian_rows(rounds)
     rows += compiled_rows(rounds) + checkpoint_rows(arguments.quick)
-    show(rows)
+    show(table_of(rows))
+    if arguments.record:
+        record("functional", {"functional": table_of(rows)})
     return 0
 
 

@@ -29,6 +29,7 @@ import numpy as np  # noqa: E402
 
 warnings.simplefilter("ignore")  # of the reference engine, where gradwalk is not built
 import models as small_models  # noqa: E402
+from results import Table, duration, figure, parsed_arguments, record, show  # noqa: E402
 
 import gradwalk  # noqa: E402
 from gradwalk.optim import Adam  # noqa: E402
@@ -79,7 +80,7 @@ def random_names(count: int) -> Any:
     return np.random.default_rng(0).integers(0, LETTERS, (count, PLACES + 1))
 
 
-def names_a_second(count: int) -> None:
+def names_a_second(count: int) -> Table:
     """The gradient of the mean loss over many names: the exported program, and the same model by hand."""
     model = gpt()
     exported = gradwalk.compile(lambda tokens: model.loss(tokens)).to_jax(random_names(1)[0].tolist())
@@ -95,6 +96,7 @@ def names_a_second(count: int) -> None:
     def theirs(weights: Any, rows: Any) -> Any:
         return jax.vmap(by_hand, in_axes=(None, 0))(weights, rows).mean()
 
+    seen = []
     for kind in (jnp.float32, jnp.float64):
         leaves = jnp.asarray(exported.numbers(), kind)
         numbers, tokens = jnp.asarray(rows, kind), jnp.asarray(rows)
@@ -103,19 +105,19 @@ def names_a_second(count: int) -> None:
         assert apart < (1e-3 if kind is jnp.float32 else 1e-10), f"the two models differ by {apart}"
         a = seconds(functools.partial(ours, leaves, numbers))
         b = seconds(functools.partial(theirs, weights, tokens))
-        print(
-            f"GPT, {count:,} names, {jnp.dtype(kind).name}: exported {count / a / 1e6:.2f} million names/s, by hand "
-            f"{count / b / 1e6:.2f}; ratio {b / a:.2f}"
-        )
+        seen.append([figure(number) for number in (count / a / 1e6, count / b / 1e6, b / a)])
+    said = (f"the exported GPT over {count:,} names, million names a second", "the same by hand", "exported / by hand")
+    return [list(row) for row in zip(said, *seen, strict=True)]
 
 
-def models_a_second(count: int) -> None:
+def models_a_second(count: int) -> list[str]:
     """A step of Adam for each of many GPTs, each with weights and a name of its own."""
     model = gpt()
     compiled = gradwalk.compile(lambda tokens: model.loss(tokens))
     first = np.array([value.data for value in model.parameters()])
     rows = first + np.random.default_rng(2).normal(0.0, 0.01, (count, len(first)))
     inputs, optimiser = random_names(count), Adam(model.parameters())
+    seen = [f"{count:,} GPTs, million steps of a model a second"]
     for kind in ("float32", "float64"):
         jax.config.update("jax_enable_x64", kind == "float64")
         many = compiled.models(rows, model, device="jax")
@@ -128,11 +130,12 @@ def models_a_second(count: int) -> None:
             return values
 
         taken = seconds(again, repeats=5)
-        print(f"{count:,} GPTs, {kind}: {count / taken / 1e6:.2f} million model-steps/s ({taken * 1e3:.1f} ms a step)")
+        seen.append(figure(count / taken / 1e6))
     jax.config.update("jax_enable_x64", True)
+    return seen
 
 
-def compile_times() -> None:
+def compile_times() -> Table:
     """CPU seconds that XLA takes for the value and the gradient of six models."""
     model = gpt()
     wanted = {
@@ -141,6 +144,7 @@ def compile_times() -> None:
         "nn.GPT": lambda: (lambda tokens: model.loss(tokens), (random_names(1)[0].tolist(),), []),
         "Black–Scholes": small_models.black_scholes, "n-body": small_models.bodies,
     }  # fmt: skip
+    table = [["XLA compiles", "processor time"]]
     for name, make in wanted.items():
         function, args, _ = make()
         exported = gradwalk.compile(function).to_jax(*args)
@@ -150,20 +154,24 @@ def compile_times() -> None:
         lowered.compile()
         after = resource.getrusage(resource.RUSAGE_SELF)
         taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        print(f"XLA compiles {name}: {taken:.1f} CPU s")
+        table.append([name, duration(taken)])
+    return table
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cpu", action="store_true", help="small, on whatever device there is")
-    small = parser.parse_args().cpu
+    arguments = parsed_arguments(parser)
     devices = jax.devices()
-    print(f"jax {jax.__version__} on {devices[0].device_kind}; gradwalk {gradwalk.__version__}, {gradwalk.engine.NAME}")
-    if not small and devices[0].platform != "gpu":
+    if not arguments.cpu and devices[0].platform != "gpu":
         sys.exit("gpu.py: expected jax to see a GPU; pip install 'jax[cuda12]', or --cpu to try it out")
-    names_a_second(256 if small else 65_536)
-    models_a_second(64 if small else 65_536)
-    compile_times()
+    names, models = (256, 64) if arguments.cpu else (65_536, 65_536)
+    speeds = [["what", "float32", "float64"], *names_a_second(names), models_a_second(models)]
+    tables = {"speeds": speeds, "compiling": compile_times()}
+    for table in tables.values():
+        show(table)
+    if arguments.record:
+        record("gpu", tables, f"{devices[0].device_kind}, jax {jax.__version__}")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engine import HERE, BenchmarkError, Row, best_interleaved, check_equal, duration, show
+from engine import BenchmarkError, best_interleaved, check_equal
+from results import HERE, Row, Table, duration, parsed_arguments, record, show, table_of
 
 import gradwalk
 from gradwalk.compiler.constants import with_shared_constants
@@ -135,7 +136,7 @@ FAMILIES: dict[str, Callable[[int], Graph]] = {
     "pendulum": pendulum,
     "random": tangle,
 }
-HEADINGS = (
+HEADINGS = [
     "family",
     "scalar nodes",
     "instructions",
@@ -144,7 +145,7 @@ HEADINGS = (
     "value + gradient",
     "a node",
     "memory",
-)
+]
 
 
 def peak_bytes() -> float:
@@ -202,7 +203,7 @@ def check_family(family: str) -> None:
     check_equal(family, [value, *gradient.ravel().tolist()], plain, AGREEMENT)
 
 
-def growth_of(family: str, sizes: tuple[int, ...], table: list[tuple[str, ...]]) -> Iterator[Row]:
+def growth_of(family: str, sizes: tuple[int, ...], table: Table) -> Iterator[Row]:
     """Adds the sizes to the table; the rows say what a node costs in the largest graph beside the smallest."""
     check_family(family)
     made = []
@@ -210,10 +211,10 @@ def growth_of(family: str, sizes: tuple[int, ...], table: list[tuple[str, ...]])
         print(f"measuring {family}, {size:,} nodes …", file=sys.stderr)
         made.append(measured_apart(family, size))
         nodes, compiling, running = made[-1]["nodes"], made[-1]["compiling"], made[-1]["running"]
-        table.append((
+        table.append([
             family, f"{nodes:,}", f"{made[-1]['instructions']:,}", duration(compiling), duration(compiling / nodes),
             duration(running), duration(running / nodes), f"{made[-1]['memory']:.0f} bytes a node",
-        ))  # fmt: skip
+        ])  # fmt: skip
     first, last = made[0], made[-1]
     larger = last["nodes"] / first["nodes"]
     for what, name in (("trace + compile", "compiling"), ("value + gradient", "running")):
@@ -221,14 +222,7 @@ def growth_of(family: str, sizes: tuple[int, ...], table: list[tuple[str, ...]])
         detail = (
             f"{larger:.0f} × the nodes take {slower:.0f} × the time: {duration(first[name])}, {duration(last[name])}"
         )
-        yield Row(f"{family}, {what}: growth of a node's cost", slower / larger, "", 1.0, True, detail)
-
-
-def show_table(table: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(HEADINGS, *table, strict=True)]
-    for line in (HEADINGS, *table):
-        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
-    print()
+        yield Row(f"{family}, {what}: growth of a node's cost", slower / larger, "×", 1.0, True, detail)
 
 
 # ---------------------------------------------------------------- no structure: beside a flat replay in C
@@ -297,7 +291,7 @@ def replay_rows(quick: bool) -> Iterator[Row]:
             best = best_interleaved(5 if quick else 25, sides)
             a_node = {side: duration(taken / flat.size) for side, taken in best.items()}
             yield Row(
-                f"random graph of {reach}, {what}: ours / flat replay", best["ours"] / best["replay"], "", 1.0, True,
+                f"random graph of {reach}, {what}: ours / flat replay", best["ours"] / best["replay"], "×", 1.0, True,
                 f"a node: {a_node['ours']} / {a_node['replay']}; {flat.size:,} nodes, "
                 f"{len(compiled.program.instructions):,} instructions",
             )  # fmt: skip
@@ -308,7 +302,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a tenth of the sizes and fewer rounds")
     parser.add_argument("--only", choices=(*FAMILIES, "replay"), metavar="NAME", help="one family, or replay")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parsed_arguments(parser)
     if gradwalk.engine.NAME != "native":
         print("the native engine is needed; unset GRADWALK_ENGINE, or build it", file=sys.stderr)
         return 2
@@ -317,7 +311,7 @@ def main() -> int:
         return 0
     print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}")
     sizes = tuple(size // 10 for size in SIZES) if arguments.quick else SIZES
-    table: list[tuple[str, ...]] = []
+    table: Table = [HEADINGS]
     rows: list[Row] = []
     failed = False
     sections: dict[str, Callable[[], Iterator[Row]]] = {
@@ -329,9 +323,11 @@ def main() -> int:
         except BenchmarkError as error:
             print(f"{name}: {error}", file=sys.stderr)
             failed = True
-    if table:
-        show_table(table)
-    show(rows)
+    tables = {"sizes": table, "growth": table_of(rows)}
+    for shown in tables.values():
+        show(shown)
+    if arguments.record and not failed:
+        record("growth", tables)
     return int(failed)
 
 

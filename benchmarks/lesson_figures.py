@@ -39,9 +39,9 @@ def counts() -> dict[str, str]:
         figures[f"operations_{letters}_letters"] = sum(bool(node._children) for node in nodes)
         figures[f"constants_{letters}_letters"] = constants
         figures[f"weights_used_{letters}_letters"] = len(nodes) - constants - figures[f"operations_{letters}_letters"]
-    plain = scalar_gpt.initial_parameters(random.Random(42), plain_value.Value)
-    loss = scalar_gpt.loss_of(plain, scalar_gpt.tokens_of(ONE_NAME["five"]))
-    figures["plain_nodes_five_letters"] = len(nodes_of(loss, "children"))
+        plain = scalar_gpt.initial_parameters(random.Random(42), plain_value.Value)
+        loss = scalar_gpt.loss_of(plain, scalar_gpt.tokens_of(name))
+        figures[f"plain_nodes_{letters}_letters"] = len(nodes_of(loss, "children"))
     program = compiled(parameters).program.counts
     figures["compiled_nodes"] = program.scalar_nodes
     figures["compiled_instructions"] = program.instructions

@@ -6,11 +6,13 @@ paint), beside what the clock says: on a machine with other work, only the first
 
 from __future__ import annotations
 
+import argparse
 import random
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ sys.path[:0] = [str(ROOT / "tests" / "show"), str(ROOT / "examples")]
 
 import chromium  # noqa: E402
 import scalar_gpt  # noqa: E402
+from results import Row, parsed_arguments, record, show, table_of  # noqa: E402
 
 import gradwalk  # noqa: E402
 from gradwalk.show.play import page  # noqa: E402
@@ -78,34 +81,39 @@ class Timed:
         return [self.frame(f"gradwalk.header.on.text({text!r} + ' + {letter}')") for letter in "abcdefgh"]
 
 
-def told(what: str, frames: list[tuple[float, float]], bar: float) -> None:
+def told(what: str, frames: list[tuple[float, float]], bar: float) -> Row:
     cpu, clock = ([frame[k] for frame in frames] for k in (0, 1))
-    verdict = "" if max(cpu) <= bar else "MISSED"
-    print(
-        f"{what:34} CPU median {statistics.median(cpu):6.1f}  worst {max(cpu):6.1f}  first {cpu[0]:6.1f} ms"
-        f"   clock median {statistics.median(clock):6.1f} ms   bar {bar:.0f} ms  {verdict}"
+    detail = (
+        f"median {statistics.median(cpu):.0f}, first {cpu[0]:.0f}; by the clock, median {statistics.median(clock):.0f}"
     )
+    return Row(f"{what}, worst frame", max(cpu), "ms", bar, True, detail)
+
+
+def measured(browser: chromium.Browser, folder: Path) -> Iterator[Row]:
+    for what, shown in (("the first example", None), ("200 nodes", graph_of(200))):
+        timed = Timed(browser, shown, folder)
+        timed.tab.wait("performance.getEntriesByName('first-contentful-paint').length > 0", 60.0)
+        painted = timed.tab.run("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        yield Row(f"first paint, {what}", painted, "ms", 500.0, True, f"processor time {1000.0 * timed.busy():.0f}")
+        timed.tab.close()
+    text = expression_of(200)
+    timed = Timed(browser, text, folder)
+    yield told(f"an edit, {timed.tab.run('gradwalk.graph.nodes.length')} nodes", timed.typed(text), 50.0)
+    timed.tab.close()
+    for what, shown in (("scrub, a random graph", graph_of(1000)), ("scrub, a GPT folded up", gpt_loss())):
+        timed = Timed(browser, shown, folder)
+        yield told(f"{what}, {timed.tab.run('gradwalk.graph.nodes.length'):,} nodes", timed.scrubbed(), 33.0)
+        timed.tab.close()
 
 
 def main() -> None:
+    arguments = parsed_arguments(argparse.ArgumentParser(description="Time the page in Chromium."))
     chromium.TIMEOUT = 180.0
     with tempfile.TemporaryDirectory() as name, chromium.started() as browser:
-        folder = Path(name)
-        for what, shown in (("the first example", None), ("200 nodes", graph_of(200))):
-            timed = Timed(browser, shown, folder)
-            timed.tab.wait("performance.getEntriesByName('first-contentful-paint').length > 0", 60.0)
-            painted = timed.tab.run("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-            cpu = 1000.0 * timed.busy()
-            print(f"first paint, {what:21} {painted:6.0f} ms by the clock, {cpu:.0f} ms of CPU   bar 500 ms")
-            timed.tab.close()
-        text = expression_of(200)
-        timed = Timed(browser, text, folder)
-        told(f"an edit, {timed.tab.run('gradwalk.graph.nodes.length')} nodes", timed.typed(text), 50.0)
-        timed.tab.close()
-        for what, shown in (("scrub, a random graph", graph_of(1000)), ("scrub, a GPT folded up", gpt_loss())):
-            timed = Timed(browser, shown, folder)
-            told(f"{what}, {timed.tab.run('gradwalk.graph.nodes.length'):,} nodes", timed.scrubbed(), 33.0)
-            timed.tab.close()
+        table = table_of(list(measured(browser, Path(name))))
+    show(table)
+    if arguments.record:
+        record("page", {"page": table}, "Chromium")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,21 @@
-"""When several threads or processes pay for one step of a batch: `python benchmarks/workers.py`.
+"""When several threads or processes pay: `python benchmarks/workers.py`, on two cores that have nothing else to do.
 
-One core is the measure. The best of some rounds, in which all take turns; nothing else should run.
+A step of a batch by one thread, by two and by two processes, and a sweep beside a single run. The best of some rounds,
+in which all take turns.
 """
 
 from __future__ import annotations
 
-import os
+import argparse
+import itertools
+import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
 
 import numpy as np
+from results import Row, Table, duration, figure, parsed_arguments, record, show, table_of
 
 import gradwalk
 from gradwalk.optim import Adam
@@ -19,14 +24,16 @@ from gradwalk.training.tokenizer import Tokenizer
 from gradwalk.workers import processes
 
 SIZES = (64, 256, 512, 1024, 4096)
+SEEDS = 64
 
 
-def main(rounds: int) -> None:
+def steps(rounds: int) -> Table:
+    """How many times faster a step over many names is."""
     model = gradwalk.nn.GPT(seed=1)
     loss, optimiser = gradwalk.compile(model.loss), Adam(model.parameters())
     documents, rng = data.read_documents(data.BUNDLED_NAMES), np.random.default_rng(0)
     tokenizer = Tokenizer.for_documents(documents)
-    print("names a step; ms by one thread; how many times faster by two threads, by two processes")
+    table = [["names a step", "one thread", "two threads, times faster", "two processes, times faster"]]
     with processes(2) as pool:
         for size in SIZES:
             names = [tokenizer.encode(documents[i])[:9] for i in rng.integers(0, len(documents), size)]
@@ -41,10 +48,38 @@ def main(rounds: int) -> None:
                     began = time.perf_counter()
                     loss.map_train_step(optimiser, names, **way)
                     best[name] = min(best[name], time.perf_counter() - began)
-            faster = [best["one"] / best[name] for name in ("threads", "pool")]
-            print(f"{size:5}  {best['one'] * 1e3:7.2f}  {faster[0]:5.2f}  {faster[1]:5.2f}", flush=True)
-    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+            faster = [figure(best["one"] / best[name]) for name in ("threads", "pool")]
+            table.append([f"{size:,}", duration(best["one"]), *faster])
+    return table
+
+
+def sweep_row(rounds: int) -> Row:
+    """Many runs at once beside one, each as a command."""
+    commands = {"train": ("train",), "sweep": ("sweep", "--seed", f"1..{SEEDS}")}
+    best = dict.fromkeys(commands, float("inf"))
+    for _, (name, words) in itertools.product(range(rounds), commands.items()):
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.perf_counter()
+            subprocess.run(
+                [sys.executable, "-m", "gradwalk", *words], cwd=folder, stdout=subprocess.DEVNULL, check=True
+            )
+            best[name] = min(best[name], time.perf_counter() - began)
+    detail = f"{duration(best['sweep'])} / {duration(best['train'])}"
+    return Row(
+        f"`gradwalk sweep` of {SEEDS} seeds / `gradwalk train`", best["sweep"] / best["train"], "×", None, True, detail
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Time threads, processes and sweeps.")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    arguments = parsed_arguments(parser)
+    tables = {"steps": steps(3 if arguments.quick else 20), "sweep": table_of([sweep_row(1 if arguments.quick else 3)])}
+    for table in tables.values():
+        show(table)
+    if arguments.record:
+        record("workers", tables)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    main()
