@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -114,3 +117,31 @@ def test_a_batch_under_no_grad_is_numbers() -> None:
 def test_a_refused_number_in_a_batch_raises() -> None:
     with pytest.raises(gradwalk.DomainError):
         compile(lambda x: gradwalk.log(x)).map([1.0, 2.0, -1.0])
+
+
+AFTER_SOMEBODY_ELSE = """
+import struct
+import numpy as np
+import gradwalk
+
+rng = np.random.default_rng(1)
+data, point = rng.normal(size=(40, 100)), rng.normal(size=100)
+rows = data.tolist()
+
+def loss(x):
+    return sum(gradwalk.softplus(sum(a * b for a, b in zip(row, x))) for row in rows)
+
+hessian, share = gradwalk.hessian(gradwalk.compile(loss)), 1 / (1 + np.exp(-data @ point))
+# as large as what a batch keeps of its memory, and with what would be the address of shared numbers in it
+left = [struct.pack("<5q", 0, 0, 1 << 40, 8, i) for i in range(50_000)]
+del left
+print(np.allclose(hessian(point), data.T @ (data * (share * (1 - share))[:, None])))
+"""
+
+
+def test_memory_that_was_somebody_elses() -> None:
+    """What a batch keeps of its memory starts empty, whatever lay there before."""
+    command = [sys.executable, "-c", AFTER_SOMEBODY_ELSE]
+    environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

@@ -23,6 +23,7 @@ INTERNAL void program_memory_release(Memory *memory)
 
 INTERNAL int program_memory_make(Executor *self, Memory *memory, Count width)
 {
+    *memory = (Memory){.width = 0}; /* also what only some runs set */
     memory->values = view_doubles_new(self->size * width);
     memory->grads = view_doubles_new(self->size * width);
     memory->scratch = view_doubles_new(self->scratch_count * width + 2 * MOST_INPUTS * CHUNK);
