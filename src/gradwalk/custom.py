@@ -18,7 +18,8 @@ from typing import Any
 
 from gradwalk import engine
 from gradwalk.control import changed, inside, is_traced, on_construct
-from gradwalk.functional import described, is_nested
+from gradwalk.errors import described
+from gradwalk.functional import is_nested
 from gradwalk.gradient_check import WRONG, check_input
 from gradwalk.higher_order import NoGraphError
 from gradwalk.hub import nodes_over_one

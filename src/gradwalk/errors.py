@@ -171,6 +171,36 @@ def _shown(given: Any) -> str:
     return f"a {type(given).__name__}"
 
 
+def described(given: Any) -> str:
+    """What was given, for a message: its kind and size, or itself if it is short.
+
+    >>> described([1.0, 2.0]), described(3), described("text")
+    ('a list of 2', 'an int', "'text'")
+    """
+    shape = getattr(given, "shape", None)
+    if given is None or isinstance(given, bool | str) or shape == ():
+        return repr(given)
+    if isinstance(shape, tuple) and hasattr(given, "dtype"):
+        return f"an array of shape {shape} and dtype {given.dtype}"
+    name = type(given).__name__
+    count = f" of {len(given)}" if hasattr(given, "__len__") and not isinstance(given, type) else ""
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}{count}"
+
+
+ARRAYS = (
+    "for an array that takes Values, `import gradwalk.numpy as np`, dtype=object, or gradwalk.numpy.everywhere() "
+    "around code that is not to be touched"
+)
+# what NumPy says of an array of objects that it cannot compute with
+_OF_OBJECTS = "has no callable", "dtype('O')", "could not be safely coerced"
+
+
+def advise_on_arrays(error: TypeError) -> None:
+    """Raise NumPy's error about an array with Values in it once more, with what to do; any other is left alone."""
+    if any(words in str(error) for words in _OF_OBJECTS):
+        raise TypeError(f"{error}; {ARRAYS}") from error
+
+
 def refuse_conversion(value: Any) -> NoReturn:
     """float(v), int(v) and math.exp(v) would drop the gradient without a word."""
     label = value.label
@@ -178,8 +208,7 @@ def refuse_conversion(value: Any) -> NoReturn:
     raise TypeError(
         f"float: {node} does not turn into a plain number by itself, its gradient would be lost; compute with "
         "gradwalk's own functions (gradwalk.exp(v) or v.exp(), not math.exp(v); gradwalk.math, gradwalk.statistics); "
-        "for an array that takes Values, `import gradwalk.numpy as np`, dtype=object, or gradwalk.numpy.everywhere() "
-        "around code that is not to be touched; .data is the number alone"
+        f"{ARRAYS}; .data is the number alone"
     )
 
 

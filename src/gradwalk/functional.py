@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol
 from gradwalk import engine, higher_order
 from gradwalk.control import changed, differentiated, is_differentiated
 from gradwalk.engine import Value
-from gradwalk.errors import number_from
+from gradwalk.errors import advise_on_arrays, described, number_from
 from gradwalk.modes import current
 from gradwalk.passed_twice import Watching, repeated
 from gradwalk.searches import Comparisons
@@ -130,6 +130,9 @@ class Recording:
                     self.result = function(*positional, **named)
                 else:
                     self.result = watching.applied(what, function, positional, named)
+            except TypeError as error:
+                advise_on_arrays(error)
+                raise
             finally:
                 differentiated.pop(id(self), None)
         self.outputs: list[Any] = []
@@ -267,22 +270,6 @@ def _plain(number: Any) -> float:
 
 def _is_empty(given: Any) -> bool:
     return hasattr(given, "__len__") and not isinstance(given, str | bytes) and len(given) == 0
-
-
-def described(given: Any) -> str:
-    """What was given, for a message: its kind and size, or itself if it is short.
-
-    >>> described([1.0, 2.0]), described(3), described("text")
-    ('a list of 2', 'an int', "'text'")
-    """
-    shape = getattr(given, "shape", None)
-    if given is None or isinstance(given, bool | str) or shape == ():
-        return repr(given)
-    if isinstance(shape, tuple) and hasattr(given, "dtype"):
-        return f"an array of shape {shape} and dtype {given.dtype}"
-    name = type(given).__name__
-    count = f" of {len(given)}" if hasattr(given, "__len__") and not isinstance(given, type) else ""
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}{count}"
 
 
 def _advice_on_argument(given: Any) -> str:

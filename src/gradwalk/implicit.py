@@ -10,6 +10,7 @@ from typing import Any
 
 from gradwalk import functional
 from gradwalk.control import changed
+from gradwalk.errors import described
 from gradwalk.structure import flatten, is_value
 
 Function = Callable[..., Any]
@@ -29,7 +30,7 @@ def implicit_root(f: Function, found: Any, *args: Any) -> Any:
     structure = flatten(found, numbers)
     root = [number.data if is_value(number) else float(number) for number in numbers]
     if not root:
-        raise TypeError(f"implicit_root: expected the root as numbers, got {functional.described(found)}")
+        raise TypeError(f"implicit_root: expected the root as numbers, got {described(found)}")
 
     def equations(x: list[Any]) -> list[Any]:
         out: list[Any] = []
@@ -64,7 +65,7 @@ def fixed_point(f: Function, start: Any, *args: Any, tolerance: float = 1e-12, m
     """
     numbers: list[Any] = []
     structure = flatten(start, numbers)
-    x = [number.data if is_value(number) else float(number) for number in numbers]
+    x = [_number(number) for number in numbers]
     plain_args = [_plain(arg) for arg in args]
     for _ in range(most):
         with changed(no_grad=True):
@@ -89,11 +90,21 @@ def fixed_point(f: Function, start: Any, *args: Any, tolerance: float = 1e-12, m
 def _numbers(result: Any) -> list[float]:
     out: list[Any] = []
     flatten(result, out)
-    return [float(number.data if is_value(number) else number) for number in out]
+    return [_number(number) for number in out]
+
+
+def _number(given: Any) -> float:
+    number = given.data if is_value(given) else given
+    if is_value(number):  # being compiled, what stands for a number stays open
+        raise TypeError(
+            "fixed_point: expected plain numbers to search with, got Values that are being compiled, and how often f "
+            "is applied would be fixed; search before, and give what was found to gradwalk.implicit_root inside"
+        )
+    return float(number)
 
 
 def _plain(arg: Any) -> Any:
     """The argument with plain numbers in place of Values."""
     numbers: list[Any] = []
     structure = flatten(arg, numbers)
-    return structure.fill([number.data if is_value(number) else number for number in numbers], as_argument=True)
+    return structure.fill([_number(number) for number in numbers], as_argument=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwalk import engine
 from gradwalk.errors import GradwalkWarning
+from gradwalk.own_files import is_own
 
 # A search compares an argument again and again; a single comparison is a branch, and loses nothing.
 SEARCH = 10
@@ -48,15 +50,19 @@ class Comparisons:
         for i, name in enumerate(names):
             times = sum(below.get(node, 0) >> i & 1 for node in compared)
             if times >= SEARCH:
-                warn_of_search(what, name, times, stacklevel=7)
+                warn_of_search(what, name, times)
                 return
 
 
-def warn_of_search(what: str, name: str, times: int, stacklevel: int) -> None:
+def warn_of_search(what: str, name: str, times: int) -> None:
+    """At the line of the user's that asked for the derivative, however deep below it this is."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and not is_own(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
     warnings.warn(
         f"{what}: the result does not depend on {name}, which was compared with {times} times, but not computed "
         "with: a search by comparing, as bisection, has no derivative; give its result to gradwalk.implicit_root, "
         "which has one",
         GradwalkWarning,
-        stacklevel=stacklevel,
+        stacklevel=level,
     )

@@ -52,8 +52,8 @@ def _sparse(what: str, f: Function, argnums: Argnums) -> Function:
         run.all_outputs()
         if run.with_graph and is_inside():
             raise TypeError(
-                f"{what}: expected plain numbers, got Values that are differentiated once more, which a sparse matrix "
-                f"cannot hold; use gradwalk.{what.removeprefix('sparse_')} there"
+                f"{what}: expected plain numbers, got Values that are differentiated once more or being compiled, "
+                f"which a sparse matrix cannot hold; use gradwalk.{what.removeprefix('sparse_')} there"
             )
         rows = _pattern(run)
         colours = coloured(rows, len(run.inputs))

@@ -135,6 +135,20 @@ def test_a_fixed_point() -> None:
         fixed_point(lambda x: -x + 1.0, 0.0, most=50)
 
 
+@pytest.mark.parametrize("start", [lambda a: 1.0, lambda a: a])
+def test_what_searches_cannot_be_compiled_and_says_so(start: Any) -> None:
+    """How often f is applied depends on the numbers; what was found before goes into a compiled function."""
+    heron = compile(lambda a: fixed_point(lambda x, a: 0.5 * (x + a / x), start(a), a))
+    with pytest.raises(TypeError, match="fixed_point: expected plain numbers to search with"):
+        heron(9.0)
+    root = compile(lambda found, a: implicit_root(lambda x, a: x * x - a, found, a))
+    assert [root(3.0, 9.0).data, root(2.0, 4.0).data] == pytest.approx([3.0, 2.0])
+    assert grad(root, argnums=1)(2.0, 4.0) == pytest.approx(0.25)
+    for sparse in (sparse_jacobian, sparse_hessian):
+        with pytest.raises(TypeError, match="or being compiled, which a sparse matrix cannot hold"):
+            compile(lambda a: sparse(lambda x: x[0] * x[0])([a]))(2.0)
+
+
 # ---------------------------------------------------------------- sparse matrices
 
 

@@ -105,8 +105,9 @@ def test_every_derivative_tells_of_a_search(derivative: Any, made: Any) -> None:
     function = made(lambda a: root_by_bisection(a) * weight)
     weight = Value(3.0)
     function(2.0)
-    with pytest.warns(RuntimeWarning, match="the result does not depend on .* compared with 60 times"):
+    with pytest.warns(RuntimeWarning, match="the result does not depend on .* compared with 60 times") as told:
         derivative(function)(2.0)
+    assert {warning.filename for warning in told} == {__file__}  # not a line of gradwalk's
 
 
 def test_a_compiled_function_tells_of_a_search_when_it_is_asked_for_the_derivative() -> None:

@@ -242,6 +242,30 @@ def test_what_has_no_derivative_says_so() -> None:
         grad(lambda x: (x * 1j).sum())(POINT)
 
 
+def _added(x: Any) -> Any:
+    made = np.zeros(2)
+    made += np.array([x, x])
+    return made.sum()
+
+
+@pytest.mark.parametrize("derivative", [gradwalk.grad, gradwalk.compile, gradwalk.jacobian])
+@pytest.mark.parametrize(
+    "function",
+    [
+        _added,
+        lambda x: np.sin(np.array([x, 1.0])).sum(),
+        lambda x: np.exp2(np.array([x, x])).sum(),
+        lambda x: np.logaddexp(np.array([x]), 1.0).sum(),
+        lambda x: np.linalg.det(np.array([[x, 1.0], [2.0, x]])),
+    ],
+)
+def test_what_numpy_refuses_of_plain_arrays_of_values_is_explained(function: Any, derivative: Any) -> None:
+    """Its own error, and both ways out; each of them works."""
+    with pytest.raises(TypeError, match="; for an array that takes Values, `import gradwalk.numpy as np`"):
+        derivative(function)(2.0)
+    derivative(gnp.everywhere()(function))(2.0)
+
+
 def test_a_compiled_function_returns_plain_arrays() -> None:
     """Whatever the function computed with: of numbers, where nothing is recorded."""
     with gradwalk.no_grad():

@@ -37,7 +37,7 @@ from gradwalk.compiler.index import Index, is_index
 from gradwalk.compiler.reading import Call, Result, float_of, user_instruction, user_line, with_line
 from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.compiler.subscripts import MOST, ClosedError, Taken, last_trace, opened
-from gradwalk.errors import add_note, refusals
+from gradwalk.errors import add_note, advise_on_arrays, refusals
 from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
 from gradwalk.passes import Locked
@@ -209,6 +209,9 @@ class Trace:
             with hooks, custom.traced_by(self.call), built_ins():
                 stand_ins = [self._stand_in(given) for given in self.arguments.taken_apart()]
                 self.eager = self.arguments.applied(self.function, stand_ins)
+        except TypeError as error:
+            advise_on_arrays(error)
+            raise
         finally:
             tracing.trace = before
         self.caught = self.caught or refusals() != refused

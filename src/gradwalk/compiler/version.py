@@ -80,7 +80,7 @@ class Version:
         """Warn of the first of these that the result does not depend on, because it was only compared with."""
         for entry in entries:
             if entry in self.searched:
-                return warn_of_search(what, self._names[entry], self.searched[entry], stacklevel=6)
+                return warn_of_search(what, self._names[entry], self.searched[entry])
 
     def used(self, use: Callable[..., Any], numbers: Any, call: Call | None = None) -> Any:
         """What `use` makes of a run that nobody else uses meanwhile."""
