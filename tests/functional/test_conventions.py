@@ -144,9 +144,9 @@ def test_what_searches_cannot_be_compiled_and_says_so(start: Any) -> None:
     root = compile(lambda found, a: implicit_root(lambda x, a: x * x - a, found, a))
     assert [root(3.0, 9.0).data, root(2.0, 4.0).data] == pytest.approx([3.0, 2.0])
     assert grad(root, argnums=1)(2.0, 4.0) == pytest.approx(0.25)
-    for sparse in (sparse_jacobian, sparse_hessian):
+    for matrix in (sparse_jacobian(lambda x: x[0] * x[0]), sparse_hessian(lambda x: x[0] * x[0])):
         with pytest.raises(TypeError, match="or being compiled, which a sparse matrix cannot hold"):
-            compile(lambda a: sparse(lambda x: x[0] * x[0])([a]))(2.0)
+            compile(matrix)([2.0])
 
 
 # ---------------------------------------------------------------- sparse matrices
