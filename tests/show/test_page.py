@@ -208,6 +208,32 @@ def test_editing_a_value(tab: Tab, tmp_path: Path) -> None:
     assert numbers(tab)["a"][0] == 4.1
 
 
+def test_old_differences_judge_no_new_gradient(tab: Tab, tmp_path: Path) -> None:
+    """Of a graph whose differences take a while, there is no verdict before they are measured at the new values."""
+    show(tab, tmp_path, "x*" + " + ".join(f"tanh(w{i}*x)*x" for i in range(40)))
+    verdicts = "[...document.querySelectorAll('tbody .check')].map((cell) => cell.textContent).join('')"
+    tab.wait(f"{verdicts}.length === 41", 20.0)
+    at_once = tab.run(f"(() => {{ gradwalk.edit(0, 5); gradwalk.render('edit'); return {verdicts}; }})()")
+    assert at_once == ""
+    tab.wait(f"{verdicts}.length === 41", 20.0)
+    assert "✗" not in tab.run(verdicts)
+
+
+def test_an_edit_leaves_alone_what_stays(tab: Tab, tmp_path: Path) -> None:
+    """Cards and rows that look the same after an edit are the same elements: they are not laid out again."""
+    text = " + ".join(f"w{i}*x{i}" for i in range(12))
+    show(tab, tmp_path, text)
+    tab.run("globalThis.before = new Set([...document.querySelectorAll('.node, tbody tr')])")
+    tab.run(f"gradwalk.header.on.text({text + ' + a'!r})")
+    tab.settle()
+    new = tab.run(
+        "[...document.querySelectorAll('.node, tbody tr')].filter((each) => !before.has(each))"
+        ".map((each) => each.getAttribute('aria-label') ?? each.querySelector('th').textContent).sort()"
+    )
+    assert new == ["a", "a", "v23", "v24"]  # the leaf, its row, the result, and the one that is it no longer
+    assert tab.run("[...document.querySelectorAll('.node')].every((each, k) => Number(each.dataset.card) === k)")
+
+
 def test_dragging_a_value(tab: Tab, tmp_path: Path) -> None:
     """A leaf's card, and its value in the table, can be dragged."""
     show(tab, tmp_path)

@@ -204,8 +204,11 @@ class App {
     const atEnd = this.line !== undefined && this.t >= this.line.steps;
     this.graph = graph;
     this.values = graph.nodes.map((node, i) => this.override(node, i) ?? node.value);
-    fill(this.formula, ...typeset(graph));
-    this.measure();
+    const formula = typeset(graph);
+    if (formula.length || this.formula.firstChild) {
+      fill(this.formula, ...formula);
+      this.measure(); // it may be higher or lower than before, and the graph has what is left
+    }
     this.line = timeline(graph, this.values, this.mode);
     if (atEnd) this.t = this.line.steps;
     this.t = Math.min(this.t, this.line.steps);
@@ -308,6 +311,7 @@ class App {
   }
 
   recompute() {
+    this.table.rest();
     this.line = timeline(this.graph, this.values, this.mode);
     this.t = Math.min(this.t, this.line.steps);
     this.player.load(this.line.steps, this.line.forwardSteps + 1, this.line.firstWrongStep, this.t);
@@ -339,17 +343,16 @@ class App {
       target.removeEventListener("pointermove", move);
       target.removeEventListener("pointerup", end);
       target.removeEventListener("pointercancel", end);
-      this.root.classList.remove("scrubbing");
     };
     target.addEventListener("pointermove", move);
     target.addEventListener("pointerup", end);
     target.addEventListener("pointercancel", end);
     target.setPointerCapture?.(event.pointerId);
-    this.root.classList.add("scrubbing");
   }
 
   moved(t, how) {
     this.t = t;
+    this.table.rest();
     if (how === "scrub") this.later(how);
     else this.render(how);
   }

@@ -1,7 +1,7 @@
 // Cards: a node's name and operation, its data and its gradient; or a part that is folded up, with how many nodes it has.
 
 import { glyph } from "./describe.js";
-import { svg } from "./dom.js";
+import { setAttributes, setText, svg } from "./dom.js";
 import { titleOf } from "./fold.js";
 import { isEditable } from "./graph.js";
 import { subscripted } from "./mathml.js";
@@ -21,37 +21,50 @@ export function sizeOf(graph, item) {
   return { width: Math.max(NARROWEST, Math.min(WIDEST, needed)), height: HEIGHT };
 }
 
-/** The card itself: {k, item, i, group, dataText, gradText, …}; `i` is the node, or -1 for a part. */
-export function cardOf(graph, item, k, size, { x, y }) {
+// The card itself: {k, item, i, group, dataText, gradText, …}; `i` is the node, or -1 for a part. One among the `known`
+// that looks the same is taken from there, and moved.
+export function cardOf(graph, item, k, size, { x, y }, known) {
   const i = item.part ? -1 : item.nodes[0];
-  const node = i < 0 ? null : graph.nodes[i];
+  const face = faceOf(graph, item, i);
+  const key = [...Object.values(face), size.width].join("\u0000");
+  const card = known.get(key) ?? { ...built(face, size), key, data: null, grad: null, state: null };
+  known.delete(key);
+  setAttributes(card.group, { transform: `translate(${x} ${y})`, tabindex: "-1", "aria-label": face.count ? `${face.name}, ${face.count}` : face.name, "data-card": k });
+  return Object.assign(card, { k, item, i, size, kinds: face.kinds, editable: i >= 0 && isEditable(graph, i) });
+}
+
+/** All that is seen of a card but its numbers. */
+function faceOf(graph, item, i) {
+  if (i < 0) return { name: titleOf(item.part), kinds: "node part", written: "\u229e", count: `${item.nodes.length.toLocaleString("en")} nodes` };
+  const node = graph.nodes[i];
+  const kinds = ["node", node.children.length ? "op" : "leaf", node.constant && "constant", node.cut && "cut",
+    isEditable(graph, i) && "editable", i === graph.root && "root"].filter(Boolean).join(" ");
+  return { name: graph.names[i], kinds, written: node.constant ? "" : sign(node), count: "" };
+}
+
+function built({ name, kinds, written, count }, size) {
+  const isConstant = kinds.includes("constant");
   const left = -size.width / 2;
   const top = -size.height / 2;
-  const editable = i >= 0 && isEditable(graph, i);
-  const kinds = ["node", !node ? "part" : node.children.length ? "op" : "leaf", node?.constant && "constant", node?.cut && "cut",
-    editable && "editable", i === graph.root && "root"].filter(Boolean).join(" ");
-  const name = node ? graph.names[i] : titleOf(item.part);
-  const box = svg("rect", { class: "box", x: left, y: top, width: size.width, height: size.height, rx: node?.constant ? 12 : 9 });
-  const card = { k, item, i, kinds, editable, size, data: null, grad: null, state: null };
-  card.group = svg("g", { class: kinds, transform: `translate(${x} ${y})`, tabindex: "-1", role: node ? "img" : "button", "aria-label": node ? name : `${name}, ${item.nodes.length.toLocaleString("en")} nodes`, "data-card": k }, box);
-  if (node?.constant) {
-    card.group.append(svg("text", { class: "constant-text", x: 0, y: 4.5 }, name));
-    return card;
+  const box = svg("rect", { class: "box", x: left, y: top, width: size.width, height: size.height, rx: isConstant ? 12 : 9 });
+  const group = svg("g", { class: kinds, role: count ? "button" : "img" }, box);
+  if (isConstant) {
+    group.append(svg("text", { class: "constant-text", x: 0, y: 4.5 }, name));
+    return { group };
   }
-  card.dataText = svg("text", { class: "data number", x: -left - EDGE, y: 5 });
-  card.gradText = svg("text", { class: "grad number", x: -left - EDGE, y: 20 });
-  const written = node ? sign(node) : "\u229e";
-  card.group.append(
-    nameText(node ? subscripted : () => null, clipped(name, size.width - 2 * EDGE - 4 - 7.8 * written.length), left + EDGE, top + 17),
+  const dataText = svg("text", { class: "data number", x: -left - EDGE, y: 5 });
+  const gradText = svg("text", { class: "grad number", x: -left - EDGE, y: 20 });
+  group.append(
+    nameText(count ? () => null : subscripted, clipped(name, size.width - 2 * EDGE - 4 - 7.8 * written.length), left + EDGE, top + 17),
     svg("text", { class: "glyph", x: -left - EDGE, y: top + 17 }, written),
-    card.dataText,
-    card.gradText,
+    dataText,
+    gradText,
   );
-  if (!node) {
+  if (count) {
     box.before(svg("rect", { class: "box behind", x: left + 4, y: top - 4, width: size.width, height: size.height, rx: 9 }));
-    card.group.append(svg("text", { class: "count", x: left + EDGE, y: 5 }, `${item.nodes.length.toLocaleString("en")} nodes`));
+    group.append(svg("text", { class: "count", x: left + EDGE, y: 5 }, count));
   }
-  return card;
+  return { group, dataText, gradText };
 }
 
 /** Write a number on a card. */
@@ -61,7 +74,7 @@ export function writeNumber(text, written, width) {
 
 /** Write a number where there is only so much room; one that is too long is set a little narrower. */
 export function writeInto(text, written, room) {
-  text.textContent = written;
+  setText(text, written);
   if (written.length * digitWidth(text) > room) {
     text.setAttribute("textLength", room);
     text.setAttribute("lengthAdjust", "spacingAndGlyphs");

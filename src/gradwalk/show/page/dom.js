@@ -26,9 +26,32 @@ export function fill(parent, ...children) {
   parent.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
 }
 
+/** Let it have exactly these children, in this order; what is there already stays as it is, and costs nothing. */
+export function arrange(parent, children) {
+  const wanted = new Set(children);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  let next = parent.firstChild;
+  for (const child of children) {
+    if (child === next) next = next.nextSibling;
+    else parent.insertBefore(child, next);
+  }
+}
+
 /** Set a text only if it is another one: an unchanged page costs nothing to draw. */
 export function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  const only = node.firstChild;
+  if (only === null || only !== node.lastChild || only.nodeType !== Node.TEXT_NODE) {
+    if (node.textContent !== text) node.textContent = text;
+  } else if (only.data !== text) {
+    only.data = text; // the same text node with other letters is laid out sooner than a new one
+  }
+}
+
+/** Set attributes, those that are others. */
+export function setAttributes(node, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+  }
 }
 
 /** Hand a file to the user. */

@@ -38,6 +38,11 @@ export class Downhill {
     this.onMoons.checked = false;
     this.moons.hidden = !this.places;
     this.restart();
+    this.list = () => this.listLeaves(fixed); // once somebody looks
+  }
+
+  listLeaves(fixed) {
+    const { graph } = this;
     const editable = graph.nodes.flatMap((_, i) => (isEditable(graph, i) ? [i] : []));
     this.moving = new Set(editable.filter((i) => !fixed.has(graph.names[i])));
     const listed = editable.slice(0, MOST_LEAVES).map((i) => {
@@ -59,7 +64,10 @@ export class Downhill {
 
   show(line) {
     this.line = line;
-    if (!this.root.hidden && this.drawn !== line) this.draw();
+    if (this.root.hidden) return;
+    this.list?.();
+    this.list = null;
+    if (this.drawn !== line) this.draw();
   }
 
   /** The loss and its gradients: where the walk stands, or over all points. */

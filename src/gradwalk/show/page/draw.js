@@ -3,7 +3,7 @@
 
 import { cardOf, sizeOf, writeInto, writeNumber } from "./cards.js";
 import { operation } from "./describe.js";
-import { svg } from "./dom.js";
+import { arrange, setAttributes, svg } from "./dom.js";
 import { arrowhead, curve, LABEL, labelSpots, overlaps, way } from "./edges.js";
 import { gradsAt, stepAt } from "./engine.js";
 import { connected, Folding, titleOf } from "./fold.js";
@@ -91,40 +91,50 @@ export class Drawing {
     const labelled = inputs.reduce((sum, list) => sum + list.length, 0) <= MOST_LABELS;
     this.placed = arranged(forward.map((list) => list.map((input) => input.child)), sizes, labelled, isSteady, this.viewport.view);
     this.vertical = this.placed.vertical;
-    this.cards = items.map((item, k) => cardOf(graph, item, k, sizes[k], this.placed.at[k]));
+    const focused = this.cards[this.focused];
+    const known = new Map(this.cards.map((card) => [card.key, card]));
+    this.cards = items.map((item, k) => cardOf(graph, item, k, sizes[k], this.placed.at[k], known));
     const bends = new Map(this.placed.edges.map((edge) => [forward[edge.parent][edge.slot], edge.bends]));
-    this.edges = inputs.flatMap((list, parent) => list.map((input, place) => this.edge(input, parent, place, list.length, bends.get(input) ?? [])));
+    const paths = [...this.edgeLayer.children].values();
+    this.edges = inputs.flatMap((list, parent) => list.map((input, place) => this.edge(input, parent, place, list.length, bends.get(input) ?? [], paths.next().value)));
     this.byInput = new Map(this.edges.map((edge) => [edge.isSingle ? `${edge.node}/${edge.slot}` : `${edge.child}>${edge.parent}`, edge]));
     this.label(labelled);
-    this.edgeLayer.replaceChildren(...this.edges.map((edge) => edge.path));
-    this.nodeLayer.replaceChildren(...this.cards.map((card) => card.group));
+    arrange(this.edgeLayer, this.edges.map((edge) => edge.path));
+    arrange(this.nodeLayer, this.cards.map((card) => card.group));
     this.firing.replaceChildren();
     this.motion.stop();
     this.active = [];
-    this.focused = -1;
+    this.focused = this.cards.indexOf(focused);
     this.cards.at(-1)?.group.setAttribute("tabindex", "0");
     this.viewport.resize(this.placed.width, this.placed.height);
   }
 
-  edge({ child, node, slot, isSingle, count }, parent, place, places, bends) {
+  edge({ child, node, slot, isSingle, count }, parent, place, places, bends, path = svg("path")) {
     const { vertical } = this;
     const points = [this.port(child, 1, 1, 0), ...bends, this.port(parent, -1, places, place)];
-    const path = svg("path", { class: count > 1 ? "edge thick" : "edge", d: curve(points, vertical) + arrowhead(points.at(-1), vertical, false) });
+    setAttributes(path, { class: count > 1 ? "edge thick" : "edge", d: curve(points, vertical) + arrowhead(points.at(-1), vertical, false) });
     const steady = isSingle && hasSteadySlopes(this.graph.nodes[node]);
     return { child, parent, node, slot, isSingle, points, path, labelWidth: steady ? 16 : LABEL.width, text: "", label: null, spot: null };
   }
 
   label(labelled) {
-    const boxes = this.cards.map(({ k, size }) => {
+    this.boxes = this.cards.map(({ k, size }) => {
       const { x, y } = this.placed.at[k];
       return [x - size.width / 2, y - size.height / 2, x + size.width / 2, y + size.height / 2];
     });
-    labelSpots(this.edges, boxes, this.vertical).forEach((spot, k) => {
-      const edge = this.edges[k];
-      edge.spot = spot;
-      if (labelled && spot?.isFree) edge.label = svg("text", { class: "local", x: spot.x, y: spot.y });
-    });
+    if (labelled) {
+      labelSpots(this.edges, this.boxes, this.vertical).forEach((spot, k) => {
+        this.edges[k].spot = spot;
+        if (spot?.isFree) this.edges[k].label = svg("text", { class: "local", x: spot.x, y: spot.y });
+      });
+    }
     this.labelLayer.replaceChildren(...this.edges.flatMap((edge) => edge.label ?? []));
+  }
+
+  /** Where the number of an edge that fires stands; without labels it is looked for only then. */
+  spotOf(edge) {
+    edge.spot ??= labelSpots([edge], this.boxes, this.vertical)[0];
+    return edge.spot;
   }
 
   /** Where edges touch a card: results leave at its middle, arguments come in one below the other. */
@@ -215,7 +225,7 @@ export class Drawing {
       const end = forward ? arrowhead(points.at(-1), this.vertical, false) : arrowhead(points[0], this.vertical, true);
       return svg("path", { class: `edge${state}`, d: curve(points, this.vertical) + end });
     });
-    const told = forward ? [] : this.active.filter((edge) => edge.spot).map((edge) => {
+    const told = forward ? [] : this.active.filter((edge) => this.spotOf(edge)).map((edge) => {
       const text = svg("text", { class: `local${state}`, x: edge.spot.x, y: edge.spot.y });
       writeInto(text, short(line.localGrads[edge.node][edge.slot]), edge.labelWidth);
       return text;

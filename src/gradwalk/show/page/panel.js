@@ -2,7 +2,7 @@
 
 import { abbreviated } from "./cards.js";
 import { derivative, derivativeFormula, forwardFormula, forwardNumbers, kind } from "./describe.js";
-import { element, fill, setText } from "./dom.js";
+import { arrange, element, setText } from "./dom.js";
 import { finiteDifference, gradsAt, judged, MODES } from "./engine.js";
 import { titleOf } from "./fold.js";
 import { isEditable } from "./graph.js";
@@ -11,7 +11,9 @@ import { exact, short, typed } from "./numbers.js";
 
 const MOST_ROWS = 100;
 const PARTIAL = "a part of the gradient: the rest of the graph, which is not shown, adds to it";
-const BUDGET_MS = 7;
+const AT_ONCE = 1500; // nodes times rows: their differences take a moment; those of more wait until the hand rests
+const REST_MS = 150;
+const BUDGET_MS = 5;
 const MOST_MEASURED = 3000;
 
 // ---------------------------------------------------------------- the step
@@ -164,6 +166,7 @@ export class Table {
   constructor(on) {
     this.on = on;
     this.all = false;
+    this.rows = [];
     this.body = element("tbody");
     this.more = element("p", { class: "more" });
     this.toggle = element("button", { type: "button", class: "quiet", "aria-pressed": "false", click: () => this.showAll(!this.all) }, "all nodes");
@@ -190,17 +193,26 @@ export class Table {
     this.graph = graph;
     const listed = graph.nodes.flatMap((node, i) => (this.all || (!node.children.length && !node.constant) ? [i] : []));
     if (this.all) listed.reverse();
-    this.rows = listed.slice(0, MOST_ROWS).map((i) => this.row(i));
+    const known = new Map(this.rows.map((row) => [row.key, row]));
+    this.rows = listed.slice(0, MOST_ROWS).map((i) => this.row(i, known));
     const left = listed.length - this.rows.length;
     setText(this.more, left > 0 ? `and ${left} more` : "");
-    fill(this.body, ...this.rows.map((row) => row.root));
+    arrange(this.body, this.rows.map((row) => row.root));
   }
 
-  row(i) {
+  /** The row of a node; one among the `known` that looks the same is taken from there. */
+  row(i, known) {
     const node = this.graph.nodes[i];
     const editable = isEditable(this.graph, i);
-    const row = { i, seen: {} };
-    row.value = editable ? this.input(i) : element("span", { class: "number" });
+    const key = [this.graph.names[i], editable, node.constant].join("\u0000");
+    const row = known.get(key);
+    if (row && known.delete(key)) return Object.assign(row, { i });
+    return this.newRow(i, node, editable, key);
+  }
+
+  newRow(i, node, editable, key) {
+    const row = { i, key, seen: {} };
+    row.value = editable ? this.input(row) : element("span", { class: "number" });
     row.grad = element("td", { class: "number grad" });
     row.difference = element("td", { class: "number" });
     row.check = element("td", { class: "check" });
@@ -210,22 +222,22 @@ export class Table {
     return row;
   }
 
-  input(i) {
-    const name = this.graph.names[i];
+  input(row) {
+    const name = this.graph.names[row.i];
     const field = element("input", {
       class: "value number", type: "text", inputmode: "decimal", role: "spinbutton", autocomplete: "off", spellcheck: "false",
       "aria-label": `value of ${name}`, title: "type, drag, or use the up and down keys",
-      focus: () => { field.value = exact(this.line.data[i]).replace(/\.0$/, ""); field.select(); },
+      focus: () => { field.value = exact(this.line.data[row.i]).replace(/\.0$/, ""); field.select(); },
       blur: () => this.update(this.line, this.t, true),
       input: () => {
         const value = typed(field.value);
         field.classList.toggle("bad", value === null);
-        if (value !== null) this.on.edit(i, value);
+        if (value !== null) this.on.edit(row.i, value);
       },
-      keydown: (event) => this.key(event, i, field),
+      keydown: (event) => this.key(event, row.i, field),
       // a press focuses only once it has turned out not to be a drag
       mousedown: (event) => field.matches(":focus") || event.preventDefault(),
-      pointerdown: (event) => field.matches(":focus") || this.on.scrub(i, event, field, () => field.focus()),
+      pointerdown: (event) => field.matches(":focus") || this.on.scrub(row.i, event, field, () => field.focus()),
     });
     return field;
   }
@@ -279,7 +291,8 @@ export class Table {
   /** A tick where the gradient is complete and the finite difference agrees, a cross where it does not, ? if it can't tell. */
   check(row) {
     const difference = row.seen.difference;
-    const known = this.t === this.line.steps && row.seen.grad !== null && difference !== undefined && !Number.isNaN(difference.slope);
+    const isMeasured = difference !== undefined && row.measured === this.line.data && !Number.isNaN(difference.slope);
+    const known = isMeasured && this.t === this.line.steps && row.seen.grad !== null;
     const said = known ? judged(row.seen.grad, difference) : 0;
     setText(row.check, known ? ["?", "\u2713", "\u2717"].at(said) : "");
     row.root.classList.toggle("disagrees", said < 0);
@@ -294,26 +307,40 @@ export class Table {
       this.measured = this.line.data;
       this.known = new Map();
     }
-    // of a large graph each takes too long to be measured for all: it is when the node is looked at
-    if (!this.waiting && this.graph.nodes.length <= MOST_MEASURED) this.measure();
+    const stale = this.rows.filter((row) => row.measured !== this.measured);
+    const isQuick = this.graph.nodes.length * stale.length <= AT_ONCE;
+    for (const row of stale) {
+      if (isQuick) {
+        this.measure(row);
+      } else {
+        setText(row.difference, "");
+        setText(row.check, "");
+      }
+    }
+    this.rest();
   }
 
-  measure() {
-    this.waiting = null;
+  /** Measure what is left once nothing has moved for a moment. */
+  rest() {
+    clearTimeout(this.waiting);
+    const stale = this.rows.filter((row) => row.measured !== this.measured);
+    // of a large graph each takes too long to be measured for all: it is when the node is looked at
+    if (stale.length && this.graph.nodes.length <= MOST_MEASURED) this.waiting = setTimeout(() => this.measureAll(stale), REST_MS);
+  }
+
+  measureAll(stale) {
     const until = performance.now() + BUDGET_MS;
-    for (const row of this.rows) {
-      if (row.measured === this.measured) continue;
-      if (performance.now() > until) {
-        this.waiting = setTimeout(() => this.measure(), 0);
-        return;
-      }
-      row.measured = this.measured;
-      row.seen.difference = this.difference(row.i);
-      const { slope } = row.seen.difference;
-      setText(row.difference, Number.isNaN(slope) ? "\u2013" : short(slope));
-      row.difference.title = exact(slope);
-      this.check(row);
-    }
+    while (stale.length && performance.now() < until) this.measure(stale.shift());
+    if (stale.length) this.waiting = setTimeout(() => this.measureAll(stale), 0);
+  }
+
+  measure(row) {
+    row.measured = this.measured;
+    row.seen.difference = this.difference(row.i);
+    const { slope } = row.seen.difference;
+    setText(row.difference, Number.isNaN(slope) ? "\u2013" : short(slope));
+    row.difference.title = exact(slope);
+    this.check(row);
   }
 
   difference(i) {
