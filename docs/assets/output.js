@@ -26,19 +26,24 @@ function picture(svg, plain) {
   const image = document.createElement("img");
   image.alt = plain.trim();
   image.src = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
-  return image;
+  return sideways(image, "picture", "Picture");
+}
+
+/** Something that may be wider than a phone: it can be moved there, by keys, too. */
+function sideways(content, kind, said) {
+  const frame = document.createElement("div");
+  frame.className = kind;
+  frame.tabIndex = 0;
+  frame.setAttribute("role", "group");
+  frame.setAttribute("aria-label", said);
+  frame.append(content);
+  return frame;
 }
 
 function table(markup) {
   const [found] = new DOMParser().parseFromString(markup, "text/html").querySelectorAll("table");
   if (!found) return null;
-  const frame = document.createElement("div");
-  frame.className = "wide";
-  frame.tabIndex = 0;
-  frame.setAttribute("role", "group");
-  frame.setAttribute("aria-label", "Table");
-  frame.append(copied(found));
-  return frame;
+  return sideways(copied(found), "wide", "Table");
 }
 
 function copied(node) {

@@ -31,6 +31,27 @@ def test_every_document_is_a_page(site: Any) -> None:
     assert {page.path for page in site.pages} >= set((ROOT / "docs").glob("*.md"))
 
 
+WIDEST = 83  # letters in a line of code that fit beside the navigation
+
+
+def test_code_fits(site: Any) -> None:
+    """Nobody has to move Python sideways on a desk; what it prints may be wider."""
+    for page in site.pages:
+        text = page.path.read_text(encoding="utf-8")
+        for block in re.findall(r"^```(?:py|python(?! check| wrong)[^\n]*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            assert [line for line in block.splitlines() if len(line) > WIDEST] == [], page.path
+
+
+def test_columns_of_words_are_not_columns_of_numbers(tmp_path: Path) -> None:
+    """What Markdown aligns to the right is, and what it aligns to the left is not."""
+    made = builder.Site(tmp_path)
+    made.pages[0].parts = [source.Text("# Title\n\n| a | b |\n|:--|--:|\n| word | 1 |\n")]
+    made.write_page(0)
+    text = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "<td>word</td>" in text
+    assert '<td class="number">1</td>' in text
+
+
 def test_every_page_is_written_and_found(site: Any) -> None:
     """Each has a file with a title, and each of its headings is in the search's list."""
     for page in site.pages:

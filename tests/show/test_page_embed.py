@@ -44,6 +44,25 @@ def test_there_is_no_header_and_one_row_of_controls(tab: Tab, tmp_path: Path) ->
         narrow.close()
 
 
+def test_in_a_column_of_text_the_graph_has_all_the_width(tab: Tab, tmp_path: Path) -> None:
+    """The step is below it, and asks nobody to type into a field that is not there."""
+    for width, height in ((735, 640), (358, 660)):
+        narrow = tab.browser.open(width=width, height=height)
+        narrow.show(page(), tmp_path, "#mode=embed&e=a*b%2Ba&m=assign")
+        narrow.settle()
+        assert narrow.run("document.querySelector('.canvas').clientWidth") == width
+        assert not visible(narrow, ".typing")
+        narrow.press("End")
+        # the panel can be moved there, but what is computed is seen without
+        panel, sums = (
+            narrow.run(f"document.querySelector('{name}').getBoundingClientRect().bottom")
+            for name in ("aside", ".equation")
+        )
+        assert sums <= panel
+        assert narrow.errors == []
+        narrow.close()
+
+
 def test_the_address_stays_embedded_and_leads_to_the_whole_page(tab: Tab, tmp_path: Path) -> None:
     """Each step is in the address of the frame, and the link has the same state without the frame."""
     tab.show(page(), tmp_path, "#mode=embed&e=a*b&v=a:2,b:5&m=assign")

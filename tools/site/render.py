@@ -87,6 +87,7 @@ class Renderer:
         text = text.replace("<table>", f'<div class="wide" {_SIDEWAYS}="Table"><table>')
         text = text.replace("</table>", "</table></div>").replace("<th></th>", "<td></td>")
         text = text.replace("<pre><code>", '<pre tabindex="0"><code>')
+        text = re.sub("<img [^>]+>", rf'<span class="picture" {_SIDEWAYS}="Picture">\g<0></span>', text)
         return re.sub("\x02(\\d+)\x03", lambda found: formulas[int(found[1])], text)
 
     def prepared(self, tokens: list[Token]) -> None:
@@ -109,7 +110,7 @@ class Renderer:
                 self.heard("".join(child.content or " " for child in token.children or []))
             elif token.type == "fence":
                 self.heard(token.content)
-            elif token.type in ("th_open", "td_open") and token.attrs.pop("style", ""):
+            elif token.type in ("th_open", "td_open") and "right" in str(token.attrs.pop("style", "")):
                 token.attrSet("class", "number")  # the page's policy allows no style in an element
 
     def heard(self, text: str) -> None:
@@ -166,7 +167,8 @@ def drawn(part: dict[str, str]) -> str:
     """One thing that a cell showed."""
     if "image/svg+xml" in part:
         picture = base64.b64encode(part["image/svg+xml"].encode()).decode()
-        return f'<img alt="{html.escape(part["text/plain"].strip())}" src="data:image/svg+xml;base64,{picture}">'
+        image = f'<img alt="{html.escape(part["text/plain"].strip())}" src="data:image/svg+xml;base64,{picture}">'
+        return f'<div class="picture" {_SIDEWAYS}="Picture">{image}</div>'
     if "text/html" in part:
         return f'<div class="wide" {_SIDEWAYS}="Table">{part["text/html"]}</div>'
     return f"<pre>{html.escape(part['text/plain'])}</pre>"

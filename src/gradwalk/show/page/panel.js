@@ -55,7 +55,7 @@ export function stepContent(line, t, step) {
     return [
       heading(`Step 0 of ${line.steps}: the beginning`, "start"),
       element("p", { class: "invitation" }, "Press play, or the right arrow key: values are computed from left to right, then gradients walk back."),
-      paragraph("Drag a card with a blue rim to change its value; type another expression above."),
+      paragraph("Drag a card with a blue rim to change its value", element("span", { class: "typing" }, "; type another expression above"), "."),
     ];
   }
   if (step.kind === "forward") {
@@ -112,8 +112,8 @@ function heading(text, pass) {
   return element("h2", { class: `step-title ${pass}` }, text);
 }
 
-function paragraph(text) {
-  return element("p", {}, text);
+function paragraph(...content) {
+  return element("p", {}, ...content);
 }
 
 /** What the chosen mode does wrong, and where to look. */
