@@ -206,6 +206,8 @@ class Optimiser:
         """Arrays after a step, then their moments; `settings` has an array for each, `root` takes their square root."""
         if self.loop == "adam":
             return adam_moved(data, grad, *settings, *moments, root=root)
+        if self.loop != "sgd":
+            raise ValueError(f"{self.name}: expected Adam, AdamW or SGD for models on jax")
         _, momentum, decay, nesterov = self.settings(0.0, 0)
         return sgd_moved(data, grad, settings[0], momentum, decay, bool(nesterov), *moments)[: 1 + len(moments)]
 

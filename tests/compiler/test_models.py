@@ -5,6 +5,7 @@ import pytest
 from models import OPTIMISERS
 
 import gradwalk
+from gradwalk import optim
 from gradwalk.optim import SGD, Adam
 
 NAMES = ["emma", "olivia", "ava", "isabella", "sophia", "mia", "amelia"]
@@ -100,3 +101,49 @@ def test_refusals():
         models.step(SGD([weight], lr=1.0), [1.0, 1.0], lr=float("nan"))
     with pytest.raises(ValueError, match="expected weights for"):
         compiled.models({"w": [[1.0]]}, {"v": [weight]})
+
+
+class Signs(optim.Optimiser):
+    """As docs/contributing.md says: with as many settings and moments as SGD, and a step of its own."""
+
+    __module__ = "gradwalk.optim"
+
+    def __init__(self, parameters, lr):
+        super().__init__(parameters, lr)
+        self._moments = {"velocities": self._zeros()}
+
+    loop = "signs"
+
+    def settings(self, rate, steps):
+        return rate, 0.9, 0.0, 0.0
+
+
+def by_signs(parameters, rate, keep, _, __, means):
+    for i, parameter in enumerate(parameters):
+        means[i] = keep * means[i] + (1.0 - keep) * parameter.grad
+        parameter.data -= rate * ((means[i] > 0.0) - (means[i] < 0.0))
+
+
+def test_a_new_optimiser_steps_by_its_own_loop(monkeypatch):
+    """Alone, compiled, in a batch and with many models: nobody takes it for another one."""
+    for loops in {id(each): each for each in (optim._REFERENCE, *optim._LOOPS.values())}.values():
+        monkeypatch.setattr(loops, "signs", by_signs, raising=False)
+    ends = []
+    for way in ("eager", "train_step", "map_train_step", "models"):
+        slope, offset = gradwalk.Value(0.25), gradwalk.Value(-0.5)
+        loss = gradwalk.compile(lambda x, y, slope=slope, offset=offset: (slope * x + offset - y) ** 2)
+        optimiser = Signs([slope, offset], lr=0.1)
+        models = loss.models([[0.25, -0.5]] * 2, [slope, offset])
+        for x in (1.0, 2.0, -1.0):
+            if way == "eager":
+                loss.backward(x, 2.0 * x)
+                optimiser.step()
+                optimiser.zero_grad()
+            elif way == "train_step":
+                loss.train_step(optimiser, x, 2.0 * x)
+            elif way == "map_train_step":
+                loss.map_train_step(optimiser, [(x, 2.0 * x)])
+            else:
+                models.step(optimiser, [(x, 2.0 * x)] * 2)
+        ends += models.weights.tolist() if way == "models" else [[slope.data, offset.data]]
+    assert np.allclose(ends, [ends[0]] * 5, rtol=1e-12)

@@ -135,7 +135,9 @@ class Models:
     ) -> set[int]:
         """One step of these models by the version's program; those to which it does not apply."""
         slots = self._slots_in(version)
-        if not chosen or slots is None:
+        # the executor has two loops, and would take another optimiser's numbers for those of one of them
+        known = optimiser is None or optimiser.loop in ("adam", "sgd")
+        if not chosen or slots is None or not known:
             return {model for model, _ in chosen}
         rows = np.array([model for model, _ in chosen], np.int32)
         arguments = np.empty((len(chosen), version.program.arguments))
