@@ -37,9 +37,15 @@ WIDEST = 83  # letters in a line of code that fit beside the navigation
 def test_code_fits(site: Any) -> None:
     """Nobody has to move Python sideways on a desk; what it prints may be wider."""
     for page in site.pages:
-        text = page.path.read_text(encoding="utf-8")
+        text = page.path.read_text(encoding="utf-8") if page.path.is_file() else ""  # the reference has no file
         for block in re.findall(r"^```(?:py|python(?! check| wrong)[^\n]*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
             assert [line for line in block.splitlines() if len(line) > WIDEST] == [], page.path
+
+
+def test_the_lessons_are_listed() -> None:
+    """docs/lessons.md leads to each, in their order."""
+    listed = re.findall(r"lessons/(\d\d-[\w-]+)\.md", (ROOT / "docs" / "lessons.md").read_text(encoding="utf-8"))
+    assert listed == [lesson.name for lesson in source.lessons()]
 
 
 def test_columns_of_words_are_not_columns_of_numbers(tmp_path: Path) -> None:
