@@ -396,8 +396,9 @@ class _BuiltIns:
             if tracing.trace is None or tracing.trace.exact or options or not args:
                 return plain(*args, **options)  # exact: a node more would change the order of sums on the way back
             given = list(args) if len(args) > 1 else list(args[0])
-            if len(given) < 2 or not all(is_value(x) or type(x) in (float, int) for x in given):
+            if not all(is_value(x) or type(x) in (float, int) for x in given):
                 return plain(given)
+            # also of a single one: as in the first position of attention, which goes on like the others
             return recorded(given) if any(map(is_value, given)) else plain(given)
 
         return choose

@@ -275,9 +275,11 @@ static void rows_doubt(const Step *step, const Memory *memory, double *doubt)
 
 /* ---------------------------------------------------------------- edges */
 
+/* Only slopes change there, which nobody asks for where no gradient flows. */
 static int rows_have_edges(const Step *step)
 {
-    return step->op == COMPOSITE_largest || step->op == COMPOSITE_smallest || step->op == COMPOSITE_norm;
+    return step->needed
+        && (step->op == COMPOSITE_largest || step->op == COMPOSITE_smallest || step->op == COMPOSITE_norm);
 }
 
 /* Whether a row is as close as `margin` to where its slopes change at once: two entries are the largest; the length is
