@@ -22,9 +22,7 @@ class changed(_Change, ContextDecorator):  # type: ignore[misc]  # noqa: N801  #
         return changed(**self.changes)
 
 
-def current_modes() -> Modes:
-    """What is in force here."""
-    return current()
+current_modes: Callable[[], Modes] = current  # what is in force here
 
 
 def is_traced() -> bool:

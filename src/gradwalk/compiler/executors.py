@@ -33,7 +33,7 @@ class Interpreted:
 
     def run_values(self, arguments: Array, leaves: tuple[Any, ...] | Array) -> bool:
         numbers = leaves if isinstance(leaves, np.ndarray) else [leaf.data for leaf in leaves]
-        return self.run(np.concatenate([arguments, numbers]))
+        return self.run(np.concatenate([np.asarray(arguments, np.float64), numbers]))
 
     def value(self, arguments: Array, leaves: tuple[Any, ...]) -> float | None:
         return float(self.slots[self.program.outputs[0]]) if self.run_values(arguments, leaves) else None

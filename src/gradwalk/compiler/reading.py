@@ -35,6 +35,7 @@ from gradwalk.structure import (
     Kind,
     Reading,
     Source,
+    all_doubles,
     all_plain,
     array_of,
     is_value,
@@ -306,8 +307,10 @@ class Call(Arguments):
         return self.array(whole, self.entries) if type(whole) is np.ndarray else key_of(whole, self.entries, self)
 
     def numbers(self) -> tuple[Any, Any]:
-        """The data of the entries as they are, and as an array."""
+        """The data of the entries as they are, and as the executor takes them: as they are, or as an array."""
         entries = self.entries
+        if all_doubles(entries):
+            return entries, entries
         numbers = np.empty(len(entries))
         try:
             if write(entries, numbers):

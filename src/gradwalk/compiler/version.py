@@ -155,7 +155,8 @@ class Run:
 
     def inputs(self, numbers: Array, _: Any = None) -> Array:
         """Everything the program reads, as it is now."""
-        return np.concatenate([numbers, np.frombuffer(self.executor.leaf_numbers(self.leaves))])
+        leaves = np.frombuffer(self.executor.leaf_numbers(self.leaves))
+        return np.concatenate([np.asarray(numbers, np.float64), leaves])
 
     def outputs(self) -> Array:
         """The results of the last run, to keep."""

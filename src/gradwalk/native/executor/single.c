@@ -50,22 +50,47 @@ INTERNAL PyObject *executor_run(Executor *self, PyObject *given)
     return result;
 }
 
-/* Forward on arguments and the leaves' current data: what failed. The executor is locked afterwards, to be unlocked;
- * -1, and it is not, with an exception set. */
+/* Writes arguments, floats and ints in a list, to their slots; -1 with an exception set. Nothing here runs Python code. */
+static int single_write_list(Executor *self, PyObject *given, Count count)
+{
+    for (Count i = 0; i < count; i++) {
+        PyObject *number = i < PyList_GET_SIZE(given) ? PyList_GET_ITEM(given, i) : Py_None;
+        if (PyFloat_CheckExact(number))
+            self->single.values[self->inputs[i]] = PyFloat_AS_DOUBLE(number);
+        else if (PyLong_CheckExact(number))
+            self->single.values[self->inputs[i]] = PyLong_AsDouble(number);
+        else
+            PyErr_Format(PyExc_TypeError, "Executor: expected a list of floats and ints, got %R", Py_TYPE(number));
+        if (!PyFloat_CheckExact(number) && PyErr_Occurred())
+            return -1;
+    }
+    return 0;
+}
+
+/* Forward on arguments, a list or a buffer, and the leaves' current data: what failed. The executor is locked afterwards,
+ * to be unlocked; -1, and it is not, with an exception set. */
 static int64_t single_run(Executor *self, PyObject *given, PyObject *leaves)
 {
-    Py_buffer arguments;
-    if (read_doubles(given, "arguments", -1, 0, &arguments) < 0)
+    Py_buffer buffer = {.buf = NULL};
+    int in_list = PyList_CheckExact(given);
+    if (!in_list && read_doubles(given, "arguments", -1, 0, &buffer) < 0)
         return -1;
-    Count count = arguments.len / (Count)sizeof(double);
+    Count count = in_list ? PyList_GET_SIZE(given) : buffer.len / (Count)sizeof(double);
     int64_t failed = -1;
     if (single_check_arguments(self, count) == 0 && program_check_leaves(self, leaves, count) == 0
         && program_begin(self) == 0) {
-        program_write_inputs(self, self->single.values, 0, count, arguments.buf);
-        program_fill_leaves(self, count, leaves);
-        failed = program_run_forward(self, &self->single);
+        if (!in_list)
+            program_write_inputs(self, self->single.values, 0, count, buffer.buf);
+        if (in_list && single_write_list(self, given, count) < 0) {
+            program_unlock(self);
+        }
+        else {
+            program_fill_leaves(self, count, leaves);
+            failed = program_run_forward(self, &self->single);
+        }
     }
-    PyBuffer_Release(&arguments);
+    if (!in_list)
+        PyBuffer_Release(&buffer);
     return failed;
 }
 

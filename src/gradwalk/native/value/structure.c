@@ -24,6 +24,24 @@ static PyObject *structure_all_plain(PyObject *module, PyObject *numbers)
     return PyBool_FromLong(i == count);
 }
 
+/* Whether a list holds nothing but floats, and ints that are not beyond them all. New. */
+static PyObject *structure_all_doubles(PyObject *module, PyObject *numbers)
+{
+    (void)module;
+    if (!PyList_Check(numbers)) {
+        PyErr_SetString(PyExc_TypeError, "all_doubles: expected a list");
+        return NULL;
+    }
+    int known = 1;
+    for (Py_ssize_t i = 0; known && i < PyList_GET_SIZE(numbers); i++) {
+        PyObject *number = PyList_GET_ITEM(numbers, i);
+        known = PyFloat_CheckExact(number)
+             || (PyLong_CheckExact(number) && !(PyLong_AsDouble(number) == -1.0 && PyErr_Occurred()));
+    }
+    PyErr_Clear();
+    return PyBool_FromLong(known);
+}
+
 /* The type that all items of a list or tuple have; NULL if they differ, or there are none. Borrowed. */
 static PyTypeObject *structure_type_of_all(PyObject *items)
 {
@@ -235,6 +253,8 @@ static PyObject *structure_repetitions(PyObject *module, PyObject *items)
 PyMethodDef structure_functions[] = {
     {"all_plain", structure_all_plain, METH_O,
      "all_plain(numbers, /)\n--\n\nWhether a list or tuple holds nothing but floats and ints."},
+    {"all_doubles", structure_all_doubles, METH_O,
+     "all_doubles(numbers, /)\n--\n\nWhether a list holds nothing but floats, and ints that are not beyond them all."},
     {"only_type", structure_only_type, METH_O,
      "only_type(items, /)\n--\n\nThe type that all items of a list or tuple have; None if they differ."},
     {"write", (PyCFunction)(void (*)(void))structure_write, METH_FASTCALL,
