@@ -10,4 +10,19 @@
 #define INTERNAL
 #endif
 
+/* For what is written once and compiled for each purpose it is called with. */
+#if defined(__GNUC__)
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define NEVER_INLINE __attribute__((noinline))
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#elif defined(_MSC_VER)
+#define ALWAYS_INLINE __forceinline
+#define NEVER_INLINE __declspec(noinline)
+#define LIKELY(condition) (condition)
+#else
+#define ALWAYS_INLINE inline
+#define NEVER_INLINE
+#define LIKELY(condition) (condition)
+#endif
+
 #endif

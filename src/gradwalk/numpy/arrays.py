@@ -45,6 +45,10 @@ class Array(np.ndarray):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return apply_function(function, args, kwargs)
 
+    def __iter__(self) -> Any:
+        """Entries by NumPy's own way; a subclass would be asked for each by its index."""
+        return iter(self.view(np.ndarray)) if self.ndim == 1 else super().__iter__()
+
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """Floats stay as they are, and with them the Values; anything else is a plain array."""
         if np.dtype(dtype).kind in "fO":

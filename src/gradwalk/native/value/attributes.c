@@ -126,7 +126,7 @@ static void note_int(Value *v, PyObject *given, uint64_t flag)
 static int set_data(Value *v, PyObject *given)
 {
     double number = 0.0;
-    if (modes_in_use && modes_read((PyObject *)v) < 0)
+    if (modes_in_use & MODES_READ && modes_read((PyObject *)v) < 0)
         return -1;
     if (number_from(given, "data", NULL, &number) < 0)
         return -1;
@@ -185,7 +185,7 @@ int value_setattro(PyObject *self, PyObject *name, PyObject *given)
 static PyObject *get_data(PyObject *self, void *closure)
 {
     (void)closure;
-    if (modes_in_use) {
+    if (modes_in_use & MODES_READ) {
         PyObject *instead = modes_read_data(self);
         if (instead != Py_None)
             return instead;
@@ -198,7 +198,7 @@ static PyObject *get_data(PyObject *self, void *closure)
 static PyObject *get_grad(PyObject *self, void *closure)
 {
     (void)closure;
-    if (modes_in_use && modes_read(self) < 0)
+    if (modes_in_use & MODES_READ && modes_read(self) < 0)
         return NULL;
     return value_grad((Value *)self);
 }

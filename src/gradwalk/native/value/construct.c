@@ -133,7 +133,7 @@ static Value *value_construct(PyObject *args, PyObject *kwargs, PyTypeObject *ty
     PyObject *local_grads = children ? tuple_from(given_local) : NULL;
     if (nothing != NULL && local_grads != NULL)
         v = value_fill(target, type, data, children, local_grads, op ? op : nothing, label ? label : nothing);
-    if (v != NULL && modes_in_use && !is_leaf(v) && modes_constructed((PyObject *)v) < 0) {
+    if (v != NULL && modes_in_use & MODES_CONSTRUCT && !is_leaf(v) && modes_constructed((PyObject *)v) < 0) {
         if (target == NULL)
             Py_DECREF(v);
         v = NULL;

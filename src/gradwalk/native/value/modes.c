@@ -1,8 +1,8 @@
 /* What may be different inside a `with` block (modes.py): no recording, a scope, functions that are told what happens.
  *
  * It is kept in a context variable, which threads and asyncio tasks have each for themselves, and which nobody but
- * Change sets. The fast path asks one global flag whether any mode was ever in use; then, whether a Change was entered
- * or left, or the interpreter has gone to another thread or context, since the last look. */
+ * Change sets. The fast path asks one global flag whether a mode was ever in use; then, whether a Change was entered or
+ * left, or the interpreter has gone to another thread or context, since the last look. */
 
 #include "value.h"
 
@@ -38,6 +38,14 @@ static PyObject *hook_at(PyObject *tuple, Py_ssize_t place)
 {
     PyObject *hook = PyTuple_GET_ITEM(tuple, place);
     return hook == Py_None ? NULL : hook;
+}
+
+static int kinds_in(PyObject *tuple)
+{
+    int records = PyTuple_GET_ITEM(tuple, NO_GRAD) == Py_True || hook_at(tuple, ON_RECORD) != NULL
+               || PyObject_IsTrue(PyTuple_GET_ITEM(tuple, SCOPE)) != 0;
+    return (records ? MODES_RECORD : 0) | (hook_at(tuple, ON_COMPARE) ? MODES_COMPARE : 0)
+         | (hook_at(tuple, ON_READ) ? MODES_READ : 0) | (hook_at(tuple, ON_CONSTRUCT) ? MODES_CONSTRUCT : 0);
 }
 
 /* The hooks are borrowed: the context holds them, and is looked at again before it can let go. */
@@ -226,7 +234,7 @@ static PyObject *change_enter(PyObject *self, PyObject *unused)
         PyErr_Restore(kind, error, traceback);
     }
     modes.version = LOOK_AGAIN;
-    modes_in_use = 1; /* once used, always asked: another thread or task may be inside a block of its own */
+    modes_in_use |= after ? kinds_in(after) : 0;
     if (after != NULL && PyTuple_GET_ITEM(after, SCOPE) != PyTuple_GET_ITEM(before, SCOPE))
         scopes_in_use = 1;
     Py_XSETREF(change->before, before);

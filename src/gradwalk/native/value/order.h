@@ -8,18 +8,6 @@
 
 #include "value.h"
 
-/* For what is written once and compiled for each purpose it is called with. */
-#if defined(__GNUC__)
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-#define NEVER_INLINE __attribute__((noinline))
-#elif defined(_MSC_VER)
-#define ALWAYS_INLINE __forceinline
-#define NEVER_INLINE __declspec(noinline)
-#else
-#define ALWAYS_INLINE inline
-#define NEVER_INLINE
-#endif
-
 typedef struct {
     Value **nodes;
     size_t count, room;

@@ -4,7 +4,7 @@
 
 static PyObject *value_repr(PyObject *self)
 {
-    if (modes_in_use && modes_read(self) < 0)
+    if (modes_in_use & MODES_READ && modes_read(self) < 0)
         return NULL;
     PyObject *label = value_label((Value *)self);
     PyObject *data = PyFloat_FromDouble(((Value *)self)->data);
@@ -40,7 +40,7 @@ PyObject *type_set_equality_is_identity(PyObject *module, PyObject *given)
 static int compared(PyObject *left, double number, PyObject *right, int comparison)
 {
     int outcome = number_compared(((Value *)left)->data, comparison, number);
-    return modes_in_use && modes_compared(left, right, comparison, outcome) < 0 ? -1 : outcome;
+    return modes_in_use & MODES_COMPARE && modes_compared(left, right, comparison, outcome) < 0 ? -1 : outcome;
 }
 
 static PyObject *truth(int outcome) { return outcome < 0 ? NULL : PyBool_FromLong(outcome); }
@@ -66,7 +66,7 @@ static int value_bool(PyObject *self)
 {
     if (equality_is_identity)
         return 1;
-    if (!modes_in_use)
+    if (!(modes_in_use & MODES_COMPARE))
         return ((Value *)self)->data != 0.0;
     PyObject *zero = PyFloat_FromDouble(0.0);
     int outcome = zero ? compared(self, 0.0, zero, Py_NE) : -1;

@@ -96,12 +96,11 @@ static inline int is_leaf(const Value *v)
 }
 
 /* What a child gets: the product. But 0 · inf is 0 here: what has no part in the result gets nothing. */
+INTERNAL double contribution_of_nan(double local_grad, double grad);
 static inline double contribution(double local_grad, double grad)
 {
     double product = local_grad * grad;
-    if (product != product && (grad == 0.0 || (local_grad == 0.0 && isinf(grad))))
-        return 0.0;
-    return product;
+    return LIKELY(product == product) ? product : contribution_of_nan(local_grad, grad);
 }
 
 /* ---- slab.c: memory for nodes ---- */
@@ -257,7 +256,10 @@ typedef struct {
     uint64_t id, version;
 } Modes;
 
-extern int modes_in_use; /* one flag for the fast path to ask */
+/* Which of these was ever in force anywhere, for the fast path to ask: another thread or task may be inside a block of its
+ * own, or come back to one. */
+enum { MODES_RECORD = 1, MODES_COMPARE = 2, MODES_READ = 4, MODES_CONSTRUCT = 8 };
+extern int modes_in_use;
 extern Modes modes; /* of whoever holds the GIL: a variable for each thread would take longer to find */
 int modes_ready(void);
 void modes_look_again(PyThreadState *thread);
@@ -277,7 +279,7 @@ PyObject *modes_read_data(PyObject *value); /* new */
 int modes_constructed(PyObject *value);
 PyObject *modes_change_type(void); /* new */
 
-static inline Value *recorded(Value *out) { return modes_in_use ? modes_recorded(out) : out; }
+static inline Value *recorded(Value *out) { return modes_in_use & MODES_RECORD ? modes_recorded(out) : out; }
 
 /* ---- record.c: operations ---- */
 
