@@ -300,7 +300,7 @@ class Writer:
     def statement(self, depth: int) -> None:
         kinds: list[tuple[float, Callable[[int], None]]] = [
             (6, self.assign), (3, self.change), (4, self.with_list), (2, self.with_dict), (2, self.with_point),
-            (2, self.with_array),
+            (2, self.with_array), (1, self.softmax),
         ]  # fmt: skip
         if depth < 2:
             kinds += [(5, self.branch), (4, self.loop), (2, self.until), (3, self.guarded), (2, self.match)]
@@ -322,6 +322,21 @@ class Writer:
             return self.assign(depth)
         name = self.rng.choice(self.own_numbers())
         self.write(f"{name} {self.rng.choice(('=', '+=', '-=', '*='))} {self.number(2)}")
+
+    def softmax(self, depth: int) -> None:
+        """Written out, of a list or of its beginnings as under a mask, shifted by its largest or by something else."""
+        rng, name, xs, made = self.rng, self.new("soft"), self.new("l"), self.new("l")
+        shift = rng.choice(["m.stop_gradient(m.maximum(xs))", "m.maximum([m.stop_gradient(x) for x in xs])"] * 3 + [
+            "m.maximum(xs)", "max(xs)", "m.stop_gradient(xs[0])", "m.stop_gradient(m.maximum(xs[1:]))"])  # fmt: skip
+        of_one = rng.choice(["e / sum(es)"] * 3 + ["e / sum(es) + es[0]", "e / (sum(es) + es[-1])"])
+        with self.block(f"def {name}(xs, top):"):
+            self.write("es = [m.exp(x - top) for x in xs]")
+            self.write(f"return [{of_one} for e in es]")
+        self.write(f"{xs} = {self.sequence(1)}")
+        rows = f"(lambda xs: {name}(xs, {shift}))"
+        masked = f"[sum(p * x for p, x in zip({rows}({xs}[: i + 1]), {xs})) for i in range(len({xs}))]"
+        self.write(f"{made} = {rng.choice((f'{rows}({xs})', masked))}")
+        self.scope.lists += [xs, made]
 
     def with_list(self, depth: int) -> None:
         rng, scope = self.rng, self.scope

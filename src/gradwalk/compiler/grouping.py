@@ -1,4 +1,4 @@
-"""Pass 6: nodes of one level that do the same thing become one group, which will be one vector instruction.
+"""Pass 7: nodes of one level that do the same thing become one group, which will be one vector instruction.
 
 Sums of different lengths are padded to one length where that costs little: a dot with products 0 · 0.
 """
@@ -129,7 +129,15 @@ def _ordered(keys: Ints) -> Ints:
 
 def differentiated(flat: Flat) -> Truths:
     """Which nodes a result depends on; the others are there for guards, and get no gradient."""
-    return needed_for(flat, flat.outputs) if len(flat.guards) else np.ones(flat.size, np.bool_)
+    if not len(flat.guards):
+        return np.ones(flat.size, np.bool_)
+    needed = needed_for(flat, flat.outputs)
+    of_rows = np.flatnonzero(is_among(flat.op, ROW_OPS))
+    if not needed[of_rows].all():  # one instruction makes the row: where an entry of it is needed, take all of it
+        ends = [flat.child(of_rows, 0), flat.children[flat.starts[of_rows + 1] - 1]]
+        rows = same_rows(np.column_stack([flat.op[of_rows], flat.counts[of_rows], *ends]))[1]
+        needed[of_rows] = (np.bincount(rows, needed[of_rows]) > 0)[rows]
+    return needed
 
 
 def _groups_of(flat: Flat, name: str, nodes: Ints, zero: int) -> list[Group]:

@@ -1,4 +1,4 @@
-"""Pass 9: what is made of a rectangle with holes, number by number and with constants, keeps the holes.
+"""Pass 10: what is made of a rectangle with holes, number by number and with constants, keeps the holes.
 
 So the rectangle is read as it lies, and not gathered; what comes out in the holes, nobody reads.
 """

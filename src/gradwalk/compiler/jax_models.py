@@ -13,7 +13,7 @@ import numpy as np
 
 from gradwalk.compiler.models import Models
 from gradwalk.compiler.reading import with_line
-from gradwalk.compiler.to_jax import JaxFunction, to_jax  # first, for what it says where jax is missing
+from gradwalk.compiler.to_jax import JaxFunction, runs_of, to_jax  # first, for what it says where jax is missing
 from gradwalk.compiler.version import Version
 from gradwalk.structure import write
 
@@ -94,10 +94,11 @@ def _step(
     function: JaxFunction, order: Any, optimiser: Any, state: list[Any], arguments: Any, settings: Any
 ) -> tuple[Any, Any, list[Any]]:
     """Values, whether the program applies, and the weights and moments of each model after its step."""
-    in_order = len(order) == state[0].shape[1] and bool((np.diff(order) == 1).all())
+    runs = runs_of(function.leaf_slots, order)
 
     def loss(weights: Any, numbers: Any) -> Any:
-        return function(weights if in_order else weights[order], numbers)
+        pieces = [(slot, weights[order[begin] : order[begin] + end - begin]) for slot, begin, end in runs]
+        return function.over(pieces, numbers)
 
     arguments = arguments.astype(state[0].dtype)
     if optimiser is None:

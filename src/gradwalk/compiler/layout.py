@@ -1,4 +1,4 @@
-"""Pass 10: every node gets its slot, so that groups are contiguous and what they read is strided where possible.
+"""Pass 11: every node gets its slot, so that groups are contiguous and what they read is strided where possible.
 
 The numbers of the arguments come first, in their order; then the leaves and constants in the order in which matrix
 products, dots, tables and the rest first read them, row by row; then the results, group by group. What is wide begins

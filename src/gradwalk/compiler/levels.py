@@ -1,4 +1,4 @@
-"""Pass 5: a level for every node, above those of its children. Nodes of one level do not need each other.
+"""Pass 6: a level for every node, above those of its children. Nodes of one level do not need each other.
 
 Either as low as can be (all inputs of a sequence are prepared at once), or as high (branches of different length end
 together): the passes after this one try both.

@@ -1,4 +1,4 @@
-"""Pass 7: dots that pair most of some rows with most of some columns are a matrix product.
+"""Pass 8: dots that pair most of some rows with most of some columns are a matrix product.
 
 Where a mask leaves out some of them, or cuts rows short, the whole product is computed: nobody reads the rest of it.
 """

@@ -18,6 +18,7 @@ from gradwalk.compiler.layout import laid_out
 from gradwalk.compiler.levels import has_guarded_calls, latest_levels, levels
 from gradwalk.compiler.matrices import Group
 from gradwalk.compiler.program import Program
+from gradwalk.compiler.softmaxes import with_softmaxes
 from gradwalk.compiler.sources import split_by_source
 from gradwalk.compiler.subexpressions import with_shared_subexpressions
 from gradwalk.compiler.sums import with_fused_sums, without_lonely
@@ -42,7 +43,7 @@ def rolled_up(flat: Flat, arguments: int = 0) -> Program:
     """The program with as few, as wide instructions as the passes find."""
     flat = without_dead_code(with_folded_constants(with_shared_constants(without_dead_code(flat))))
     flat = without_dead_code(with_shared_subexpressions(without_identities(with_shared_constants(flat))))
-    flat = with_fused_sums(flat)
+    flat = with_softmaxes(with_fused_sums(flat))
     flat = without_dead_code(without_lonely(flat, levels(flat)))
     flat, zero = with_zero(flat)
     level = levels(flat)

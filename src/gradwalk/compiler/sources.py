@@ -1,4 +1,4 @@
-"""Pass 8: a long group that reads from several places at once is split by where it reads.
+"""Pass 9: a long group that reads from several places at once is split by where it reads.
 
 Two loops may do the same operation on one level; together they would gather entry by entry what each alone reads in a
 row. Short groups stay together: an instruction more costs as much as gathering some dozens of entries.

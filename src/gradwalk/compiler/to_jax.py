@@ -26,6 +26,9 @@ from gradwalk.row_ops import COMPOSITES
 try:
     import jax
     import jax.numpy as jnp
+    from jax.core import ShapedArray
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
 except ImportError as error:
     raise ImportError("to_jax: expected jax to be installed; pip install 'gradwalk[jax]'") from error
 
@@ -50,7 +53,9 @@ class _Jax(Arrays):
         return jax.lax.stop_gradient(super().shift(xs))
 
     def at(self, xs: Any, place: Any) -> Any:
-        return xs if place is _EACH else super().at(xs, place)
+        if place is _EACH:
+            return xs
+        return jnp.where(np.arange(xs.shape[-1]) == place, xs, 0.0).sum(axis=-1, keepdims=True)  # nothing to scatter
 
     def forward(self, name: str, inputs: Sequence[Any], parameters: Sequence[float]) -> Any:
         return _with_local_grads(name, tuple(parameters))(*inputs)
@@ -134,14 +139,6 @@ class _Memory:
         self.starts.append(start)
         self.pieces.append(piece.reshape(-1))
 
-    def add_inputs(self, slots: Any, numbers: Any) -> None:
-        """Each run of slots is a piece."""
-        ends = [*(np.flatnonzero(np.diff(slots) != 1) + 1).tolist(), len(slots)]
-        begin = 0
-        for end in ends if len(slots) else ():
-            self.add(int(slots[begin]), numbers[begin:end])
-            begin = end
-
     def read(self, slots: Any) -> Any:
         """The numbers in a matrix of slots."""
         owners = self.owner[slots]
@@ -159,10 +156,12 @@ class _Memory:
         for each in pieces:
             moved[owners == each] = slots[owners == each] - self.starts[each] + end
             end += len(self.pieces[each])
-        constants, place = np.unique(self.initial[slots[owners == _CONSTANT]], return_inverse=True)
-        moved[owners == _CONSTANT] = end + place
-        together = [*(self.pieces[each] for each in pieces), jnp.asarray(constants, self.dtype)]
-        return _gathered(jnp.concatenate(together), moved)
+        moved[owners == _CONSTANT] = end
+        made = _gathered(jnp.concatenate([self.pieces[each] for each in pieces]), moved)
+        constants = np.where(owners == _CONSTANT, self.initial[slots], 0.0)
+        if constants.tobytes() == bytes(constants.nbytes):  # no -0.0 among them, either
+            return made
+        return jnp.where(owners == _CONSTANT, jnp.asarray(constants, self.dtype), made)
 
     def _of_one(self, owner: int, slots: Any) -> Any:
         if owner == _CONSTANT:
@@ -177,9 +176,55 @@ class _Memory:
         return _strided(piece, int(moved.flat[0]), loops).reshape(slots.shape)
 
 
+class _Table:
+    """Which entry of the last axis goes where, `size` for a 0; jax compares tables by identity."""
+
+    def __init__(self, places: Any, size: int) -> None:
+        self.places, self.size = places, size
+
+    @functools.cached_property
+    def backward(self) -> _Table | None:
+        """Where each entry went; None where one went to so many places that a row for each would be mostly empty."""
+        flat = self.places.ravel()
+        order = np.argsort(flat, kind="stable")[: int((flat < self.size).sum())]
+        times = np.bincount(flat[order], minlength=self.size)
+        if self.size * int(times.max()) > 8 * flat.size:
+            return None
+        places = np.full((self.size, int(times.max())), flat.size)
+        places[flat[order], np.arange(len(order)) - np.repeat(np.cumsum(times) - times, times)] = order
+        return _Table(places, flat.size)
+
+
+def _looked_up(numbers: Any, table: _Table) -> Any:
+    if (table.places == table.size).any():
+        numbers = jnp.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, 1)])
+    return numbers.at[..., table.places].get(mode="promise_in_bounds")
+
+
+def _looked_up_backward(handed: Any, numbers: Any, table: _Table) -> list[Any]:
+    """jax's own way back is a scatter, which neither fuses nor is the same each time; by the table it is a gather."""
+    flat = handed.reshape(*handed.shape[: handed.ndim - table.places.ndim], -1)
+    if table.backward is not None:
+        return [_looked_up_p.bind(flat, table=table.backward).sum(axis=-1)]
+    zeros = jnp.zeros((*flat.shape[:-1], table.size + 1), flat.dtype)
+    return [zeros.at[..., table.places.ravel()].add(flat, mode="promise_in_bounds")[..., :-1]]
+
+
+_looked_up_p = Primitive("looked_up")
+_looked_up_p.def_impl(_looked_up)
+_looked_up_p.def_abstract_eval(
+    lambda numbers, table: ShapedArray((*numbers.shape[:-1], *table.places.shape), numbers.dtype)
+)
+ad.deflinear2(_looked_up_p, _looked_up_backward)
+batching.primitive_batchers[_looked_up_p] = lambda given, axes, table: (
+    _looked_up_p.bind(jnp.moveaxis(given[0], axes[0], 0), table=table),
+    0,
+)
+mlir.register_lowering(_looked_up_p, mlir.lower_fun(_looked_up, multiple_results=False))
+
+
 def _gathered(piece: Any, places: Any) -> Any:
-    unique = len(np.unique(places)) == places.size
-    return piece.at[places].get(unique_indices=unique, mode="promise_in_bounds")
+    return _looked_up_p.bind(piece, table=_Table(places, len(piece)))
 
 
 def _apart(loops: Sequence[Loop]) -> bool:
@@ -195,7 +240,7 @@ def _apart(loops: Sequence[Loop]) -> bool:
 def _strided(piece: Any, start: int, loops: Sequence[Loop]) -> Any:
     """The loops as slices and reshapes, which every engine does well: an axis for each, in their order."""
     moving = sorted((place for place, loop in enumerate(loops) if loop[1]), key=lambda place: -loops[place][1])
-    made = piece[start:]
+    made = piece[start : start + (loops[moving[0]][0] * loops[moving[0]][1] if moving else 1)]
     for done, place in enumerate(moving):
         count, stride = loops[place]
         missing = count * stride - made.shape[-1]
@@ -209,6 +254,13 @@ def _strided(piece: Any, start: int, loops: Sequence[Loop]) -> Any:
 
 
 # ---------------------------------------------------------------- the function
+
+
+def runs_of(slots: Any, *places: Any) -> list[tuple[int, int, int]]:
+    """Runs of slots, and of other numbers beside them: the first slot, the run's first place, and that after its last."""
+    broken = np.any([np.diff(each) != 1 for each in (slots, *places)], axis=0)
+    ends = [*(np.flatnonzero(broken) + 1).tolist(), len(slots)] if len(slots) else []
+    return [(int(slots[begin]), begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 class JaxFunction:
@@ -225,7 +277,7 @@ class JaxFunction:
         slots = program.inputs[program.arguments :]
         order = np.argsort(slots, kind="stable")  # as they lie in memory, so that matrices are slices
         self.leaves = tuple(version.leaves[place] for place in order)
-        self._leaf_slots, self._argument_slots = slots[order], program.inputs[: program.arguments]
+        self.leaf_slots, self._argument_slots = slots[order], program.inputs[: program.arguments]
         self._single = version.result.single
         self._mapped: Any = None
         _warn_of_many(compiled, program)
@@ -241,10 +293,19 @@ class JaxFunction:
                 f"to_jax: expected arrays of shapes {expected[0]} and {expected[1]}, got {leaves.shape} and "
                 f"{arguments.shape}; use jax.vmap for a batch"
             )
-        dtype = jnp.promote_types(jnp.promote_types(leaves.dtype, arguments.dtype), jnp.float32)
+        runs = runs_of(self.leaf_slots)
+        return self.over([(slot, leaves[begin:end]) for slot, begin, end in runs], arguments)
+
+    def over(self, leaves: Iterable[tuple[int, Any]], arguments: Any) -> tuple[Any, Any]:
+        """The same, of the leaves' numbers in pieces, each after the first slot that it stands for."""
+        dtype = functools.reduce(
+            jnp.promote_types, [jnp.float32, arguments.dtype, *(piece.dtype for _, piece in leaves)]
+        )
         memory = _Memory(self.program, dtype)
-        memory.add_inputs(self._argument_slots, arguments.astype(dtype))
-        memory.add_inputs(self._leaf_slots, leaves.astype(dtype))
+        for slot, begin, end in runs_of(self._argument_slots):
+            memory.add(slot, arguments[begin:end].astype(dtype))
+        for slot, piece in leaves:
+            memory.add(slot, piece.astype(dtype))
         finite = [True]
         for instruction in self.program.instructions:
             made = interpret.forward(instruction, _operands(memory, instruction), _JAX)
@@ -260,7 +321,10 @@ class JaxFunction:
         whole = self._version.whole
         if not whole:
             return True
-        return (arguments[np.array(list(whole))] == np.array(list(whole.values()))).all()
+        expected = np.zeros(self.program.arguments)
+        expected[list(whole)] = list(whole.values())
+        free = ~np.isin(np.arange(self.program.arguments), list(whole))
+        return (free | (arguments == expected)).all()
 
     def _guarded(self, memory: _Memory) -> Any:
         """Whether every guard surely holds: two sides closer than rounding can have moved them are no answer."""
@@ -268,18 +332,18 @@ class JaxFunction:
         if not guards:
             return True
         sides = np.array([[guard.left, guard.right] for guard in guards])
-        left, right = memory.read(sides[:, :1]), memory.read(sides[:, 1:])
         holds = []
         for sign in sorted({guard.sign for guard in guards}):
             chosen = np.array([place for place, guard in enumerate(guards) if guard.sign == sign])
             outcomes = np.array([[guards[place].outcome] for place in chosen])
-            holds.append((interpret.SIGNS[sign](left[chosen], right[chosen]) == outcomes).all())
+            left, right = memory.read(sides[chosen, :1]), memory.read(sides[chosen, 1:])
+            holds.append((interpret.SIGNS[sign](left, right) == outcomes).all())
         constant = memory.owner[sides] == _CONSTANT
         endless = (constant & ~np.isfinite(self.program.initial[sides])).any(axis=1)  # nothing is rounded across it
-        open_to_doubt = np.flatnonzero((sides[:, 0] != sides[:, 1]) & ~endless)
-        doubt = _doubts(self.program, memory, sides[open_to_doubt])
+        open_to_doubt = sides[(sides[:, 0] != sides[:, 1]) & ~endless]
+        doubt = _doubts(self.program, memory, open_to_doubt)
         if doubt is not None:
-            apart = jnp.abs(left - right)[open_to_doubt]
+            apart = jnp.abs(memory.read(open_to_doubt[:, :1]) - memory.read(open_to_doubt[:, 1:]))
             holds.append(((doubt == 0.0) | (apart > interpret.SAFETY * doubt)).all())
         return functools.reduce(jnp.logical_and, holds)
 
