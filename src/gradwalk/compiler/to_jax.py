@@ -257,7 +257,7 @@ def _strided(piece: Any, start: int, loops: Sequence[Loop]) -> Any:
 
 
 def runs_of(slots: Any, *places: Any) -> list[tuple[int, int, int]]:
-    """Runs of slots, and of other numbers beside them: the first slot, the run's first place, and that after its last."""
+    """Runs of slots, and of other numbers beside them: the first slot, the first place, and that after the last."""
     broken = np.any([np.diff(each) != 1 for each in (slots, *places)], axis=0)
     ends = [*(np.flatnonzero(broken) + 1).tolist(), len(slots)] if len(slots) else []
     return [(int(slots[begin]), begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
