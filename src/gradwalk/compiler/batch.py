@@ -28,9 +28,22 @@ if TYPE_CHECKING:
     from gradwalk.compiler.compile import AnyCompiled
 
 Array = npt.NDArray[np.float64]
-Row = tuple[int, list[Any]]  # the place of an input, and the numbers of its arguments
 _ONE = np.ones(1)
 _THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Rows:
+    """Inputs of one structure: the place of each, and the entries of its arguments."""
+
+    def __init__(self, places: list[int], entries: list[list[Any]]) -> None:
+        self.places, self.entries = places, entries  # two lists, not pairs: the collector looks at every pair
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def only(self, chosen: Iterable[bool]) -> Rows:
+        pairs = [pair for pair, kept in zip(zip(self.places, self.entries, strict=True), chosen, strict=True) if kept]
+        return Rows([place for place, _ in pairs], [entries for _, entries in pairs])
 
 
 class Here:
@@ -171,68 +184,77 @@ def mapped(
     way: Here,
 ) -> list[Any]:
     """What `together` makes of the inputs to which one program applies, and `alone` of those no program fits."""
-    calls = [given if isinstance(given, tuple) else (given,) for given in inputs]
-    results: list[Any] = [None] * len(calls)
-    groups, ready = by_structure(calls), {}
+    given = list(inputs)
+    results: list[Any] = [None] * len(given)
+    groups, ready = by_structure(given), {}
     for key, rows in groups.items():
         version = compiled._versions.get(key, (None,))[0] if not (tracing.active or is_watched()) else None
-        if version is not None and version.result.is_bare and version.ends and not values_among(rows[0][1]):
+        if version is not None and version.result.is_bare and version.ends and not values_among(rows.entries[0]):
             ready[key] = version, *_numbers(version, rows)
             way.begin(version, ready[key][2], asked)
     for key, rows in groups.items():
-        if values_among(rows[0][1]):  # then there are in all of them
-            for place, _ in rows:
-                results[place] = alone(calls[place])
+        if values_among(rows.entries[0]):  # then there are in all of them
+            for place in rows.places:
+                results[place] = alone(arguments_of(given[place]))
             continue
-        version, fitting, numbers = ready.get(key, (None, [], np.empty(0)))
+        version, fitting, numbers = ready.get(key, (None, Rows([], []), np.empty(0)))
         while rows:  # one pass for each program that is needed; what the first of the rest needs is traced
+            first = rows.places[0]
             if version is None:
-                found = compiled._run(Run.applicable, calls[rows[0][0]], {})
+                found = compiled._run(Run.applicable, arguments_of(given[first]), {})
                 if found is PLAIN or not found.result.is_bare or not found.ends:
-                    place, _ = rows.pop(0)
-                    results[place] = alone(calls[place])
+                    results[first] = alone(arguments_of(given[first]))
+                    rows = Rows(rows.places[1:], rows.entries[1:])
                     continue
                 version = found
                 fitting, numbers = _numbers(version, rows)
             made, failed = version.used(lambda run, rows, _: together(run, rows, way), numbers)
             if failed and (error := version.raised()) is not None:
-                compiled._raise_if_plain(error, version, [calls[fitting[row][0]] for row in failed])
-            for (place, _), result in zip(fitting, made, strict=True):
+                again = [arguments_of(given[fitting.places[row]]) for row in failed]
+                compiled._raise_if_plain(error, version, again)
+            for place, result in zip(fitting.places, made, strict=True):
                 results[place] = result
             if not failed and len(fitting) == len(rows):
                 break
-            done = {place for place, _ in fitting} - {fitting[row][0] for row in failed}
+            done = set(fitting.places) - {fitting.places[row] for row in failed}
             if 0 in failed:  # another program's, or rounded otherwise beside others than by itself
-                results[rows[0][0]] = alone(calls[rows[0][0]])
-                done.add(rows[0][0])
-            rows = [row for row in rows if row[0] not in done]
+                results[first] = alone(arguments_of(given[first]))
+                done.add(first)
+            rows = rows.only(place not in done for place in rows.places)
             version = None
     way.end()
     return results
 
 
-def _numbers(version: Version, rows: list[Row]) -> tuple[list[Row], Array]:
+def arguments_of(given: Any) -> tuple[Any, ...]:
+    """An input that is a tuple is several arguments."""
+    return given if isinstance(given, tuple) else (given,)
+
+
+def _numbers(version: Version, rows: Rows) -> tuple[Rows, Array]:
     """The rows that fit the version, and their numbers."""
-    fitting = [row for row in rows if version.fits(row[1])] if version.whole else rows
-    numbers = np.empty((len(fitting), len(rows[0][1])))
-    write(list(itertools.chain.from_iterable(entries for _, entries in fitting)), numbers.reshape(-1))
+    fitting = rows.only(map(version.fits, rows.entries)) if version.whole else rows
+    numbers = np.empty((len(fitting), len(rows.entries[0])))
+    write(list(itertools.chain.from_iterable(fitting.entries)), numbers.reshape(-1))
     return fitting, numbers
 
 
-def by_structure(calls: list[tuple[Any, ...]]) -> dict[Hashable, list[Row]]:
-    """The place and the entries of each call, sorted by the structure of its arguments."""
-    sorted_by: dict[Hashable, list[Row]] = {}
-    alike: dict[tuple[Any, int], list[Row]] = {}  # of one list of plain numbers, by type and length; of a number: -1
-    for place, args in enumerate(calls):
-        only = args[0] if len(args) == 1 else None
-        kind = (only_type(only), len(only)) if type(only) is list else (type(only), -1)
+def by_structure(inputs: list[Any]) -> dict[Hashable, Rows]:
+    """The inputs, sorted by the structure of their arguments."""
+    sorted_by: dict[Hashable, Rows] = {}
+    alike: dict[tuple[Any, int], Rows] = {}  # of one list of plain numbers, by type and length; of a number: -1
+    for place, given in enumerate(inputs):
+        of_list = type(given) is list
+        kind = (only_type(given), len(given)) if of_list else (type(given), -1)
         rows = alike.get(kind)
         if rows is not None:
-            rows.append((place, only if type(only) is list else [only]))
+            rows.places.append(place)
+            rows.entries.append(given if of_list else [given])
             continue
-        call = Call(args, {})
-        rows = sorted_by.setdefault(call.key, [])
-        rows.append((place, call.taken_apart()))
+        call = Call(arguments_of(given), {})
+        rows = sorted_by.setdefault(call.key, Rows([], []))
+        rows.places.append(place)
+        rows.entries.append(call.taken_apart())
         if kind[0] in (float, int):
             alike[kind] = rows
     return sorted_by

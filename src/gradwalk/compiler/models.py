@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gradwalk import reference
-from gradwalk.compiler.batch import by_structure
+from gradwalk.compiler.batch import arguments_of, by_structure
 from gradwalk.compiler.reading import with_line
 from gradwalk.compiler.version import PLAIN, Run, Version
 from gradwalk.structure import flatten, is_value, write
@@ -91,9 +91,11 @@ class Models:
         if len(inputs) != len(self):
             raise ValueError(f"models: expected {len(self)} inputs, one for each model, got {len(inputs)}")
         chosen = range(len(self)) if mask is None else np.flatnonzero(np.broadcast_to(mask, len(self))).tolist()
-        calls = [given if isinstance(given, tuple) else (given,) for given in inputs]
-        groups = by_structure([calls[model] for model in chosen]).values()
-        return calls, [[(chosen[place], entries) for place, entries in rows] for rows in groups]
+        groups = by_structure([inputs[model] for model in chosen]).values()
+        pairs = [zip(rows.places, rows.entries, strict=True) for rows in groups]
+        return list(map(arguments_of, inputs)), [
+            [(chosen[place], entries) for place, entries in rows] for rows in pairs
+        ]
 
     def _settings(self, optimiser: Any, rates: Any, rows: Any) -> Array:
         """A row of settings for each of these models' next step."""
