@@ -37,6 +37,21 @@ def test_a_model_that_branches_otherwise():
     assert models.steps.tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_parameters_in_another_order(turned):
+    """Than the program reads them in, and more of them; cut into a few pieces, or gathered."""
+    rng = np.random.default_rng(0)
+    weights = [gradwalk.Value(0.0) for _ in range(90)]
+    error = gradwalk.compile(lambda xs: (gradwalk.dot(weights[40:80], xs) + gradwalk.sum(weights[:40])) ** 2)
+    parameters = weights[::-1] if turned else weights
+    rows, inputs = rng.normal(size=(3, 90)), rng.normal(size=(3, 40)).tolist()
+    natively, by_jax = error.models(rows, parameters), error.models(rows, parameters, device="jax")
+    for _ in range(2):
+        step = SGD(weights, lr=1e-3), inputs
+        assert np.allclose(natively.step(*step), by_jax.step(*step), rtol=1e-12)
+    assert np.allclose(natively.weights, by_jax.weights, rtol=1e-12, atol=1e-14)
+
+
 def test_other_devices_are_refused():
     weight = gradwalk.Value(1.0)
     with pytest.raises(ValueError, match="expected device='jax'"):

@@ -12,7 +12,7 @@ from models import MODELS, Model, scalar_gpt, unstructured
 
 import gradwalk
 from gradwalk.compiler.strided import nested_loops
-from gradwalk.compiler.to_jax import MANY, _apart, _strided
+from gradwalk.compiler.to_jax import MANY, _apart, _strided, gathered
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
 
@@ -185,6 +185,45 @@ def test_transformations():
     assert np.allclose(jax.jacfwd(of_arguments)(at), jax.jacrev(of_arguments)(at), rtol=1e-13)
     many = jax.vmap(jax.grad(of_arguments))(jnp.stack([at, 2 * at]))
     assert np.allclose(many[1], compiled.value_and_grad([0.6, 4.0])[1], rtol=1e-12)
+
+
+def pairs(xs):
+    """Reads its numbers crosswise, some of them thrice, and nothing in between: a table of places."""
+    near = [gradwalk.tanh(x) for x in xs]
+    return gradwalk.sum([near[i] * near[j] for i, j in ((0, 3), (2, 0), (5, 0), (7, 2), (1, 6), (6, 4))])
+
+
+def test_gathers():
+    """Their way back is a gather, too: scatters neither fuse, nor do they add in the same order each time."""
+    compiled, at = gradwalk.compile(pairs), np.linspace(-1.0, 1.0, 8)
+    exported = compiled.to_jax(at.tolist())
+    value = lambda at: exported(exported.numbers(), at)[0]  # noqa: E731
+    assert np.allclose(jax.grad(value)(at), compiled.value_and_grad(at.tolist())[1], rtol=1e-13)
+    assert np.allclose(jax.hessian(value)(at), gradwalk.hessian(compiled)(at.tolist()), rtol=1e-12, atol=1e-14)
+    assert np.allclose(jax.jacfwd(value)(at), jax.jacrev(value)(at), rtol=1e-13)
+    assert np.allclose(jax.vmap(jax.grad(value), in_axes=1)(np.stack([at, at], axis=1))[1], jax.grad(value)(at))
+    text = jax.jit(jax.grad(value)).lower(at).as_text()
+    assert "gather" in text
+    assert "scatter" not in text
+
+
+def test_one_place_that_many_read():
+    """A table for the way back would be nearly empty: that is a scatter."""
+    source = jnp.array([2.0, 3.0, 5.0, 7.0] * 10)
+    places = np.array([0] * 20 + [40, 1])
+    assert gathered(source, places).tolist() == [2.0] * 20 + [0.0, 3.0]
+    slopes = jax.grad(lambda xs: (gathered(xs, places) * np.arange(22.0)).sum())(source)
+    assert slopes.tolist() == [190.0, 21.0] + [0.0] * 38
+
+
+def test_gathers_over_a_mesh():
+    exported = gradwalk.compile(pairs).to_jax([0.5] * 8)
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("batch",))
+    spec = jax.sharding.PartitionSpec
+    slopes = jax.vmap(jax.grad(lambda at: exported(np.zeros(0), at)[0]))
+    shared = jax.shard_map(slopes, mesh=mesh, in_specs=spec("batch"), out_specs=spec("batch"))
+    rows = jnp.asarray(np.random.default_rng(0).normal(size=(4, 8)))
+    assert np.allclose(jax.jit(shared)(rows), slopes(rows), rtol=1e-14)
 
 
 def test_over_a_mesh():

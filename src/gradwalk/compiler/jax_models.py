@@ -13,12 +13,19 @@ import numpy as np
 
 from gradwalk.compiler.models import Models
 from gradwalk.compiler.reading import with_line
-from gradwalk.compiler.to_jax import JaxFunction, runs_of, to_jax  # first, for what it says where jax is missing
+from gradwalk.compiler.to_jax import (
+    JaxFunction,
+    gathered,
+    runs_of,
+    to_jax,
+)  # first, for what it says where jax is missing
 from gradwalk.compiler.version import Version
 from gradwalk.structure import write
 
 import jax  # isort: skip
 import jax.numpy as jnp  # isort: skip
+
+_MANY = 64  # runs of parameters: more than that are not worth a slice each
 
 
 class JaxModels(Models):
@@ -97,6 +104,8 @@ def _step(
     runs = runs_of(function.leaf_slots, order)
 
     def loss(weights: Any, numbers: Any) -> Any:
+        if len(runs) > _MANY:
+            return function(gathered(weights, order), numbers)
         pieces = [(slot, weights[order[begin] : order[begin] + end - begin]) for slot, begin, end in runs]
         return function.over(pieces, numbers)
 

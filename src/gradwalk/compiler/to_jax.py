@@ -26,7 +26,6 @@ from gradwalk.row_ops import COMPOSITES
 try:
     import jax
     import jax.numpy as jnp
-    from jax.core import ShapedArray
     from jax.extend.core import Primitive
     from jax.interpreters import ad, batching, mlir
 except ImportError as error:
@@ -157,7 +156,7 @@ class _Memory:
             moved[owners == each] = slots[owners == each] - self.starts[each] + end
             end += len(self.pieces[each])
         moved[owners == _CONSTANT] = end
-        made = _gathered(jnp.concatenate([self.pieces[each] for each in pieces]), moved)
+        made = gathered(jnp.concatenate([self.pieces[each] for each in pieces]), moved)
         constants = np.where(owners == _CONSTANT, self.initial[slots], 0.0)
         if constants.tobytes() == bytes(constants.nbytes):  # no -0.0 among them, either
             return made
@@ -172,7 +171,7 @@ class _Memory:
         loops = nested_loops(moved)
         piece = self.pieces[owner]
         if loops is None or not _apart(loops):
-            return _gathered(piece, moved)
+            return gathered(piece, moved)
         return _strided(piece, int(moved.flat[0]), loops).reshape(slots.shape)
 
 
@@ -201,6 +200,12 @@ def _looked_up(numbers: Any, table: _Table) -> Any:
     return numbers.at[..., table.places].get(mode="promise_in_bounds")
 
 
+def _looked_up_shape(numbers: Any, table: _Table) -> Any:
+    shape = *numbers.shape[:-1], *table.places.shape
+    nowhere = jax.sharding.PartitionSpec(*(None for _ in shape))  # within a mesh, it varies along the same axes
+    return numbers.update(shape=shape, sharding=jax.sharding.NamedSharding(numbers.sharding.mesh, nowhere))
+
+
 def _looked_up_backward(handed: Any, numbers: Any, table: _Table) -> list[Any]:
     """jax's own way back is a scatter, which neither fuses nor is the same each time; by the table it is a gather."""
     flat = handed.reshape(*handed.shape[: handed.ndim - table.places.ndim], -1)
@@ -212,9 +217,7 @@ def _looked_up_backward(handed: Any, numbers: Any, table: _Table) -> list[Any]:
 
 _looked_up_p = Primitive("looked_up")
 _looked_up_p.def_impl(_looked_up)
-_looked_up_p.def_abstract_eval(
-    lambda numbers, table: ShapedArray((*numbers.shape[:-1], *table.places.shape), numbers.dtype)
-)
+_looked_up_p.def_abstract_eval(_looked_up_shape)
 ad.deflinear2(_looked_up_p, _looked_up_backward)
 batching.primitive_batchers[_looked_up_p] = lambda given, axes, table: (
     _looked_up_p.bind(jnp.moveaxis(given[0], axes[0], 0), table=table),
@@ -223,8 +226,9 @@ batching.primitive_batchers[_looked_up_p] = lambda given, axes, table: (
 mlir.register_lowering(_looked_up_p, mlir.lower_fun(_looked_up, multiple_results=False))
 
 
-def _gathered(piece: Any, places: Any) -> Any:
-    return _looked_up_p.bind(piece, table=_Table(places, len(piece)))
+def gathered(numbers: Any, places: Any) -> Any:
+    """The numbers at these places of an array of one axis; one place after the last is a 0."""
+    return _looked_up_p.bind(numbers, table=_Table(places, len(numbers)))
 
 
 def _apart(loops: Sequence[Loop]) -> bool:
