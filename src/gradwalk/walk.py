@@ -7,6 +7,7 @@ The numbers are those of `backward()`, to the bit, but the nodes' own gradients 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -47,6 +48,11 @@ class Step:
     contributions: tuple[Contribution, ...]
     is_seed: bool = False
 
+    @property
+    def shown(self) -> tuple[Contribution, ...]:
+        """Its contributions to anything but constants: those that are steps of their own where they are shown."""
+        return tuple(given for given in self.contributions if self.is_seed or not given.child._constant)
+
 
 class Walk:
     """The steps of a backward pass from `root`, computed when they are asked for.
@@ -70,6 +76,8 @@ class Walk:
         self._place = {node: place for place, node in enumerate(self.order)}
         self._visits = self._visiting_order()
         self._steps: list[Step] = []
+        self.forward_steps = sum(1 for node in self.order if node._children)
+        self._numbers = [self.forward_steps + 1]  # of each step, then of the first that is not computed yet
         self._furthest = self._starting_gradients()  # after every step computed so far
         self._here = list(self._furthest)  # where the walk stands
         self.position = 0  # how many steps have been taken
@@ -134,6 +142,7 @@ class Walk:
             raise IndexError(f"walk: expected a step from 0 to {len(self) - 1}, got {index}")
         while len(self._steps) <= wanted:
             self._steps.append(self._computed(len(self._steps)))
+            self._numbers.append(self._numbers[-1] + len(self._steps[-1].shown))
         return self._steps[wanted]
 
     def __iter__(self) -> Iterator[Step]:
@@ -142,6 +151,29 @@ class Walk:
     def __repr__(self) -> str:
         mode = "" if self.mode == "right" else f", mode={self.mode!r}"
         return f"<walk of {len(self.order):,} nodes, {self.position} of {len(self):,} steps taken{mode}>"
+
+    # ---------------------------------------------------------------- numbers, as they are shown
+
+    # The terminal and the page count alike: each node that is computed is a step, then the seed, then each contribution
+    # to anything but a constant. The page does so in engine.js.
+
+    def number(self, step: Step) -> int:
+        """The number of a step's first contribution; the next ones have the next numbers."""
+        return self._numbers[step.index]
+
+    @property
+    def last_number(self) -> int:
+        """How many steps there are, as they are shown."""
+        return self._numbers[self[-1].index + 1] - 1  # all are computed then
+
+    def numbered(self, number: int) -> tuple[Step, int]:
+        """The step of the backward pass that has this number, and which of the contributions shown it is."""
+        if not self.forward_steps < number <= self.last_number:
+            raise IndexError(
+                f"walk: expected a number from {self.forward_steps + 1} to {self.last_number}, got {number}"
+            )
+        index = bisect_right(self._numbers, number, hi=len(self._steps)) - 1
+        return self[index], number - self._numbers[index]
 
     def _computed(self, index: int) -> Step:
         if index == 0:
@@ -261,6 +293,19 @@ class Walk:
         1
         """
         return None if self.mode == "right" else next((step.index for step in self if self.differs(step)), None)
+
+    @property
+    def first_wrong_number(self) -> int | None:
+        """The number of the first contribution that goes wrong; None if there is none."""
+        if self.first_difference is None:
+            return None
+        step = self[self.first_difference]
+        right = self.right_step(step)
+        if not _same(step.upstream, right.upstream, tolerance=0.0):
+            return self.number(step)
+        pairs = zip(step.shown, right.shown, strict=True)
+        wrong = (i for i, (ours, theirs) in enumerate(pairs) if not _same(ours.after, theirs.after, tolerance=0.0))
+        return self.number(step) + next(wrong, 0)
 
 
 def walk(root: Any, mode: str = "right", *, fresh: bool = False) -> Walk:

@@ -33,7 +33,11 @@ function shown(program, modes) {
     const isLeaf = (i) => !graph.nodes[i].children.length && !graph.nodes[i].constant;
     const difference = graph.nodes.map((_, i) => (isLeaf(i) ? module_engine.finiteDifference(line, i) : null));
     const said = difference.map((each, i) => each && module_engine.judged(line.grads[i], each));
-    return { grads: [...line.grads], said, slopes: difference.map((each) => each?.slope) };
+    const steps = Array.from({ length: line.steps + 1 }, (_, t) => module_engine.stepAt(line, t));
+    return {
+      grads: [...line.grads], said, slopes: difference.map((each) => each?.slope), firstWrong: line.firstWrongStep,
+      steps: steps.map(({ kind, node, child }) => [kind, node ?? null, child ?? null]),
+    };
   }));
 }
 """
@@ -79,6 +83,23 @@ def test_gradients_and_verdicts_in_every_mode(v8: MiniRacer) -> None:
     assert counts["said -1"] > PROGRAMS
     assert counts["said 0"] < 0.05 * counts["said 1"]
     assert counts["moved by last digits"] < 0.01 * counts["compared"]
+
+
+def test_steps_are_numbered_as_in_the_terminal(v8: MiniRacer) -> None:
+    """Step 7 of the page is step 7 of `gradwalk trace`, in every mode, and so is the first wrong one."""
+    for seed in range(12):
+        root = random_program(random.Random(seed))
+        for mode, shown in zip(MODES, json.loads(v8.call("shown", program_of(root), list(MODES))), strict=True):
+            walked = walk(root, mode)
+            place = {node: i for i, node in enumerate(walked.order)}
+            expected = [["start", None, None]]
+            expected += [["forward", i, None] for node, i in place.items() if node._children]
+            for number in range(len(expected), walked.last_number + 1):
+                step, which = walked.numbered(number)
+                child = None if step.is_seed else place[step.shown[which].child]
+                expected.append(["seed" if step.is_seed else "contribution", place[step.node], child])
+            assert expected == shown["steps"]
+            assert (walked.first_wrong_number or -1) == shown["firstWrong"], (seed, mode)
 
 
 def finished(root: Any, mode: str) -> Any:

@@ -42,10 +42,19 @@ def refused(*arguments):
 
 
 def test_forward_table():
-    """Each node with its formula from the table and its data."""
+    """Each node with the step that computes it, its formula from the table and its data."""
     output = printed(*NEURON)
-    assert re.search(r"^v1 +a·b +-6$", output, re.MULTILINE)
-    assert re.search(r"^v3 +0 if v2 < 0 else v2 +4$", output, re.MULTILINE)
+    assert re.search(r"^ +a +leaf +2$", output, re.MULTILINE)
+    assert re.search(r"^ +1 +v1 +a·b +-6$", output, re.MULTILINE)
+    assert re.search(r"^ +3 +v3 +0 if v2 < 0 else v2 +4$", output, re.MULTILINE)
+
+
+def test_steps_have_the_numbers_of_the_page():
+    """The nodes that are computed come first, then the seed, then each contribution."""
+    output = printed(*NEURON)
+    numbers = re.findall(r"^ +(\d+) +(\w+)\.grad", output, re.MULTILINE)
+    assert numbers == [("4", "v3"), ("5", "v2"), ("6", "v1"), ("7", "d"), ("8", "a"), ("9", "b")]
+    assert "the first step that goes wrong is step 6, at v1" in printed("x*x*2", "x=3", "--wrong", "assign")
 
 
 def test_arithmetic_is_written_out():
@@ -104,7 +113,7 @@ def test_a_kink_is_named():
 def test_large_graphs_are_cut_and_say_so():
     """Beyond sixty steps the rest is counted; --all shows it."""
     expression = "+".join(["a"] * 100)
-    assert "more steps; --all shows them" in printed(expression, "a=1")
+    assert "… 80 more steps; --all shows them" in printed(expression, "a=1")  # 99 + 1 + 198 in all
     assert "--all" not in printed(expression, "a=1", "--all")
 
 
@@ -120,7 +129,7 @@ def test_wrong_modes_are_those_of_the_walk():
 def test_wrong_mode_shows_where():
     """The first step that goes wrong is named, the right number stands beside the wrong, and the check fails."""
     output = printed("x*x*x", "x=3", "--wrong", "not_reset")
-    assert "the first step that goes wrong is step 1, at v2" in output
+    assert "the first step that goes wrong is step 4, at v2" in output
     assert "✗ right: 27" in output
     assert re.search(r"^x +3 +45 +27 +4e-01 +✗$", output, re.MULTILINE)
 
@@ -196,7 +205,7 @@ def test_a_function_of_the_users(script):
     """The function gets Values for the numbers given and for numeric defaults, other defaults as they are."""
     output = printed(f"{script}:loss", "x=2")
     assert "model.py: loss(x=2.0, w=0.5)" in output
-    assert re.search(r"^v2 +tanh\(v1\) ", output, re.MULTILINE)
+    assert re.search(r"^ +2 +v2 +tanh\(v1\) ", output, re.MULTILINE)
     assert len(re.findall("✓", output)) == 2
 
 
@@ -278,15 +287,16 @@ def test_stepping_with_the_keyboard():
                 shown += os.read(terminal, 65536)
         shown = b""
 
-    wait_for("before the first step")
+    wait_for("step 0 of 9: the beginning")
     for keys, expected in [
-        ("\x1b[C", "the seed"), ("  ", "step 2 of 3"), ("\x1b[D\x1b[D", "the seed"), ("b", "before the first"),
-        ("b", "before the first"), ("\x1b[F", "step 3 of 3"), ("\x1b[H", "before the first"), ("G", "step 3 of 3"),
+        ("\x1b[C", "step 1 of 9: forward"), ("   ", "step 4 of 9: backward"), ("\x1b[D\x1b[D", "step 2 of 9"),
+        ("bb", "step 0 of 9"), ("b", "step 0 of 9"), ("\x1b[F", "step 9 of 9"), ("\x1b[H", "step 0 of 9"),
+        ("G", "step 9 of 9"),
     ]:  # fmt: skip
         os.write(terminal, keys.encode())
         wait_for(expected)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 50, 0, 0))
-    wait_for("step 3 of 3")  # nothing was pressed: the new size alone draws it again
+    wait_for("step 9 of 9")  # nothing was pressed: the new size alone draws it again
     os.write(terminal, b"q")
     _, status = os.waitpid(child, 0)
     os.close(terminal)
@@ -314,4 +324,4 @@ def test_formulas_have_the_users_names():
     output = printed("w*x - y", "w=2", "x=3", "y=1")
     assert re.search(r"w\.grad \+= 3 · 1 +→ 3 +∂/∂w = x$", output, re.MULTILINE)
     assert re.search(r"x\.grad \+= 2 · 1 +→ 2 +∂/∂x = w$", output, re.MULTILINE)
-    assert re.search(r"^v1 +w·x +6$", output, re.MULTILINE)
+    assert re.search(r"^ +1 +v1 +w·x +6$", output, re.MULTILINE)

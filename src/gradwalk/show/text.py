@@ -172,12 +172,17 @@ def _more(hidden: int, what: str) -> list[RenderableType]:
 
 
 def forward_table(graph: Graph, most: int) -> RenderableType:
+    """Every node, and the number of the step that computes it."""
     shown = [node for node in graph.order if not node._constant]
     rows = []
+    computed = 0
     for node in shown[:most]:
+        computed += bool(node._children)
+        number = Text(str(computed) if node._children else "", style=QUIET)
         formula = Text(formula_of(graph, node), style="" if node._children else QUIET)
-        rows.append([_name(graph, node), formula, Text(_long(node.data))])
-    table = _table([("node", "left"), ("formula", "left"), ("data", "right")], rows, ["formula"])
+        rows.append([number, _name(graph, node), formula, Text(_long(node.data))])
+    columns = [("step", "right"), ("node", "left"), ("formula", "left"), ("data", "right")]
+    table = _table(columns, rows, ["formula", "step"])
     return Group(table, *_more(len(shown) - most, "nodes"))
 
 
@@ -212,16 +217,18 @@ def _grad_of(graph: Graph, node: Any) -> str:
     return f"{_alone(graph.name(node))}.grad"
 
 
-def step_lines(graph: Graph, walking: Walk, step: Step) -> list[Text]:
-    """A step as lines: who hands on what, and for each child the arithmetic."""
+def step_lines(graph: Graph, walking: Walk, step: Step, until: int | None = None) -> list[Text]:
+    """A step as lines: who hands on what, and for each child the number and the arithmetic; `until` one of them."""
     wrong = walking.mode != "right" and walking.differs(step)
     right = walking.right_step(step) if wrong else step
+    first = walking.number(step)
     if step.is_seed:
         [seed] = step.contributions
-        line = Text("seed   ", style=QUIET)
+        line = Text(f"{first:>4}   ", style=QUIET)
         line.append(f"{_grad_of(graph, step.node)} = {short_number(seed.after)}", style=GRAD)
+        line.append("  the seed", style=QUIET)
         return [line]
-    head = Text(f"{step.index:>4}   ", style=QUIET)
+    head = Text("       ")
     head.append(graph.name(step.node), style="bold")
     head.append(f"  hands on {short_number(step.upstream)}", style=QUIET)
     if wrong and step.upstream != right.upstream:
@@ -229,10 +236,9 @@ def step_lines(graph: Graph, walking: Walk, step: Step) -> list[Text]:
     lines = [head]
     formulas = local_formulas(graph, step.node)
     width = min(80, _width())
-    for i, contribution in enumerate(step.contributions):
-        if contribution.child._constant:
-            continue
-        line = Text("         ")
+    given = [(i, each) for i, each in enumerate(step.contributions) if not each.child._constant]
+    for number, (i, contribution) in enumerate(given[:until], start=first):
+        line = Text(f"{number:>4}     ", style=QUIET)
         line.append(_arithmetic(graph, walking, contribution))
         if wrong and contribution.after != right.contributions[i].after and walking.mode in ("assign", "not_reset"):
             line.append(f"  ✗ right: {short_number(right.contributions[i].after)}", style=WRONG)
@@ -260,17 +266,18 @@ def walk_lines(graph: Graph, walking: Walk, most: int) -> RenderableType:
     lines: list[RenderableType] = []
     for index in range(min(most, len(walking))):
         lines += step_lines(graph, walking, walking[index])
-    return Group(*lines, *_more(len(walking) - most, "steps"))
+    hidden = walking.last_number + 1 - walking.number(walking[most]) if most < len(walking) else 0
+    return Group(*lines, *_more(hidden, "steps"))
 
 
 def mode_lines(graph: Graph, walking: Walk) -> list[RenderableType]:
     """What a wrong mode does, and where it first goes wrong."""
     if walking.mode == "right":
         return []
-    first = walking.first_difference
+    first = walking.first_wrong_number
     where = "on this graph it makes no difference"
     if first is not None:
-        where = f"the first step that goes wrong is step {first}, at {graph.name(walking[first].node)}"
+        where = f"the first step that goes wrong is step {first}, at {graph.name(walking.numbered(first)[0].node)}"
     return [Text(f"wrong on purpose ({walking.mode}): {MODES[walking.mode]}", style=WRONG), Text(where), Text()]
 
 
@@ -294,24 +301,41 @@ def page(title: str, sections: Iterable[tuple[str, RenderableType]]) -> Renderab
 KEYS = "→ or space: next   ← or b: back   home, end: first, last   q: quit"
 
 
-def screen(graph: Graph, walking: Walk, title: str, height: int) -> RenderableType:
-    """What `--step` shows: the step just taken, and every gradient as it is now."""
-    taken = walking[walking.position - 1] if walking.position else None
-    touched = {contribution.child for contribution in taken.contributions} if taken else set()
-    lines = (
-        step_lines(graph, walking, taken) if taken else [Text("Nothing has happened yet: every gradient is as it was.")]
-    )
-    cells = []
+def screen(graph: Graph, walking: Walk, title: str, number: int, height: int) -> RenderableType:
+    """What `--step` shows: the step with this number, and every number and gradient as it is then."""
+    node, touched, known, lines = _moment(graph, walking, number)
     shown = [node for node in reversed(graph.order) if not node._constant]
-    centre = next((i for i, node in enumerate(shown) if taken and node is taken.node), 0)
+    centre = next((i for i, each in enumerate(shown) if each is node), 0)
     rows = max(3, height - len(lines) - 10)
     first = max(0, min(centre - rows // 3, len(shown) - rows))
-    for node in shown[first : first + rows]:
-        mark = "▶" if taken and node is taken.node and not taken.is_seed else "●" if node in touched else " "
-        grad = Text(short_number(walking.grad(node)), style=f"bold {GRAD}" if node in touched else QUIET)
-        cells.append([Text(mark, style=GRAD), _name(graph, node), Text(short_number(node.data)), grad])
+    cells = []
+    for each in shown[first : first + rows]:
+        mark = "▶" if each is node else "●" if each in touched else " "
+        grad = Text(
+            short_number(touched.get(each, walking.grad(each))), style=f"bold {GRAD}" if each in touched else QUIET
+        )
+        data = Text(short_number(each.data) if graph.place[each] < known or not each._children else "")
+        cells.append([Text(mark, style=GRAD), _name(graph, each), data, grad])
     table = _table([("", "left"), ("node", "left"), ("data", "right"), ("grad", "right")], cells, ["data"])
-    progress = "before the first step"
-    if taken:
-        progress = "the seed" if taken.is_seed else f"step {taken.index} of {len(walking) - 1}"
+    part = "the beginning" if not number else "forward" if number <= walking.forward_steps else "backward"
+    progress = f"step {number} of {walking.last_number}: {part}"
     return page(title, [(progress, Group(*lines[: max(2, height - 8)])), ("gradients now", table), (KEYS, Text())])
+
+
+def _moment(graph: Graph, walking: Walk, number: int) -> tuple[Any, dict[Any, float], int, list[Text]]:
+    """The node that a step is about, the gradients it has changed, how many nodes have data then, and it as lines.
+
+    The walk then stands before it.
+    """
+    if number <= walking.forward_steps:
+        walking.seek(0)
+        if number == 0:
+            return None, {}, 0, [Text("Nothing is computed yet: the leaves have their values.")]
+        node = [each for each in graph.order if each._children][number - 1]
+        line = Text(f"{number:>4}   ", style=QUIET)
+        line.append(f"{graph.name(node)} = {formula_of(graph, node)} = {_long(node.data)}", style="bold")
+        return node, {}, graph.place[node] + 1, [line]
+    step, place = walking.numbered(number)
+    walking.seek(step.index)
+    touched = {given.child: given.after for given in step.shown[: place + 1]}
+    return None if step.is_seed else step.node, touched, len(graph), step_lines(graph, walking, step, place + 1)

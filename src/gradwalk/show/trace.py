@@ -187,7 +187,8 @@ def as_dict(title: str, graph: Graph, walking: Walk) -> dict[str, Any]:
     ]  # fmt: skip
     steps = [
         {
-            "node": place[step.node], "seed": step.is_seed, "upstream": _number(step.upstream),
+            "number": walking.number(step), "node": place[step.node], "seed": step.is_seed,
+            "upstream": _number(step.upstream),
             "wrong": walking.mode != "right" and walking.differs(step),
             "contributions": [
                 {
@@ -210,6 +211,7 @@ def as_dict(title: str, graph: Graph, walking: Walk) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "title": title, "mode": walking.mode, "first_difference": walking.first_difference,
+        "first_wrong_number": walking.first_wrong_number,
         "root": len(graph) - 1, "nodes": nodes, "steps": steps, "check": check,
     }  # fmt: skip
 
@@ -224,10 +226,11 @@ def _step_through(title: str, graph: Graph, walking: Walk) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.ClickException("trace: --step expected a terminal; leave it out to print every step")
     console = text.console()
+    number = 0
     with console.screen() as screen, _keys() as next_key:
         while True:
             size = console.size
-            screen.update(text.screen(graph, walking, title, size.height))
+            screen.update(text.screen(graph, walking, title, number, size.height))
             while (key := next_key()) is None and console.size == size:
                 pass  # nothing was pressed, and the window is as it was
             if key is None:
@@ -235,13 +238,13 @@ def _step_through(title: str, graph: Graph, walking: Walk) -> None:
             if key in ("q", "Q", "\x1b", "\x03", ""):
                 return
             if key in (" ", "n", "\r", "\n", "\x1b[C", "\x1b[B", "\x1bOC", "\x1bOB", "\xe0M", "\xe0P"):
-                walking.next()
+                number = min(number + 1, walking.last_number)
             elif key in ("b", "p", "\x7f", "\b", "\x1b[D", "\x1b[A", "\x1bOD", "\x1bOA", "\xe0K", "\xe0H"):
-                walking.back()
+                number = max(number - 1, 0)
             elif key in ("\x1b[H", "\x1bOH", "\x1b[1~", "\xe0G", "g", "0"):
-                walking.seek(0)
+                number = 0
             elif key in ("\x1b[F", "\x1bOF", "\x1b[4~", "\xe0O", "G", "$"):
-                walking.seek(-1)
+                number = walking.last_number
 
 
 class _KeysOf:
