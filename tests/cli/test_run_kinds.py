@@ -74,6 +74,41 @@ print(a.data, a.grad, c, picture(c), ['x', 'y', 'z'][(a * 1).data], (a ** 3).dat
 b.data = 7; a.grad = 0
 print(b.data, a.grad, a.data + 0.5)
 """,
+    "gradients handed on by hand": INTS
+    + """
+a, b = Value(2.5), Value(-0.5)
+c = a * b
+d = c + a
+d.grad = 1
+for node in (d, c):
+    node._backward()
+print(a.grad, b.grad, c.grad)
+e = a * 2.5
+e.grad = 1
+e._backward()
+print(sorted((v.data, v.grad) for v in e._prev))
+print(Value(True) + 1, ((Value(2**53 - 1) + 1) * 1.0).data)
+""",
+    "backward that zeroes first": INTS.replace(
+        "build_topo(self)\n", "build_topo(self)\n        for v in topo: v.grad = 0\n"
+    )
+    + """
+x = Value(3.5)
+y = x * x
+for _ in range(2):
+    (y + x).backward()
+    print(x.grad, y.grad)
+""",
+    "a subclass with a sum of its own": LECTURE
+    + """
+class Loud(Value):
+    def __add__(self, other):
+        print('added')
+        return super().__add__(other)
+print(1 + Loud(3.0), sum([Loud(1.0), Loud(2.0)]))
+Value.__mul__ = lambda self, other: 'multiplied'
+print(2 * Value(1.0), -Value(1.0))
+""",
     "two passes add up as they do": LECTURE
     + """
 x = Value(3.0)

@@ -170,18 +170,14 @@ class Replacement:
                 setattr(self.cls, name, Lacking(name))
 
     def is_native(self, name: str) -> bool:
-        """Whether the native operator does the same, as it is or composed of others; if so, it is left that way."""
+        """Whether the native operator does the same, composed of others or as it is; if so, it is left that way."""
         from gradwalk import _native
 
-        if difference(self.theirs, self.ours, name, self.bind) is None:
-            return True
-        if not COMPOSED.get(name):
-            return False
-        _native.stand_in_set_ways(self.cls, self.ways | COMPOSED[name])
-        if difference(self.theirs, self.ours, name, self.bind) is None:
-            self.ways |= COMPOSED[name]
-            return True
-        _native.stand_in_set_ways(self.cls, self.ways)
+        for ways in (self.ways | COMPOSED.get(name, 0), self.ways):
+            _native.stand_in_set_ways(self.cls, ways)
+            if difference(self.theirs, self.ours, name, self.bind) is None:
+                self.ways = ways
+                return True
         return False
 
     def require_native(self, name: str) -> None:

@@ -87,7 +87,11 @@ PyObject *backward_push(PyObject *self, PyObject *unused)
 {
     (void)unused;
     grad_writes++;
-    if (value_show_constant((Value *)self) < 0 || backward_hand_on_carefully((Value *)self) < 0)
+    if (value_show_constant((Value *)self) < 0)
+        return NULL;
+    if (Py_TYPE(self) != value_type && stand_in_is(Py_TYPE(self)))
+        stand_in_push_ints((Value *)self);
+    if (backward_hand_on_carefully((Value *)self) < 0)
         return NULL;
     Py_RETURN_NONE;
 }

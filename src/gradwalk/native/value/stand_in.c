@@ -62,7 +62,7 @@ static int has_way(PyTypeObject *type, enum way way)
 uint64_t stand_in_fresh(PyTypeObject *type, PyObject *data)
 {
     uint64_t flags = has_way(type, GRAD_STARTS) ? GRAD_INT : 0;
-    return data != NULL && PyLong_CheckExact(data) && !has_way(type, ALWAYS_FLOAT) ? flags | DATA_INT : flags;
+    return data != NULL && PyLong_Check(data) && !has_way(type, ALWAYS_FLOAT) ? flags | DATA_INT : flags;
 }
 
 void stand_in_join(Value *out, Value *child)
@@ -75,7 +75,7 @@ void stand_in_join(Value *out, Value *child)
 
 /* ---------------------------------------------------------------- ints */
 
-#define EXACT_INTS 9007199254740992.0 /* 2**53: a double holds every int up to there */
+#define EXACT_INTS 9007199254740992.0 /* 2**53: a double holds every int below, and is rounded to no other */
 
 void stand_in_infer(Value *out, int operands_are_ints)
 {
@@ -90,14 +90,14 @@ void stand_in_infer(Value *out, int operands_are_ints)
         double x = first_of(out)->data;
         kept = operands_are_ints = operands_are_ints || has_way(Py_TYPE(out), x < 0.0 ? RELU_BELOW : RELU_AT_ZERO);
     }
-    if (operands_are_ints && kept && fabs(out->data) <= EXACT_INTS)
+    if (operands_are_ints && kept && fabs(out->data) < EXACT_INTS)
         out->link |= DATA_INT;
 }
 
 void stand_in_note_number(Value *out, PyObject *number)
 {
     int constant = kind_of(out) != ONE_NUMBER; /* it would be an object of the class */
-    if (!PyLong_CheckExact(number) || fabs(out->number) > EXACT_INTS
+    if (!PyLong_Check(number) || fabs(out->number) >= EXACT_INTS
         || (constant && has_way(Py_TYPE(out), ALWAYS_FLOAT)))
         return;
     out->link |= NUMBER_INT;
@@ -167,13 +167,18 @@ void stand_in_seed(Value *root)
 static PyObject *stand_in_add(PyObject *left, PyObject *right)
 {
     binaryfunc add = value_type->tp_as_number->nb_add;
-    return !is_value(left) && has_way(Py_TYPE(right), RADD) ? add(right, left) : add(left, right);
+    if (is_value(left) || !has_way(Py_TYPE(right), RADD))
+        return add(left, right);
+    /* a subclass, or the script by now, may have a sum of its own */
+    return Py_TYPE(right)->tp_as_number->nb_add == stand_in_add ? add(right, left) : PyNumber_Add(right, left);
 }
 
 static PyObject *stand_in_mul(PyObject *left, PyObject *right)
 {
     binaryfunc mul = value_type->tp_as_number->nb_multiply;
-    return !is_value(left) && has_way(Py_TYPE(right), RMUL) ? mul(right, left) : mul(left, right);
+    if (is_value(left) || !has_way(Py_TYPE(right), RMUL))
+        return mul(left, right);
+    return Py_TYPE(right)->tp_as_number->nb_multiply == stand_in_mul ? mul(right, left) : PyNumber_Multiply(right, left);
 }
 
 static int composes(PyObject *left, PyObject *right, enum way way, enum way reflected)
