@@ -190,13 +190,15 @@ def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tm
         "const tell = (n) => (heard[n] ?? []).forEach((f) => f());"
         "globalThis.model = { get: (n) => state[n], on: (n, f) => { (heard[n] ??= []).push(f); },"
         " set: (n, v) => { state[n] = v; tell(`change:${n}`); }, save_changes: () => sent.push(state.values) };"
-        "const shown = () => { widget.render({ model, el: document.body });"
+        "globalThis.ends = []; const shown = () => { ends.push(widget.render({ model, el: document.body }));"
         " return document.body.lastElementChild.shadowRoot; };"
         "globalThis.tree = shown(); globalThis.second = shown();"
     )
     text = (
-        "<!doctype html><meta charset=utf-8><body data-jp-theme-light=false></body>"
-        f"<div class={player.copy}>copy</div><script type=module>{module}{model}</script>"
+        "<!doctype html><meta charset=utf-8><body data-jp-theme-light=false>"
+        "<div class=jp-OutputArea-child>Loading widget...</div>"
+        f"<div class=jp-OutputArea-child>{player._copy()['text/html']}</div>"
+        f"<script type=module>{module}{model}</script></body>"
     )
     tab = browser.open()
     tab.show(text, tmp_path)
@@ -218,8 +220,14 @@ def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tm
     assert tab.run("tree.querySelector('.gradwalk').dataset.theme") == "dark"
     tab.run("document.body.dataset.jpThemeLight = 'true'")
     tab.wait("tree.querySelector('.gradwalk').dataset.theme === 'light'")
-    assert tab.run(f"getComputedStyle(document.querySelector('.{player.copy}')).display") == "none"
+    seen = "[...document.querySelectorAll('.jp-OutputArea-child')].map((each) => each.clientHeight > 0)"
+    assert tab.run(seen) == [True, False]
     assert "in the kernel" in tab.run("tree.querySelector('.note').textContent")
+    # with the last view the copy is back, and the place of the views is not seen
+    tab.run("ends[0]()")
+    assert tab.run(seen) == [True, False]
+    tab.run("ends[1]()")
+    assert tab.run(seen) == [False, True]
     assert tab.errors == []
     tab.close()
 

@@ -44,7 +44,7 @@ class Player(anywidget.AnyWidget):
     # not "style": widgets have one already, which is a model of its own
     stylesheet = traitlets.Unicode(style()).tag(sync=True)
     height = traitlets.Int(640).tag(sync=True)
-    copy = traitlets.Unicode().tag(sync=True)  # the class of the copy that a live view hides
+    copy = traitlets.Unicode().tag(sync=True)  # the class of the copy: -live on the whole page hides it
 
     _all: ClassVar[weakref.WeakSet[Player]] = weakref.WeakSet()
 
@@ -143,7 +143,10 @@ class Player(anywidget.AnyWidget):
         fallback = f'<img alt="the graph" src="data:image/svg+xml;base64,{encoded}">' if picture else ""
         framed = (
             f'<div class="{self.copy}">'
-            f"<style>.{self.copy} iframe ~ img {{ display: none }}</style>"
+            f"<style>.{self.copy} iframe ~ img, .{self.copy}-live .{self.copy}, "
+            # without a kernel the live page, the output before this one, is a notebook's apology for not having it
+            f":root:not(.{self.copy}-live) .jp-OutputArea-child:has(+ .jp-OutputArea-child .{self.copy})"
+            " { display: none }</style>"
             f'<iframe title="gradwalk" sandbox="allow-scripts allow-downloads" style="width: 100%; border: 0" '
             f'height="{self.height}" srcdoc="{html.escape(page(shown))}"></iframe>{fallback}</div>'
         )

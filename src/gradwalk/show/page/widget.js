@@ -5,6 +5,7 @@ import { mount } from "./app.js";
 import { fromJson, toJson } from "./numbers.js";
 
 const SEND_MS = 120;
+const live = new Map(); // how many views there are of each walk
 
 export default {
   render({ model, el }) {
@@ -56,8 +57,11 @@ export default {
     model.on("change:start", show);
     const themes = new MutationObserver(() => app.setTheme(notebookTheme()));
     themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
-    hideCopy(model.get("copy"));
-    return () => themes.disconnect();
+    const showCopy = hideCopy(model.get("copy"));
+    return () => {
+      themes.disconnect();
+      showCopy();
+    };
   },
 };
 
@@ -69,11 +73,12 @@ function notebookTheme() {
   return document.body.classList.contains("vscode-light") ? "light" : null;
 }
 
-/** Beside a live view the copy for saved notebooks is not needed: it is hidden, wherever and whenever it appears. */
+/** Beside a live view the copy for saved notebooks is not needed; with the last of them it is back. */
 function hideCopy(name) {
-  if (!name || document.getElementById(`${name}-hidden`)) return;
-  const style = document.createElement("style");
-  style.id = `${name}-hidden`;
-  style.textContent = `.${name} { display: none; }`;
-  document.head.append(style);
+  const count = (by) => {
+    live.set(name, (live.get(name) ?? 0) + by);
+    document.documentElement.classList.toggle(`${name}-live`, live.get(name) > 0);
+  };
+  count(1);
+  return () => count(-1);
 }
