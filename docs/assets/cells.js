@@ -21,7 +21,7 @@ export async function mount(given, up) {
 class Cell {
   constructor(place, about, python) {
     Object.assign(this, { place, python, original: about.code, seconds: about.seconds, checks: about.checks });
-    this.ran = null; // the code that ran last, and in which Python
+    this.ran = null; // the state in which it ran last
     this.root = document.querySelector(`#cell-${place + 1}`);
     this.build();
   }
@@ -56,8 +56,10 @@ class Cell {
     this.changed();
   }
 
-  get isStale() {
-    return this.ran !== `${this.python.generation}:${this.editor.code}`;
+  /** What its result depends on: this Python, its code, and that of the cells above it. */
+  get state() {
+    const above = this.all.slice(0, this.place).filter((cell) => !cell.checks);
+    return JSON.stringify([this.python.generation, ...[...above, this].map((cell) => cell.editor.code)]);
   }
 
   changed() {
@@ -74,7 +76,7 @@ class Cell {
   async run() {
     if (this.all.some((cell) => cell.isRunning)) return;
     for (const cell of this.all.slice(0, this.place)) {
-      if (cell.checks || !cell.isStale) continue;
+      if (cell.checks || cell.ran === cell.state) continue;
       this.say(`Running cell ${cell.place + 1} first`);
       await cell.runAlone();
       if (cell.outcome.error) {
@@ -86,7 +88,8 @@ class Cell {
   }
 
   async runAlone() {
-    const code = this.editor.code;
+    this.python.start();
+    const { state, editor: { code } } = this;
     this.setRunning(true);
     this.editor.mark(0);
     let printed = "";
@@ -100,7 +103,7 @@ class Cell {
     };
     this.outcome = await this.python.run({ name: `cell ${this.place + 1}`, code, checks: this.checks, seconds: this.seconds }, tell);
     this.outcome.shown ??= printed ? [{ "text/plain": printed }] : [];
-    this.ran = this.outcome.error ? null : `${this.python.generation}:${code}`;
+    this.ran = this.outcome.error ? null : state;
     this.setRunning(false);
     this.show();
   }

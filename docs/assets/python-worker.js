@@ -12,11 +12,15 @@ self.onmessage = async ({ data }) => {
   const python = await ready;
   postMessage({ kind: "running" });
   const telling = teller();
-  const outcome = data.checks
-    ? python.check(data.code, data.checks)
-    : python.run(data.code, data.name, telling.tell);
-  telling.flush();
-  postMessage({ kind: "done", outcome: JSON.parse(outcome) });
+  try {
+    const outcome = data.checks
+      ? python.check(data.code, data.checks)
+      : python.run(data.code, data.name, telling.tell);
+    telling.flush();
+    postMessage({ kind: "done", outcome: JSON.parse(outcome) });
+  } catch (error) { // what Python raises is in the outcome: this is the end of Python itself
+    postMessage({ kind: "died", text: String(error.message ?? error) });
+  }
 };
 
 async function load(folder) {
@@ -30,6 +34,7 @@ async function load(folder) {
   const pyodide = await loadPyodide({ indexURL: folder, env, _loadSnapshot: await memory });
   pyodide.unpackArchive(await archive, "zip", { extractDir: "/lib/python3.14/site-packages" });
   return pyodide.runPython(`
+import builtins
 import importlib
 import json
 import random
@@ -39,6 +44,11 @@ from gradwalk.lessons import cells
 importlib.invalidate_caches()  # the files were not there when its memory was kept
 random.seed()  # nor was this visitor
 namespace = {"__name__": "__main__"}
+
+def input(prompt=""):
+    raise RuntimeError("input: a cell cannot ask; write the answer into its code")
+
+builtins.input = input
 
 def told(outcome):
     return json.dumps({"shown": outcome.shown, "error": outcome.error, "line": outcome.line, "text": outcome.text})

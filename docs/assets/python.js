@@ -7,6 +7,7 @@ export class Python {
     this.up = up;
     this.worker = null;
     this.waiting = null;
+    this.hasRun = false; // a cell, in the worker that is there now
     this.generation = 0; // how often it was started: what ran before is gone
   }
 
@@ -21,11 +22,20 @@ export class Python {
     return new Promise((done) => {
       this.waiting = { cell, tell, done, timer: null };
       this.worker.postMessage(cell);
+      if (this.hasRun) this.limit(); // else the seconds begin when it has been loaded
     });
+  }
+
+  /** From now on, what is waited for has its seconds. */
+  limit() {
+    const { waiting } = this;
+    const { seconds } = waiting.cell;
+    waiting.timer ??= setTimeout(() => this.stop(`Stopped after ${seconds} seconds. Is there a loop that does not end?`), 1000 * seconds);
   }
 
   started() {
     this.generation += 1;
+    this.hasRun = false;
     const worker = new Worker(new URL("./python-worker.js", import.meta.url), { type: "module" });
     worker.addEventListener("message", ({ data }) => this.heard(data));
     worker.addEventListener("error", (event) => this.ended(`Python could not be started: ${event.message || "a file is missing"}`));
@@ -43,11 +53,14 @@ export class Python {
       waiting.tell({ loading: Math.min(LARGEST_FILE_SHARE, message.bytes / message.total), total: message.total });
     } else if (message.kind === "running") {
       waiting.tell({ running: true });
-      waiting.timer = setTimeout(() => this.stop(`Stopped after ${waiting.cell.seconds} seconds. Is there a loop that does not end?`), 1000 * waiting.cell.seconds);
+      this.hasRun = true;
+      this.limit();
     } else if (message.kind === "printed") {
       waiting.tell({ printed: message.text });
     } else if (message.kind === "failed") {
       this.ended(`Python could not be started: ${message.text}`);
+    } else if (message.kind === "died") {
+      this.stop(`Python itself ended: ${message.text}.`);
     } else {
       this.finish(message.outcome);
     }

@@ -32,6 +32,32 @@ def test_cells_above_run_first(tab: Any) -> None:
     assert shown(tab, 1).startswith(("7.0", "6.99"))
 
 
+def test_what_depends_on_a_changed_cell_runs_again(tab: Any) -> None:
+    """Also what lies between: the third cell is computed by the second, which is computed by the first."""
+    for number, code in enumerate(("a = 1", "b = 10 * a", "print(b)")):
+        tab.run(f"void (gradwalkCells[{number}].editor.code = {json.dumps(code)})")
+    assert run(tab, 2)["text"] == "10\n"
+    assert run(tab, 0, "a = 2")["error"] == ""
+    assert run(tab, 2)["text"] == "20\n"
+
+
+@pytest.mark.parametrize(
+    "code", ["import js\njs.close()", "import os\nos._exit(1)", "from pyodide_js import _module\n_module._abort()"]
+)
+def test_python_that_ends_is_started_again(tab: Any, code: str) -> None:
+    """Whoever ends the worker or the interpreter in it waits for the seconds of a cell, at most."""
+    run(tab, 0)
+    tab.run("void (gradwalkCells[0].seconds = 3)")
+    run(tab, 0, code)
+    run(tab, 0, "print(1)")
+    assert run(tab, 0, "print(1)")["text"] == "1\n"
+
+
+def test_nobody_is_asked(tab: Any) -> None:
+    """There is no terminal to type into, and the error says what to do."""
+    assert "write the answer into its code" in run(tab, 0, "input('who? ')")["error"]
+
+
 def test_python_starts_when_somebody_turns_to_a_cell(tab: Any) -> None:
     """Not with the page, but before the button is pressed; what is there then is used."""
     assert tab.run("gradwalkCells[0].python.worker === null")
