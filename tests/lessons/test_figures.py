@@ -20,7 +20,7 @@ from gradwalk.training.data import BUNDLED_NAMES  # noqa: E402
 
 
 def test_counts_are_what_the_lessons_say() -> None:
-    """Parameters, nodes and instructions; after a change that is meant: python benchmarks/lesson_figures.py --counts."""
+    """Parameters, nodes, instructions; after a change that is meant: python benchmarks/lesson_figures.py --counts."""
     recorded, counted = source.figures(), lesson_figures.counts()
     assert {name: recorded[name] for name in counted} == counted
 
