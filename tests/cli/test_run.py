@@ -78,6 +78,16 @@ def test_own_micrograd_module():
     assert with_gradwalk("s.py").stdout == "1\ngradwalk\n"
 
 
+def test_installed_micrograd_that_is_not_pypis():
+    """Somebody's own version of the package is theirs, wherever it is installed; its class is replaced, too."""
+    write("site-packages/micrograd/__init__.py", "")
+    write("site-packages/micrograd/engine.py", LECTURE_CLASS + "own = 1\n")
+    write("site-packages/micrograd/nn.py", "from micrograd.engine import own\n")
+    write("s.py", "import sys\nsys.path.insert(0, 'site-packages')\nfrom micrograd.nn import own\nprint(own)\n"
+          "from micrograd.engine import Value\n" + TELL_CLASS)  # fmt: skip
+    assert with_gradwalk("s.py").stdout == "1\ngradwalk\n"
+
+
 def test_keep_class_leaves_a_micrograd_of_the_users_own():
     """--keep-class replaces nothing of it."""
     write("micrograd/engine.py", LECTURE_CLASS)
@@ -370,6 +380,43 @@ def test_operands_that_the_script_does_not_take_are_no_difference():
 """
     write("s.py", MICROGPT_CLASS + power + TELL_CLASS)
     assert with_gradwalk("s.py").stdout == "gradwalk\n"
+
+
+TRACES = {  # what a class changes: how, and what shows it
+    "Value.made": ("class Value:\n    made = 0\n", "Value.made += 1", "Value.made"),
+    "made": ("made = []\nclass Value:\n", "made.append(self)", "len(made)"),
+    "numbers": ("numbers = {}\nclass Value:\n", "numbers[data] = 1", "numbers"),
+    "the random numbers that follow": (
+        "import random\nrandom.seed(1)\nclass Value:\n", "random.random()", "random.random()"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("named", TRACES)
+def test_class_that_leaves_traces_is_kept_and_trying_it_leaves_none(named):
+    """A counter counts on from where it was; gradwalk's nodes would not be counted."""
+    beginning, change, shown = TRACES[named]
+    script = MICROGPT_CLASS.replace("class Value:\n", beginning)
+    script = script.replace("self.data = data", f"self.data = data; {change}")
+    write("s.py", script + f"a = Value(2.0) + 1\nprint(a.data, {shown})\n")
+    found = with_gradwalk("s.py")
+    assert with_python("s.py").stdout == found.stdout
+    assert f"changes {named}, which gradwalk's would leave alone" in found.stderr
+
+
+def test_flag_without_which_there_is_no_gradient_is_named():
+    """The reason is the flag, not the sum."""
+    script = LECTURE_CLASS.replace("label=''", "label='', requires_grad=False")
+    script = script.replace("self.label = label", "self.label = label\n        self.requires_grad = requires_grad")
+    script = script.replace("self.grad += 1.0 * out.grad", "self.grad += 1.0 * out.grad * self.requires_grad")
+    write("s.py", script + "print(Value(1.0) + 2)")
+    assert "has the gradient 0.0 by operand 1 unless requires_grad is True" in with_gradwalk("s.py").stderr
+
+
+def test_weak_references_keep_the_class():
+    """Nodes of gradwalk's take none."""
+    write("s.py", "import weakref\n" + LECTURE_CLASS + "a = Value(1.0)\nprint(weakref.ref(a)() is a)\n")
+    assert with_gradwalk("s.py").stdout == "True\n"
 
 
 def test_class_defined_again_has_its_new_methods():

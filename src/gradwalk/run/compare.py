@@ -100,11 +100,11 @@ class Side:
         words = [getattr(node, name) for name in (shape.op, shape.label, *shape.extra, *shape.given) if name]
         return (number(getattr(node, shape.data)), number(getattr(node, shape.grad)), str(words), *below)
 
-    def operands(self, numbers: tuple[Any, ...], kind: str) -> tuple[list[Any], list[Any]]:
+    def operands(self, numbers: tuple[Any, ...], kind: str, **given: Any) -> tuple[list[Any], list[Any]]:
         """The objects that take part, with labels where the class has labels; and what a method is given."""
         labels = [name for name, role in self.shape.parameters.items() if role == "label"]
         objects = [
-            self.cls(x, **dict.fromkeys(labels, f"x{i}"))
+            self.cls(x, **dict.fromkeys(labels, f"x{i}"), **given)
             for i, x in enumerate(numbers[: len(numbers) if kind == "values" else 1])
         ]
         rest = {"values": objects[1:], "number": list(numbers[1:]), "itself": objects * (len(numbers) - 1)}[kind]
@@ -223,6 +223,10 @@ def explained(theirs: Side, ours: Side, name: str, bind: Bind, numbers: tuple[An
         if not close(grad, our_grad):
             finite = finite_difference(theirs, name, numbers, kind, i)
             which = f" by operand {i + 1}" if len(grads) > 1 else ""
+            for flag in flags_of(theirs.shape):
+                told = measured(theirs, name, numbers, kind, **{flag: True})
+                if not isinstance(told, str) and close(told[1][i], our_grad):
+                    return f"{shown} has the gradient {grad}{which} unless {flag} is True, gradwalk's always {our_grad}"
             return f"{shown} has the gradient {grad}{which}, gradwalk's {our_grad}, finite differences say {finite:.6g}"
     words, our_words = seen(theirs, name, numbers, kind, bind), seen(ours, name, numbers, kind, bind)
     bind(theirs.cls)
@@ -230,6 +234,10 @@ def explained(theirs: Side, ours: Side, name: str, bind: Bind, numbers: tuple[An
         if word != our_words.get(attribute):
             return f"{shown} shows {word!r} as its {attribute}, gradwalk's {our_words.get(attribute)!r}"
     return ""
+
+
+def flags_of(shape: Shape) -> list[str]:
+    return [name for name in shape.parameters if shape.signature.parameters[name].default is False]
 
 
 def seen(side: Side, name: str, numbers: tuple[Any, ...], kind: str, bind: Bind) -> dict[str, Any]:
@@ -250,9 +258,9 @@ def expression(name: str, operands: list[Any]) -> str:
     return f"{plain}({', '.join(f'{x:.4g}' for x in operands)})"
 
 
-def measured(side: Side, name: str, numbers: tuple[Any, ...], kind: str) -> Any:
+def measured(side: Side, name: str, numbers: tuple[Any, ...], kind: str, **given: Any) -> Any:
     """Data and gradients as floats, or a text on what was raised."""
-    operands, rest = side.operands(numbers, kind)
+    operands, rest = side.operands(numbers, kind, **given)
 
     def operation() -> Any:
         out = getattr(operands[0], name)(*rest)

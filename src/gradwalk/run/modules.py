@@ -7,6 +7,7 @@ import builtins
 import functools
 import os
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
@@ -21,6 +22,9 @@ OFFER = "__gradwalk_offer__"
 # the name under which workers of multiprocessing import the script
 WORKERS_MAIN = "__gradwalk_main__"
 
+
+# the two modules of micrograd 0.1.0, by their crc32
+PYPIS = {"engine.py": 0xD5A60213, "nn.py": 0x7C0C1C1F}
 
 _worker_of = ""  # in a worker of multiprocessing: the script
 
@@ -131,15 +135,16 @@ class Finder(MetaPathFinder):
         if name == WORKERS_MAIN:
             return self.offering(ModuleSpec(name, SourceFileLoader(name, _worker_of), origin=_worker_of))
         spec = PathFinder.find_spec(name, path, target)
-        if name == "micrograd" and (spec is None or not is_users_package(spec)):
-            # it is not there, or it is PyPI's: the same, but ours
+        if name == "micrograd" and (spec is None or is_pypis(spec)):  # the same, but ours
             stand_in = ModuleSpec(name, Micrograd(), is_package=True)
             stand_in.submodule_search_locations = []
             return stand_in
         if name == "multiprocessing.spawn" and spec and spec.loader:
             spec.loader = SpawnLoader(spec.loader, self.keep_class)
             return spec
-        return self.offering(spec) if spec and is_own(spec.origin) else spec
+        # of what is installed, only somebody's own version of micrograd is offered
+        offered = spec and (is_own(spec.origin) or name.partition(".")[0] == "micrograd")
+        return self.offering(spec) if spec and offered else spec
 
     def offering(self, spec: ModuleSpec) -> ModuleSpec:
         """The same, but that its classes are offered."""
@@ -158,9 +163,18 @@ class Finder(MetaPathFinder):
         return spec
 
 
-def is_users_package(spec: ModuleSpec) -> bool:
-    places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
-    return any(is_own(os.path.join(place, "") if os.path.isdir(place) else place) for place in places)
+def is_pypis(spec: ModuleSpec) -> bool:
+    """Whether this is the package as it is on PyPI, and nobody's own of that name."""
+    if not spec.origin or is_own(spec.origin):
+        return False
+    try:
+        for name, digest in PYPIS.items():
+            with open(os.path.join(os.path.dirname(spec.origin), name), "rb") as file:
+                if zlib.crc32(file.read().replace(b"\r\n", b"\n")) != digest:
+                    return False
+    except OSError:
+        return False
+    return True
 
 
 class OfferingLoader(SourceFileLoader):

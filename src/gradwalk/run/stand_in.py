@@ -26,6 +26,7 @@ from gradwalk.run.compare import (
 )
 from gradwalk.run.modules import say
 from gradwalk.run.shape import Kept, Shape, shape_of, slots
+from gradwalk.run.state import State
 
 # what is not a member that somebody wrote
 NOT_MEMBERS = {"backward", "_backward", "__module__", "__qualname__", "__dict__", "__weakref__", "__slots__",
@@ -33,7 +34,14 @@ NOT_MEMBERS = {"backward", "_backward", "__module__", "__qualname__", "__dict__"
                "__annotate_func__", "__annotations_cache__"}  # fmt: skip
 # without one of its own, a class has object's: gradwalk's would be something new
 AS_OF_OBJECT = ("__repr__", "__str__", "__float__", "__int__", "__lt__", "__le__", "__gt__", "__ge__", "__abs__",
-                "__floor__", "__ceil__", "__round__")  # fmt: skip
+                "__floor__", "__ceil__", "__round__", "__format__")  # fmt: skip
+# what Python says of an object whose class has no such method
+LACKING = {
+    "__float__": "float() argument must be a string or a real number, not {!r}",
+    "__int__": "int() argument must be a string, a bytes-like object or a real number, not {!r}",
+    "__abs__": "bad operand type for abs(): {!r}",
+    "__round__": "type {} doesn't define __round__ method",
+}
 # what most classes compose of other operators, as native/value/stand_in.c numbers it; what needs others comes later
 COMPOSED = {"__radd__": 512, "__rmul__": 1024, "__neg__": 2048, "__pow__": 0, "__sub__": 4096, "__rsub__": 8192,
             "__truediv__": 16384, "__rtruediv__": 32768}  # fmt: skip
@@ -50,15 +58,21 @@ def offer(offered: Any, assigned: dict[str, int]) -> Any:
     if issubclass(offered, engine.Value):
         return offered
     where = f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}: class {offered.__name__} is"
+    state = State(offered)
     try:
         if engine.NAME != "native":
             raise Kept("the native engine is not there")
         made = Replacement(offered, frame.f_locals, assigned)
+        if state.changed():
+            made.bind(offered)
+            raise Kept(f"making and using its objects changes {state.changed()}, which gradwalk's would leave alone")
     except Exception as reason:
         if not isinstance(reason, Kept):  # a class that nobody thought of: it works as ever
             reason = Kept(f"it could not be compared: {type(reason).__name__}: {reason}")
         tell(f"{where} kept, not replaced by gradwalk's: {reason}")
         return offered
+    finally:
+        state.restore()
     tell(f"{where} replaced by gradwalk's{made.members()} (--keep-class leaves it)")
     REPLACED.append(made.cls)
     if report.wanted():
@@ -92,6 +106,8 @@ class Replacement:
         for name in (*self.shape.children, self.shape.local_grads):
             if name in assigned:
                 raise Kept(f"line {assigned[name]} assigns {name}, which a node of gradwalk's has for good")
+        if any(getattr(it, "__module__", getattr(it, "__name__", "")) == "weakref" for it in variables.values()):
+            raise Kept("the script uses weakref, and gradwalk's nodes take no weak references")
         self.theirs = Theirs(offered, self.shape)
         self.own: list[str] = []  # members that gradwalk has not
         self.differing: list[str] = []  # members that do something else than gradwalk's
@@ -229,7 +245,7 @@ def lacking(name: str) -> Any:
     """What Python does with an object whose class has no such method."""
 
     def refuse(self: Any, *arguments: Any) -> Any:
-        raise TypeError(f"{name} is not defined by {type(self).__name__!r}")
+        raise TypeError(LACKING.get(name, name + " is not defined by {!r}").format(type(self).__name__))
 
     return refuse
 
