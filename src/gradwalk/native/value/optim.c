@@ -84,7 +84,8 @@ INTERNAL int adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObje
 /* Moves the parameters from `first` to before `end`; -1, with an exception set, where one is no Value. With `slots`,
  * along the gradients found[slot] besides their own, which are 0 afterwards: what backward(), step() and zero_grad()
  * do, in one walk over the Values. */
-INTERNAL int adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const int32_t *slots, const double *found)
+static ALWAYS_INLINE int adam_move_in(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const int32_t *slots,
+                                      const double *found, int careful)
 {
     double data[AT_A_TIME], grads[AT_A_TIME];
     PyObject *parameters = adam->parameters;
@@ -96,7 +97,7 @@ INTERNAL int adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const
             if (parameter == NULL)
                 return -1;
             data[i] = parameter->data;
-            grads[i] = gradient_of(parameter);
+            grads[i] = careful ? gradient_of(parameter) : parameter->grad;
             if (slots != NULL) {
                 have_gradients |= grads[i] != 0.0;
                 grads[i] += found[slots[first + i]];
@@ -106,10 +107,17 @@ INTERNAL int adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const
         data_writes++;
         for (Py_ssize_t i = 0; i < here; i++)
             PARAMETER(parameters, first + i)->data = data[i];
-        for (Py_ssize_t i = 0; slots != NULL && (have_gradients || careful_nodes != 0) && i < here; i++)
+        for (Py_ssize_t i = 0; slots != NULL && (have_gradients || careful) && i < here; i++)
             gradient_set(PARAMETER(parameters, first + i), 0.0);
     }
     return 0;
+}
+
+INTERNAL int adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const int32_t *slots, const double *found)
+{
+    return careful_nodes != 0 ? adam_move_in(adam, first, end, slots, found, 1)
+         : slots != NULL ? adam_move_in(adam, first, end, slots, found, 0)
+                         : adam_move_in(adam, first, end, NULL, NULL, 0);
 }
 
 /* The same where data and gradients are at hand: Values are written only, which takes half the time. */
