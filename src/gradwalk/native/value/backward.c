@@ -11,31 +11,22 @@ static ALWAYS_INLINE double backward_handed_on(double local_grad, double grad, i
     return plainly ? local_grad * grad : contribution(local_grad, grad);
 }
 
+/* Few branches: which kind of node comes next is hard to foretell. */
 static ALWAYS_INLINE void backward_hand_on(Value *node, int plainly)
 {
+    enum kind kind = kind_of(node);
     double grad = node->grad;
-    switch (kind_of(node)) {
-    case LEAF:
-        break;
-    case ONE:
-    case ONE_NUMBER:
-    case CHILD_CONSTANT:
-        first_of(node)->grad += backward_handed_on(node->local_grads[0], grad, plainly);
-        break;
-    case CONSTANT_CHILD:
-        first_of(node)->grad += backward_handed_on(node->local_grads[1], grad, plainly);
-        break;
-    case TWO:
-        first_of(node)->grad += backward_handed_on(node->local_grads[0], grad, plainly);
-        node->second->grad += backward_handed_on(node->local_grads[1], grad, plainly);
-        break;
-    case MANY: {
-        Details *details = details_of(node);
+    if (kind == LEAF)
+        return;
+    if (kind == MANY) {
+        const Details *details = details_of(node);
         for (Py_ssize_t i = 0; i < details->count; i++)
             details->children[i]->grad += backward_handed_on(details->local_grads[i], grad, plainly);
-        break;
+        return;
     }
-    }
+    first_of(node)->grad += backward_handed_on(node->local_grads[kind == CONSTANT_CHILD], grad, plainly);
+    if (kind == TWO)
+        node->second->grad += backward_handed_on(node->local_grads[1], grad, plainly);
 }
 
 /* Adds to a gradient that may be a Value by now: hand-written code can have made it one. The addition may run Python

@@ -50,7 +50,7 @@ enum order_for {
 static ALWAYS_INLINE int order_enter(Value *node, Order *order, enum order_for purpose)
 {
     enum kind kind = kind_of(node);
-    int leaf = kind == LEAF || (kind == MANY && details_of(node)->count == 0);
+    int leaf = is_leaf(node);
     if (leaf && purpose <= PLAIN_PASS) {
         if (purpose == PLAIN_PASS && node->link & CONSTANT)
             node->grad = 0.0;

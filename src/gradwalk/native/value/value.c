@@ -49,7 +49,7 @@ Details *details_new(Py_ssize_t count) { return details_with(count, count); }
 
 void details_attach(Value *v, Details *details, unsigned op)
 {
-    v->link = make_link(details, op, MANY) | (v->link & LASTING);
+    v->link = make_link(details, op, MANY) | (v->link & LASTING) | (details->count == 0 ? CHILDLESS : 0);
 }
 
 static Value *value_with(Details *details, unsigned op, double data)

@@ -71,6 +71,7 @@ typedef struct {
 #define COLLECTED (UINT64_C(1) << 60) /* allocated with a collector header, not in a slab */
 #define CONSTANT (UINT64_C(1) << 61)  /* a plain number that was asked to show itself as a node */
 #define PUSHED (UINT64_C(1) << 62)    /* handed its gradient on in the last pass it was part of */
+#define CHILDLESS (UINT64_C(1) << 63) /* a leaf with Details, which need not be asked: most have a label only */
 /* Only in types that stand in for a script's class: what is to be shown as an int. */
 #define DATA_INT UINT64_C(1)
 #define GRAD_INT UINT64_C(2)
@@ -92,7 +93,7 @@ static inline uint64_t make_link(const void *pointer, unsigned op, enum kind kin
 static inline int is_leaf(const Value *v)
 {
     enum kind kind = kind_of(v);
-    return kind == LEAF || (kind == MANY && details_of(v)->count == 0);
+    return kind == LEAF || (kind == MANY && (v->link & CHILDLESS || details_of(v)->count == 0));
 }
 
 /* What a child gets: the product. But 0 · inf is 0 here: what has no part in the result gets nothing. */
