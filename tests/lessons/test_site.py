@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from gradwalk.cli import main
 from gradwalk.lessons import source
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,6 +50,42 @@ def test_the_lessons_are_listed() -> None:
     """docs/lessons.md leads to each, in their order."""
     listed = re.findall(r"lessons/(\d\d-[\w-]+)\.md", (ROOT / "docs" / "lessons.md").read_text(encoding="utf-8"))
     assert listed == [lesson.name for lesson in source.lessons()]
+
+
+@pytest.mark.parametrize("name", ["coming-from", "from-micrograd"])
+def test_every_difference_has_its_reason(name: str) -> None:
+    """No cell of the tables that compare is empty but the first."""
+    rows = re.findall(
+        r"^\|.*\| why \|\n(?:\|.*\|\n)+", (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert len(rows) == {"coming-from": 4, "from-micrograd": 1}[name]
+    cells = [line.strip("|\n").split("|") for table in rows for line in table.splitlines()[2:]]
+    assert [line for line in cells if len(line) != 4 or not all(map(str.strip, line))] == []
+
+
+def commands_in(text: str) -> list[str]:
+    """Lines that begin with `gradwalk`, of blocks for a shell, without what is said beside them."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    blocks += re.findall(r"^    (.*\n)", text, re.MULTILINE)
+    return re.findall(r"^gradwalk (.*?)(?: +#.*)?$", "".join(blocks), re.MULTILINE)
+
+
+PAGES = (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+COMMANDS = sorted({command for path in PAGES for command in commands_in(path.read_text(encoding="utf-8"))})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_that_are_shown_are_understood(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is one, and so are its options; files that it names may be missing here."""
+    monkeypatch.chdir(tmp_path)
+    name, *arguments = shlex.split(command)
+    with contextlib.suppress(click.BadParameter):
+        main.commands[name].make_context(name, arguments)
+
+
+def test_there_are_commands() -> None:
+    """The test above is about something."""
+    assert len({command.split()[0] for command in COMMANDS}) > 5
 
 
 def test_columns_of_words_are_not_columns_of_numbers(tmp_path: Path) -> None:
