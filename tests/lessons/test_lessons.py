@@ -80,6 +80,12 @@ def test_no_cell_ends_more_than_itself(code: str, line: int, said: str) -> None:
     assert said in outcome.error
 
 
+def test_what_is_written_to_stderr_is_shown() -> None:
+    """Where warnings go: whoever is warned in a notebook is warned in a page."""
+    outcome = cells.run("import sys\nprint('one')\nprint('two', file=sys.stderr)", {})
+    assert (outcome.error, outcome.text) == ("", "one\ntwo\n")
+
+
 def test_what_is_shown_is_text_tables_and_pictures() -> None:
     """In the order in which it came; a Value as its picture."""
     made = "from gradwalk import Value\nfrom gradwalk.lessons.cells import table\n"

@@ -52,7 +52,7 @@ def run(
     namespace.setdefault("__name__", "__main__")
     namespace["display"] = lambda *values: outcome.shown.extend(map(shown, values))  # as in a notebook
     try:
-        with contextlib.redirect_stdout(printed):
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):  # a warning is to be seen, too
             value = _executed(source, namespace, f"<{name}>")
             if value is not None:
                 outcome.shown.append(shown(value))
