@@ -249,8 +249,9 @@ def javascript_functions(op: Op) -> str:
     defaults = ", ".join(JAVASCRIPT.number(default) for default in op.defaults)
     return (
         f"  {op.name}: {{\n"
-        f"    symbol: {js_string(op.symbol or op.name)}, operator: {str(op.operator).lower()}, "
-        f"aliases: {js_list(op.aliases)}, inputs: {js_list(op.inputs)},\n"
+        f"    symbol: {js_string(op.symbol or op.name)}, glyph: {js_string(op.glyph or op.symbol or op.name)}, "
+        f"operator: {str(op.operator).lower()},\n"
+        f"    aliases: {js_list(op.aliases)}, inputs: {js_list(op.inputs)},\n"
         f"    parameters: {js_list(op.parameters)}, defaults: [{defaults}], overflows: {str(op.overflows).lower()},\n"
         f"    doc: {js_string(op.doc)},\n"
         f"    expected: {js_string(op.expected)},\n"

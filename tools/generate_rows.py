@@ -189,7 +189,8 @@ def javascript_composite(row: Composite) -> str:
     forward = javascript_loops(row, (row.output,), "forward", rest)
     local_grads = javascript_loops(row, row.slopes, "localGrads", (*rest, "out"))
     return f"""  {row.name}: {{
-    called: {js_string(row.called_by)}, inputs: {js_list(row.inputs)}, parameters: {js_list(row.parameters)},
+    called: {js_string(row.called_by)}, glyph: {js_string(row.glyph or row.name)},
+    inputs: {js_list(row.inputs)}, parameters: {js_list(row.parameters)},
     perEntry: {str(row.per_entry).lower()}, target: {js_string(row.target)},
     doc: {js_string(row.doc.splitlines()[0])},
     latex: {js_string(row_forward_latex(row))},

@@ -102,6 +102,7 @@ _ROWS = (
     # ---------------------------------------------------------------- arithmetic
     Op(
         "add",
+        glyph="+",
         symbol="+",
         inputs=_XY,
         forward=lambda x, y: x + y,
@@ -112,6 +113,7 @@ _ROWS = (
     ),
     Op(
         "sub",
+        glyph="−",
         symbol="-",
         inputs=_XY,
         forward=lambda x, y: x - y,
@@ -122,6 +124,7 @@ _ROWS = (
     ),
     Op(
         "mul",
+        glyph="×",
         symbol="*",
         inputs=_XY,
         forward=lambda x, y: x * y,
@@ -132,6 +135,7 @@ _ROWS = (
     ),
     Op(
         "div",
+        glyph="÷",
         symbol="/",
         inputs=_XY,
         forward=lambda x, y: div(x, y),
@@ -146,6 +150,7 @@ _ROWS = (
     ),
     Op(
         "pow",
+        glyph="xʸ",
         symbol="**",
         inputs=_XY,
         forward=lambda x, y: pow(x, y),
@@ -167,6 +172,7 @@ _ROWS = (
     ),
     Op(
         "pow_number",
+        glyph="xⁿ",
         symbol="**n",
         parameters=("n",),
         forward=lambda x, n: power(x, n),
@@ -184,6 +190,7 @@ _ROWS = (
     ),
     Op(
         "neg",
+        glyph="−x",
         forward=lambda x: -x,
         local_grads=lambda x, out: (-1.0,),
         operator=True,
@@ -191,6 +198,7 @@ _ROWS = (
     ),
     Op(
         "abs",
+        glyph="|x|",
         forward=lambda x: absolute(x),
         local_grads=lambda x, out: (_sign(x),),  # at 0: 0, the middle of [-1, 1]
         samples=(-20.0, -0.5, 0.5, 20.0),
@@ -257,6 +265,7 @@ _ROWS = (
     ),
     Op(
         "sqrt",
+        glyph="√x",
         forward=lambda x: sqrt(x),
         local_grads=lambda x, out: (div(0.5, absolute(out)),),  # at 0: inf, also at -0.0
         domain=lambda x: x >= 0.0,
@@ -269,6 +278,7 @@ _ROWS = (
     ),
     Op(
         "cbrt",
+        glyph="∛x",
         forward=lambda x: cbrt(x),
         local_grads=lambda x, out: (div(1.0, 3.0 * out * out),),  # at 0: inf
         samples=(-20.0, -0.5, 0.5, 20.0),
@@ -426,6 +436,7 @@ _ROWS = (
     ),
     Op(
         "leaky_relu",
+        glyph="leaky",
         parameters=("slope",),
         defaults=(0.01,),
         forward=lambda x, slope: where(x < 0.0, slope * x, x),
@@ -460,6 +471,7 @@ _ROWS = (
     ),
     Op(
         "sigmoid",
+        glyph="σ",
         forward=lambda x: sigmoid(x),
         local_grads=lambda x, out: (out * sigmoid(-x),),  # not 1 - out: it cancels for large x
         shown=lambda x: div(1.0, 1.0 + exp(-x)),
@@ -505,6 +517,7 @@ _ROWS = (
     # ---------------------------------------------------------------- selection and rounding
     Op(
         "minimum",
+        glyph="min",
         inputs=_XY,
         forward=lambda x, y: where(x <= y, x, where(y < x, y, x + y)),  # x + y carries a nan through
         local_grads=lambda x, y, out: (where(x <= y, 1.0, 0.0), where(x <= y, 0.0, 1.0)),  # a tie: the first
@@ -515,6 +528,7 @@ _ROWS = (
     ),
     Op(
         "maximum",
+        glyph="max",
         inputs=_XY,
         forward=lambda x, y: where(x >= y, x, where(y > x, y, x + y)),  # x + y carries a nan through
         local_grads=lambda x, y, out: (where(x >= y, 1.0, 0.0), where(x >= y, 0.0, 1.0)),  # a tie: the first
@@ -563,6 +577,7 @@ _ROWS = (
     ),
     Op(
         "floor",
+        glyph="⌊x⌋",
         forward=lambda x: floor(x),
         local_grads=lambda x, out: (0.0,),
         samples=(-1.5, 0.5),
@@ -571,6 +586,7 @@ _ROWS = (
     ),
     Op(
         "ceil",
+        glyph="⌈x⌉",
         forward=lambda x: ceil(x),
         local_grads=lambda x, out: (0.0,),
         samples=(-1.5, 0.5),

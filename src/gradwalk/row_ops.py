@@ -42,7 +42,9 @@ class Composite:
     With `per_entry` there is an output for every entry, and `i` says for which; with a `target`, the caller says `i`.
     `keeps` is what the outputs over one row share, and what a compiled function keeps for the way back: numbers first,
     then rows. `called` is the name that people know it by, if it is not its own. `shown` and `shown_local_grads` are
-    the same numbers, written as in a textbook; they know nothing of what is kept.
+    the same numbers, written as in a textbook; they know nothing of what is kept. `glyph` is what stands for it on a
+    card. `padding` is what makes a row longer without changing anything: a "zero", its "first" entry once more, or an
+    entry that is "absent", which counts as -inf.
     """
 
     name: str
@@ -56,6 +58,8 @@ class Composite:
     defaults: tuple[float, ...] = ()
     keeps: Callable[..., tuple[Number, ...]] = nothing
     called: str = ""
+    glyph: str = ""
+    padding: str = ""
     shown: Callable[..., Number] | None = None
     shown_local_grads: Callable[..., Row] | None = None
 
@@ -195,6 +199,8 @@ def _norm(xs: Row) -> Number:
 _ROWS = (
     Composite(
         "sum",
+        glyph="Σ",
+        padding="zero",
         forward=total,
         local_grads=lambda xs, out: 1.0,
         doc="""The sum as one node.
@@ -214,6 +220,7 @@ Value(data=7.0, grad=0.0)""",
     ),
     Composite(
         "dot",
+        padding="zero",
         inputs=("xs", "ys"),
         forward=lambda xs, ys: total(xs * ys),
         local_grads=lambda xs, ys, out: (ys, xs),
@@ -235,6 +242,7 @@ Value(data=7.0, grad=0.0)""",
     ),
     Composite(
         "logsumexp",
+        glyph="LSE",
         keeps=_exponentials,
         forward=lambda xs, shifted, sum, exponentials: log(sum) + shifted,
         local_grads=lambda xs, shifted, sum, exponentials, out: div(exponentials, sum),
@@ -247,6 +255,7 @@ Value(data=7.0, grad=0.0)""",
     ),
     Composite(
         "softmax",
+        padding="absent",
         per_entry=True,
         keeps=_exponentials,
         forward=lambda xs, i, shifted, sum, exponentials: div(at(exponentials, i), sum),
@@ -260,6 +269,8 @@ Value(data=7.0, grad=0.0)""",
     ),
     Composite(
         "log_softmax",
+        glyph="log sm",
+        padding="absent",
         per_entry=True,
         keeps=_exponentials,
         forward=lambda xs, i, shifted, sum, exponentials: (at(xs, i) - shifted) - log(sum),
@@ -273,6 +284,7 @@ Value(data=7.0, grad=0.0)""",
     ),
     Composite(
         "cross_entropy",
+        glyph="CE",
         inputs=("logits",),
         target="target",
         keeps=_exponentials,
@@ -324,6 +336,8 @@ Value(data=7.0, grad=0.0)""",
     ),
     Composite(
         "largest",
+        glyph="max",
+        padding="first",
         called="maximum",
         keeps=lambda xs: (first_largest(xs),),
         forward=lambda xs, place: at(xs, place),
@@ -332,6 +346,8 @@ Value(data=7.0, grad=0.0)""",
     ),
     Composite(
         "smallest",
+        glyph="min",
+        padding="first",
         called="minimum",
         keeps=lambda xs: (first_smallest(xs),),
         forward=lambda xs, place: at(xs, place),

@@ -28,6 +28,21 @@ def samples(op: Op) -> list[tuple[float, ...]]:
     return [sample if isinstance(sample, tuple) else (sample,) for sample in op.samples]
 
 
+@EACH_COMPOSITE
+def test_padding_changes_nothing(row: Composite) -> None:
+    """A row that is made longer as its declaration says gives the same result and the same gradients."""
+    if not row.padding:
+        return
+    xs = [[0.5, -1.0, 2.0, 2.0], [3.0, 0.25, -1.5, 1.0]][: len(row.inputs)]
+    padded = [[*x, {"zero": 0.0, "first": x[0], "absent": -math.inf}[row.padding]] for x in xs]
+    parameters = (1,) if row.indexed else ()
+    out = row.on([*itertools.chain(*xs)], *parameters)
+    assert out == row.on([*itertools.chain(*padded)], *parameters)
+    grads = row.local_grads_on([*itertools.chain(*padded)], *parameters, out)
+    kept = [grad for i, grad in enumerate(grads) if (i + 1) % 5]
+    assert kept == row.local_grads_on([*itertools.chain(*xs)], *parameters, out)
+
+
 def lines(op: Op) -> Iterator[tuple[Callable[[float], tuple[float, ...]], int]]:
     """Ways to move one input while the others stay, some of them at 0; and which input moves."""
     width = len(op.inputs)

@@ -29,8 +29,8 @@ from gradwalk.compiler.matrices import NOBODY, Group, matrix_products, rows_of
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
 
-_PADDED = frozenset({"dot", "sum", "largest", "smallest"})
-_RAGGED = frozenset({"softmax", "log_softmax"})  # in which an entry that is not there is one of -inf
+_PADDED = frozenset(name for name, row in COMPOSITES.items() if row.padding in ("zero", "first"))
+_RAGGED = frozenset(name for name, row in COMPOSITES.items() if row.padding == "absent")
 _MOST_PADDING = 2.0  # times the entries that are really there
 
 
@@ -180,13 +180,13 @@ def _of_similar_length(lengths: Ints, nodes: Ints) -> list[Ints]:
 
 def _padded(flat: Flat, name: str, nodes: Ints, zero: int) -> Group:
     counts = flat.counts[nodes]
-    halves = 2 if name == "dot" else 1
+    halves = len(COMPOSITES[name].inputs)
     operands = []
     for half in range(halves):
         lengths = counts // halves
         table = rows_of(flat, flat.starts[nodes] + half * lengths, lengths, NOBODY)
         # of equals the first counts: its copies get no gradient
-        instead = flat.child(nodes, 0)[:, None] if name in ("largest", "smallest") else zero
+        instead = flat.child(nodes, 0)[:, None] if COMPOSITES[name].padding == "first" else zero
         operands.append(np.where(table == NOBODY, instead, table))
     return Group(name, nodes[:, None], tuple(operands))
 

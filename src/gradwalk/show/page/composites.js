@@ -4,7 +4,8 @@ import { pow } from "./special.js";
 
 export const COMPOSITES = {
   sum: {
-    called: "sum", inputs: ["xs"], parameters: [],
+    called: "sum", glyph: "Σ",
+    inputs: ["xs"], parameters: [],
     perEntry: false, target: "",
     doc: "The sum as one node.",
     latex: "\\sum_{j} x_{j}",
@@ -23,7 +24,8 @@ export const COMPOSITES = {
     },
   },
   mean: {
-    called: "mean", inputs: ["xs"], parameters: [],
+    called: "mean", glyph: "mean",
+    inputs: ["xs"], parameters: [],
     perEntry: false, target: "",
     doc: "The mean as one node.",
     latex: "\\frac{\\sum_{j} x_{j}}{n}",
@@ -43,7 +45,8 @@ export const COMPOSITES = {
     },
   },
   dot: {
-    called: "dot", inputs: ["xs", "ys"], parameters: [],
+    called: "dot", glyph: "dot",
+    inputs: ["xs", "ys"], parameters: [],
     perEntry: false, target: "",
     doc: "The sum of products as one node.",
     latex: "\\sum_{j} x_{j} \\cdot y_{j}",
@@ -67,7 +70,8 @@ export const COMPOSITES = {
     },
   },
   norm: {
-    called: "norm", inputs: ["xs"], parameters: [],
+    called: "norm", glyph: "norm",
+    inputs: ["xs"], parameters: [],
     perEntry: false, target: "",
     doc: "The Euclidean length as one node, without overflow on the way.",
     latex: "\\sqrt{\\sum_{j} {x_{j}}^{2}}",
@@ -96,7 +100,8 @@ export const COMPOSITES = {
     },
   },
   logsumexp: {
-    called: "logsumexp", inputs: ["xs"], parameters: [],
+    called: "logsumexp", glyph: "LSE",
+    inputs: ["xs"], parameters: [],
     perEntry: false, target: "",
     doc: "The logarithm of the sum of exponentials as one node, without overflow on the way.",
     latex: "\\ln\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
@@ -129,7 +134,8 @@ export const COMPOSITES = {
     },
   },
   softmax: {
-    called: "softmax", inputs: ["xs"], parameters: [],
+    called: "softmax", glyph: "softmax",
+    inputs: ["xs"], parameters: [],
     perEntry: true, target: "",
     doc: "Exponentials divided by their sum: one node per output.",
     latex: "\\frac{\\exp\\left(x_{i}\\right)}{\\sum_{j} \\exp\\left(x_{j}\\right)}",
@@ -162,7 +168,8 @@ export const COMPOSITES = {
     },
   },
   log_softmax: {
-    called: "log_softmax", inputs: ["xs"], parameters: [],
+    called: "log_softmax", glyph: "log sm",
+    inputs: ["xs"], parameters: [],
     perEntry: true, target: "",
     doc: "Logarithms of the softmax, exact where it underflows: one node per output.",
     latex: "x_{i} - \\ln\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
@@ -195,7 +202,8 @@ export const COMPOSITES = {
     },
   },
   cross_entropy: {
-    called: "cross_entropy", inputs: ["logits"], parameters: [],
+    called: "cross_entropy", glyph: "CE",
+    inputs: ["logits"], parameters: [],
     perEntry: false, target: "target",
     doc: "Minus the logarithm of the probability that softmax gives to entry `target`, as one node.",
     latex: "\\ln\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right) - x_{i}",
@@ -228,7 +236,8 @@ export const COMPOSITES = {
     },
   },
   rmsnorm: {
-    called: "rmsnorm", inputs: ["xs"], parameters: ["eps"],
+    called: "rmsnorm", glyph: "rmsnorm",
+    inputs: ["xs"], parameters: ["eps"],
     perEntry: true, target: "",
     doc: "xs divided by the root of their mean square: one node per output.",
     latex: "\\frac{x_{i}}{\\sqrt{\\frac{\\sum_{j} {x_{j}}^{2}}{n} + \\epsilon}}",
@@ -251,7 +260,8 @@ export const COMPOSITES = {
     },
   },
   layernorm: {
-    called: "layernorm", inputs: ["xs"], parameters: ["eps"],
+    called: "layernorm", glyph: "layernorm",
+    inputs: ["xs"], parameters: ["eps"],
     perEntry: true, target: "",
     doc: "xs shifted to mean 0 and scaled to variance 1: one node per output.",
     latex: "\\frac{x_{i} - \\frac{\\sum_{j} x_{j}}{n}}{\\sqrt{\\frac{\\sum_{j} {\\left(x_{j} - \\frac{\\sum_{j} x_{j}}{n}\\right)}^{2}}{n} + \\epsilon}}",
@@ -281,7 +291,8 @@ export const COMPOSITES = {
     },
   },
   largest: {
-    called: "maximum", inputs: ["xs"], parameters: [],
+    called: "maximum", glyph: "max",
+    inputs: ["xs"], parameters: [],
     perEntry: false, target: "",
     doc: "The largest; of equals, the first gets the gradient.",
     latex: "\\max_{j} x_{j}",
@@ -310,7 +321,8 @@ export const COMPOSITES = {
     },
   },
   smallest: {
-    called: "minimum", inputs: ["xs"], parameters: [],
+    called: "minimum", glyph: "min",
+    inputs: ["xs"], parameters: [],
     perEntry: false, target: "",
     doc: "The smallest; of equals, the first gets the gradient.",
     latex: "\\min_{j} x_{j}",
@@ -339,7 +351,8 @@ export const COMPOSITES = {
     },
   },
   take: {
-    called: "take", inputs: ["rows"], parameters: [],
+    called: "take", glyph: "take",
+    inputs: ["rows"], parameters: [],
     perEntry: false, target: "index",
     doc: "`rows[index]` as recorded nodes: one node for a Value, a list of nodes for a row of them.",
     latex: "x_{i}",

@@ -5,21 +5,12 @@ import { identifier, math, numeral, row } from "./mathml.js";
 import { short } from "./numbers.js";
 import { OPS } from "./ops.js";
 
-const GLYPHS = {
-  add: "+", sub: "\u2212", mul: "\u00d7", div: "\u00f7", neg: "\u2212x", pow: "x\u02b8", abs: "|x|", sqrt: "\u221a",
-  cbrt: "\u221bx", sum: "\u03a3", mean: "mean", sigmoid: "\u03c3", floor: "\u230ax\u230b", ceil: "\u2308x\u2309",
-  relu: "ReLU", leaky_relu: "leaky", log_softmax: "log sm", cross_entropy: "CE", largest: "max", smallest: "min",
-  maximum: "max", minimum: "min", dot: "dot", logsumexp: "LSE", softmax: "softmax",
-};
 const SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079";
 
-/** The few characters that stand for an operation on a card. */
+/** The few characters that stand for an operation on a card; a small whole power is written out. */
 export function glyph(node) {
-  if (node.op === "pow_number") {
-    const n = node.parameters[0];
-    return Number.isInteger(n) && n >= 0 && n <= 9 ? `x${SUPERSCRIPTS[n]}` : "x\u207f";
-  }
-  const text = GLYPHS[node.op] ?? (node.op || node.spelled || "f");
+  const [power] = node.op === "pow_number" ? node.parameters : [];
+  const text = SUPERSCRIPTS[power] ? `x${SUPERSCRIPTS[power]}` : operation(node)?.glyph ?? (node.spelled || "f");
   return text.length > 9 ? `${text.slice(0, 8)}\u2026` : text;
 }
 

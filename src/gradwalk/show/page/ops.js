@@ -5,7 +5,8 @@ import { copysign, erf, erfc, pow } from "./special.js";
 
 export const OPS = {
   add: {
-    symbol: "+", operator: true, aliases: [], inputs: ["x", "y"],
+    symbol: "+", glyph: "+", operator: true,
+    aliases: [], inputs: ["x", "y"],
     parameters: [], defaults: [], overflows: false,
     doc: "Sum.",
     expected: "",
@@ -16,7 +17,8 @@ export const OPS = {
     localGrads(x, y, out) { return [1.0, 1.0]; },
   },
   sub: {
-    symbol: "-", operator: true, aliases: [], inputs: ["x", "y"],
+    symbol: "-", glyph: "−", operator: true,
+    aliases: [], inputs: ["x", "y"],
     parameters: [], defaults: [], overflows: false,
     doc: "Difference.",
     expected: "",
@@ -27,7 +29,8 @@ export const OPS = {
     localGrads(x, y, out) { return [1.0, -1.0]; },
   },
   mul: {
-    symbol: "*", operator: true, aliases: [], inputs: ["x", "y"],
+    symbol: "*", glyph: "×", operator: true,
+    aliases: [], inputs: ["x", "y"],
     parameters: [], defaults: [], overflows: false,
     doc: "Product.",
     expected: "",
@@ -38,7 +41,8 @@ export const OPS = {
     localGrads(x, y, out) { return [y, x]; },
   },
   div: {
-    symbol: "/", operator: true, aliases: [], inputs: ["x", "y"],
+    symbol: "/", glyph: "÷", operator: true,
+    aliases: [], inputs: ["x", "y"],
     parameters: [], defaults: [], overflows: false,
     doc: "Quotient.",
     expected: "a divisor other than 0",
@@ -49,7 +53,8 @@ export const OPS = {
     localGrads(x, y, out) { return [1.0 / y, -(out / y)]; },
   },
   pow: {
-    symbol: "**", operator: false, aliases: [], inputs: ["x", "y"],
+    symbol: "**", glyph: "xʸ", operator: false,
+    aliases: [], inputs: ["x", "y"],
     parameters: [], defaults: [], overflows: true,
     doc: "Power with a Value as the exponent.",
     expected: "a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
@@ -65,7 +70,8 @@ export const OPS = {
     },
   },
   pow_number: {
-    symbol: "**n", operator: true, aliases: [], inputs: ["x"],
+    symbol: "**n", glyph: "xⁿ", operator: true,
+    aliases: [], inputs: ["x"],
     parameters: ["n"], defaults: [], overflows: true,
     doc: "Power by a plain number.",
     expected: "a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
@@ -79,7 +85,8 @@ export const OPS = {
     localGrads(x, n, out) { return [(n === 2.0 ? 2.0 * x : (n === 0.0 ? 0.0 : n * pow(x, n - 1.0)))]; },
   },
   neg: {
-    symbol: "neg", operator: true, aliases: [], inputs: ["x"],
+    symbol: "neg", glyph: "−x", operator: true,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Negation.",
     expected: "",
@@ -90,7 +97,8 @@ export const OPS = {
     localGrads(x, out) { return [-1.0]; },
   },
   abs: {
-    symbol: "abs", operator: false, aliases: [], inputs: ["x"],
+    symbol: "abs", glyph: "|x|", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Absolute value.",
     expected: "",
@@ -101,7 +109,8 @@ export const OPS = {
     localGrads(x, out) { return [(x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0))]; },
   },
   exp: {
-    symbol: "exp", operator: false, aliases: [], inputs: ["x"],
+    symbol: "exp", glyph: "exp", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: true,
     doc: "Exponential.",
     expected: "",
@@ -112,7 +121,8 @@ export const OPS = {
     localGrads(x, out) { return [out]; },
   },
   expm1: {
-    symbol: "expm1", operator: false, aliases: [], inputs: ["x"],
+    symbol: "expm1", glyph: "expm1", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: true,
     doc: "exp(x) - 1, exact near 0.",
     expected: "",
@@ -123,7 +133,8 @@ export const OPS = {
     localGrads(x, out) { return [Math.exp(x)]; },
   },
   log: {
-    symbol: "log", operator: false, aliases: [], inputs: ["x"],
+    symbol: "log", glyph: "log", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Natural logarithm.",
     expected: "x > 0",
@@ -134,7 +145,8 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / x]; },
   },
   log1p: {
-    symbol: "log1p", operator: false, aliases: [], inputs: ["x"],
+    symbol: "log1p", glyph: "log1p", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "log(1 + x), exact near 0.",
     expected: "x > -1",
@@ -145,7 +157,8 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / (1.0 + x)]; },
   },
   log2: {
-    symbol: "log2", operator: false, aliases: [], inputs: ["x"],
+    symbol: "log2", glyph: "log2", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Logarithm to base 2.",
     expected: "x > 0",
@@ -156,7 +169,8 @@ export const OPS = {
     localGrads(x, out) { return [1.4426950408889634 / x]; },
   },
   log10: {
-    symbol: "log10", operator: false, aliases: [], inputs: ["x"],
+    symbol: "log10", glyph: "log10", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Logarithm to base 10.",
     expected: "x > 0",
@@ -167,7 +181,8 @@ export const OPS = {
     localGrads(x, out) { return [0.43429448190325176 / x]; },
   },
   sqrt: {
-    symbol: "sqrt", operator: false, aliases: [], inputs: ["x"],
+    symbol: "sqrt", glyph: "√x", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Square root.",
     expected: "x >= 0",
@@ -178,7 +193,8 @@ export const OPS = {
     localGrads(x, out) { return [0.5 / Math.abs(out)]; },
   },
   cbrt: {
-    symbol: "cbrt", operator: false, aliases: [], inputs: ["x"],
+    symbol: "cbrt", glyph: "∛x", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Cube root, also of negative numbers.",
     expected: "",
@@ -189,7 +205,8 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / (3.0 * out * out)]; },
   },
   sin: {
-    symbol: "sin", operator: false, aliases: [], inputs: ["x"],
+    symbol: "sin", glyph: "sin", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Sine.",
     expected: "a finite x",
@@ -200,7 +217,8 @@ export const OPS = {
     localGrads(x, out) { return [Math.cos(x)]; },
   },
   cos: {
-    symbol: "cos", operator: false, aliases: [], inputs: ["x"],
+    symbol: "cos", glyph: "cos", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Cosine.",
     expected: "a finite x",
@@ -211,7 +229,8 @@ export const OPS = {
     localGrads(x, out) { return [-Math.sin(x)]; },
   },
   tan: {
-    symbol: "tan", operator: false, aliases: [], inputs: ["x"],
+    symbol: "tan", glyph: "tan", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Tangent.",
     expected: "a finite x",
@@ -222,7 +241,8 @@ export const OPS = {
     localGrads(x, out) { return [1.0 + out * out]; },
   },
   asin: {
-    symbol: "asin", operator: false, aliases: ["arcsin"], inputs: ["x"],
+    symbol: "asin", glyph: "asin", operator: false,
+    aliases: ["arcsin"], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Inverse sine.",
     expected: "-1 <= x <= 1",
@@ -233,7 +253,8 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / Math.sqrt((1.0 - x) * (1.0 + x))]; },
   },
   acos: {
-    symbol: "acos", operator: false, aliases: ["arccos"], inputs: ["x"],
+    symbol: "acos", glyph: "acos", operator: false,
+    aliases: ["arccos"], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Inverse cosine.",
     expected: "-1 <= x <= 1",
@@ -244,7 +265,8 @@ export const OPS = {
     localGrads(x, out) { return [-(1.0 / Math.sqrt((1.0 - x) * (1.0 + x)))]; },
   },
   atan: {
-    symbol: "atan", operator: false, aliases: ["arctan"], inputs: ["x"],
+    symbol: "atan", glyph: "atan", operator: false,
+    aliases: ["arctan"], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Inverse tangent.",
     expected: "",
@@ -255,7 +277,8 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / (1.0 + x * x)]; },
   },
   atan2: {
-    symbol: "atan2", operator: false, aliases: ["arctan2"], inputs: ["y", "x"],
+    symbol: "atan2", glyph: "atan2", operator: false,
+    aliases: ["arctan2"], inputs: ["y", "x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Angle of the point (x, y).",
     expected: "",
@@ -268,7 +291,8 @@ export const OPS = {
     },
   },
   sinh: {
-    symbol: "sinh", operator: false, aliases: [], inputs: ["x"],
+    symbol: "sinh", glyph: "sinh", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: true,
     doc: "Hyperbolic sine.",
     expected: "",
@@ -279,7 +303,8 @@ export const OPS = {
     localGrads(x, out) { return [Math.cosh(x)]; },
   },
   cosh: {
-    symbol: "cosh", operator: false, aliases: [], inputs: ["x"],
+    symbol: "cosh", glyph: "cosh", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: true,
     doc: "Hyperbolic cosine.",
     expected: "",
@@ -290,7 +315,8 @@ export const OPS = {
     localGrads(x, out) { return [Math.sinh(x)]; },
   },
   tanh: {
-    symbol: "tanh", operator: false, aliases: [], inputs: ["x"],
+    symbol: "tanh", glyph: "tanh", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Hyperbolic tangent.",
     expected: "",
@@ -301,7 +327,8 @@ export const OPS = {
     localGrads(x, out) { return [4.0 * sigmoid(2.0 * x) * sigmoid(-2.0 * x)]; },
   },
   asinh: {
-    symbol: "asinh", operator: false, aliases: ["arcsinh"], inputs: ["x"],
+    symbol: "asinh", glyph: "asinh", operator: false,
+    aliases: ["arcsinh"], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Inverse hyperbolic sine.",
     expected: "",
@@ -312,7 +339,8 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / hypot(x, 1.0)]; },
   },
   acosh: {
-    symbol: "acosh", operator: false, aliases: ["arccosh"], inputs: ["x"],
+    symbol: "acosh", glyph: "acosh", operator: false,
+    aliases: ["arccosh"], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Inverse hyperbolic cosine.",
     expected: "x >= 1",
@@ -323,7 +351,8 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / (Math.sqrt(x - 1.0) * Math.sqrt(x + 1.0))]; },
   },
   atanh: {
-    symbol: "atanh", operator: false, aliases: ["arctanh"], inputs: ["x"],
+    symbol: "atanh", glyph: "atanh", operator: false,
+    aliases: ["arctanh"], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Inverse hyperbolic tangent.",
     expected: "-1 < x < 1",
@@ -334,7 +363,8 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / ((1.0 - x) * (1.0 + x))]; },
   },
   relu: {
-    symbol: "ReLU", operator: false, aliases: [], inputs: ["x"],
+    symbol: "ReLU", glyph: "ReLU", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Rectified linear unit: the positive part of x.",
     expected: "",
@@ -345,7 +375,8 @@ export const OPS = {
     localGrads(x, out) { return [(x > 0.0 ? 1.0 : 0.0)]; },
   },
   leaky_relu: {
-    symbol: "leaky_relu", operator: false, aliases: [], inputs: ["x"],
+    symbol: "leaky_relu", glyph: "leaky", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: ["slope"], defaults: [0.01], overflows: false,
     doc: "x, scaled by `slope` below 0.",
     expected: "",
@@ -356,7 +387,8 @@ export const OPS = {
     localGrads(x, slope, out) { return [(x > 0.0 ? 1.0 : slope)]; },
   },
   elu: {
-    symbol: "elu", operator: false, aliases: [], inputs: ["x"],
+    symbol: "elu", glyph: "elu", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: ["alpha"], defaults: [1.0], overflows: false,
     doc: "Exponential linear unit: x above 0, alpha (exp(x) - 1) below.",
     expected: "",
@@ -367,7 +399,8 @@ export const OPS = {
     localGrads(x, alpha, out) { return [(x > 0.0 ? 1.0 : alpha * Math.exp(x))]; },
   },
   gelu: {
-    symbol: "gelu", operator: false, aliases: [], inputs: ["x"],
+    symbol: "gelu", glyph: "gelu", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Gaussian error linear unit, exact (not the tanh approximation).",
     expected: "",
@@ -380,7 +413,8 @@ export const OPS = {
     },
   },
   silu: {
-    symbol: "silu", operator: false, aliases: [], inputs: ["x"],
+    symbol: "silu", glyph: "silu", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "x times its sigmoid; also called swish.",
     expected: "",
@@ -391,7 +425,8 @@ export const OPS = {
     localGrads(x, out) { return [sigmoid(x) * (1.0 + x * sigmoid(-x))]; },
   },
   sigmoid: {
-    symbol: "sigmoid", operator: false, aliases: [], inputs: ["x"],
+    symbol: "sigmoid", glyph: "σ", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Logistic function 1 / (1 + exp(-x)).",
     expected: "",
@@ -402,7 +437,8 @@ export const OPS = {
     localGrads(x, out) { return [out * sigmoid(-x)]; },
   },
   softplus: {
-    symbol: "softplus", operator: false, aliases: [], inputs: ["x"],
+    symbol: "softplus", glyph: "softplus", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "log(1 + exp(x)), a smooth relu.",
     expected: "",
@@ -413,7 +449,8 @@ export const OPS = {
     localGrads(x, out) { return [sigmoid(x)]; },
   },
   erf: {
-    symbol: "erf", operator: false, aliases: [], inputs: ["x"],
+    symbol: "erf", glyph: "erf", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Error function.",
     expected: "",
@@ -424,7 +461,8 @@ export const OPS = {
     localGrads(x, out) { return [1.1283791670955126 * Math.exp(-(x * x))]; },
   },
   erfc: {
-    symbol: "erfc", operator: false, aliases: [], inputs: ["x"],
+    symbol: "erfc", glyph: "erfc", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "1 - erf(x), exact for large x.",
     expected: "",
@@ -435,7 +473,8 @@ export const OPS = {
     localGrads(x, out) { return [-1.1283791670955126 * Math.exp(-(x * x))]; },
   },
   lgamma: {
-    symbol: "lgamma", operator: false, aliases: [], inputs: ["x"],
+    symbol: "lgamma", glyph: "lgamma", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: true,
     doc: "Logarithm of the absolute value of the gamma function.",
     expected: "x > 0 or not a whole number",
@@ -446,7 +485,8 @@ export const OPS = {
     localGrads(x, out) { return [digamma(x)]; },
   },
   minimum: {
-    symbol: "minimum", operator: false, aliases: [], inputs: ["x", "y"],
+    symbol: "minimum", glyph: "min", operator: false,
+    aliases: [], inputs: ["x", "y"],
     parameters: [], defaults: [], overflows: false,
     doc: "The smaller of two.",
     expected: "",
@@ -457,7 +497,8 @@ export const OPS = {
     localGrads(x, y, out) { return [(x <= y ? 1.0 : 0.0), (x <= y ? 0.0 : 1.0)]; },
   },
   maximum: {
-    symbol: "maximum", operator: false, aliases: [], inputs: ["x", "y"],
+    symbol: "maximum", glyph: "max", operator: false,
+    aliases: [], inputs: ["x", "y"],
     parameters: [], defaults: [], overflows: false,
     doc: "The larger of two.",
     expected: "",
@@ -468,7 +509,8 @@ export const OPS = {
     localGrads(x, y, out) { return [(x >= y ? 1.0 : 0.0), (x >= y ? 0.0 : 1.0)]; },
   },
   hypot: {
-    symbol: "hypot", operator: false, aliases: [], inputs: ["x", "y"],
+    symbol: "hypot", glyph: "hypot", operator: false,
+    aliases: [], inputs: ["x", "y"],
     parameters: [], defaults: [], overflows: false,
     doc: "Length of the vector (x, y), without overflow on the way.",
     expected: "",
@@ -479,7 +521,8 @@ export const OPS = {
     localGrads(x, y, out) { return [(out === 0.0 ? 0.0 : x / out), (out === 0.0 ? 0.0 : y / out)]; },
   },
   fmod: {
-    symbol: "fmod", operator: false, aliases: [], inputs: ["x", "y"],
+    symbol: "fmod", glyph: "fmod", operator: false,
+    aliases: [], inputs: ["x", "y"],
     parameters: [], defaults: [], overflows: false,
     doc: "Remainder with the sign of x, as C's fmod.",
     expected: "a finite x and a divisor other than 0",
@@ -490,7 +533,8 @@ export const OPS = {
     localGrads(x, y, out) { return [1.0, Math.floor((out - x) / y + 0.5)]; },
   },
   copysign: {
-    symbol: "copysign", operator: false, aliases: [], inputs: ["x", "y"],
+    symbol: "copysign", glyph: "copysign", operator: false,
+    aliases: [], inputs: ["x", "y"],
     parameters: [], defaults: [], overflows: false,
     doc: "The size of x with the sign of y.",
     expected: "",
@@ -503,7 +547,8 @@ export const OPS = {
     },
   },
   floor: {
-    symbol: "floor", operator: false, aliases: [], inputs: ["x"],
+    symbol: "floor", glyph: "⌊x⌋", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Round down.",
     expected: "",
@@ -514,7 +559,8 @@ export const OPS = {
     localGrads(x, out) { return [0.0]; },
   },
   ceil: {
-    symbol: "ceil", operator: false, aliases: [], inputs: ["x"],
+    symbol: "ceil", glyph: "⌈x⌉", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "Round up.",
     expected: "",
@@ -525,7 +571,8 @@ export const OPS = {
     localGrads(x, out) { return [0.0]; },
   },
   sign: {
-    symbol: "sign", operator: false, aliases: [], inputs: ["x"],
+    symbol: "sign", glyph: "sign", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "-1, 0 or 1.",
     expected: "",
@@ -536,7 +583,8 @@ export const OPS = {
     localGrads(x, out) { return [0.0]; },
   },
   where: {
-    symbol: "where", operator: false, aliases: [], inputs: ["condition", "x", "y"],
+    symbol: "where", glyph: "where", operator: false,
+    aliases: [], inputs: ["condition", "x", "y"],
     parameters: [], defaults: [], overflows: false,
     doc: "x where the condition is not 0, else y.",
     expected: "",
@@ -549,7 +597,8 @@ export const OPS = {
     },
   },
   stop_gradient: {
-    symbol: "stop_gradient", operator: false, aliases: [], inputs: ["x"],
+    symbol: "stop_gradient", glyph: "stop_gradient", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: [], defaults: [], overflows: false,
     doc: "x itself, but no gradient flows back through it.",
     expected: "",
@@ -560,7 +609,8 @@ export const OPS = {
     localGrads(x, out) { return [0.0]; },
   },
   clamp: {
-    symbol: "clamp", operator: false, aliases: [], inputs: ["x"],
+    symbol: "clamp", glyph: "clamp", operator: false,
+    aliases: [], inputs: ["x"],
     parameters: ["low", "high"], defaults: [], overflows: false,
     doc: "x, held between two numbers.",
     expected: "low <= high",
