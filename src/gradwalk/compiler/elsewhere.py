@@ -147,12 +147,11 @@ def run_pieces(*given: Any) -> tuple[list[list[int]], Array]:
     *sent, count, numbers, pieces = given
     assert len(sent) == count
     failed, made = [], []
+    leaves = [np.ascontiguousarray(numbers[program.places]) for program in sent]
     for place, rows, asked in pieces:
-        program: Sent = sent[place]
-        leaves = np.ascontiguousarray(numbers[program.places])
-        outputs = np.empty((len(rows), 1))
-        by_leaf = {NUMBERS: None, SUMS: np.empty(len(leaves)), ROWS: np.empty((len(rows), len(leaves)))}[asked]
+        outputs, shape = np.empty((len(rows), 1)), (len(leaves[place]),)
+        by_leaf = None if asked == NUMBERS else np.empty(shape if asked == SUMS else (len(rows), *shape))
         seeds = None if by_leaf is None else np.ones(1)
-        failed.append(program.executor.run_batch(rows, leaves, outputs, seeds, None, by_leaf))
+        failed.append(sent[place].executor.run_batch(rows, leaves[place], outputs, seeds, None, by_leaf))
         made += [outputs.reshape(-1)] if by_leaf is None else [outputs.reshape(-1), by_leaf.reshape(-1)]
     return failed, np.concatenate(made)
