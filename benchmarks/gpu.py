@@ -10,10 +10,11 @@ import argparse
 import functools
 import importlib.util
 import resource
+import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from gradwalk.optim import Adam  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 HEADS, WIDTH, PLACES, LETTERS = 4, 16, 8, 27
+SIZES = (1, 4, 8, 12, 16, 64, 256, 1024, 4096)
 
 
 def seconds(function: Callable[[], Any], repeats: int = 10) -> float:
@@ -110,64 +112,112 @@ def names_a_second(count: int) -> Table:
     return [list(row) for row in zip(said, *seen, strict=True)]
 
 
+def stepping(compiled: Any, model: Any, rows: Any, optimiser: Any) -> Callable[[], Any]:
+    """What makes a step of Adam for each of these models, each with weights and a name of its own."""
+    many, inputs = compiled.models(rows, model, device="jax"), random_names(len(rows))
+    step = many.jitted(compiled.version_for((inputs[0].tolist(),), "models"), optimiser)
+    state: list[Any] = [many.weights, *(jnp.zeros_like(many.weights) for _ in optimiser.moments)]
+    numbers, settings = jnp.asarray(inputs), jnp.asarray([optimiser.settings(optimiser.lr, 0)] * len(rows))
+
+    def again() -> Any:
+        values, _, state[:] = step(list(state), numbers, settings)
+        return values
+
+    return again
+
+
 def models_a_second(count: int) -> list[str]:
-    """A step of Adam for each of many GPTs, each with weights and a name of its own."""
+    """A step of Adam for each of many GPTs."""
     model = gpt()
     compiled = gradwalk.compile(lambda tokens: model.loss(tokens))
     first = np.array([value.data for value in model.parameters()])
     rows = first + np.random.default_rng(2).normal(0.0, 0.01, (count, len(first)))
-    inputs, optimiser = random_names(count), Adam(model.parameters())
     seen = [f"{count:,} GPTs, million steps of a model a second"]
     for kind in ("float32", "float64"):
         jax.config.update("jax_enable_x64", kind == "float64")
-        many = compiled.models(rows, model, device="jax")
-        step = many.jitted(compiled.version_for((inputs[0].tolist(),), "models"), optimiser)
-        state: list[Any] = [many.weights, *(jnp.zeros_like(many.weights) for _ in optimiser.moments)]
-        numbers, settings = jnp.asarray(inputs), jnp.asarray([optimiser.settings(optimiser.lr, 0)] * count)
-
-        def again(step: Any = step, state: list[Any] = state, numbers: Any = numbers, settings: Any = settings) -> Any:
-            values, _, state[:] = step(list(state), numbers, settings)
-            return values
-
-        taken = seconds(again, repeats=5)
+        taken = seconds(stepping(compiled, model, rows, Adam(model.parameters())), repeats=5)
         seen.append(figure(count / taken / 1e6))
     jax.config.update("jax_enable_x64", True)
     return seen
 
 
-def compile_times() -> Table:
-    """CPU seconds that XLA takes for the value and the gradient of six models."""
+def small_batches(sizes: Sequence[int]) -> Table:
+    """From how many on a GPU pays: what a gradient, and a step of a model, take of few and of many."""
     model = gpt()
-    wanted = {
-        "Rosenbrock": small_models.rosenbrock, "MLP": small_models.multilayer_perceptron,
-        "scalar GPT": small_models.scalar_gpt,
-        "nn.GPT": lambda: (lambda tokens: model.loss(tokens), (random_names(1)[0].tolist(),), []),
-        "Black–Scholes": small_models.black_scholes, "n-body": small_models.bodies,
-    }  # fmt: skip
-    table = [["XLA compiles", "processor time"]]
-    for name, make in wanted.items():
-        function, args, _ = make()
-        exported = gradwalk.compile(function).to_jax(*args)
-        given = jnp.asarray(exported.numbers()), jnp.asarray(exported.arguments(*args))
-        lowered = jax.jit(jax.value_and_grad(exported, (0, 1), has_aux=True)).lower(*given)
-        before = resource.getrusage(resource.RUSAGE_SELF)
-        lowered.compile()
-        after = resource.getrusage(resource.RUSAGE_SELF)
-        taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        table.append([name, duration(taken)])
+    compiled = gradwalk.compile(lambda tokens: model.loss(tokens))
+    exported = compiled.to_jax(random_names(1)[0].tolist())
+    leaves, optimiser = jnp.asarray(exported.numbers()), Adam(model.parameters())
+
+    @jax.jit
+    @jax.value_and_grad
+    def mean(leaves: Any, rows: Any) -> Any:
+        return jax.vmap(exported, in_axes=(None, 0))(leaves, rows)[0].mean()
+
+    table = [["how many", "names, each", "models, each"]]
+    for count in sizes:
+        names = jnp.asarray(random_names(count), jnp.float64)
+        step = stepping(compiled, model, np.random.default_rng(2).normal(0.0, 0.05, (count, len(leaves))), optimiser)
+        taken = seconds(functools.partial(mean, leaves, names)), seconds(step)
+        table.append([f"{count:,}", *(duration(each / count) for each in taken)])
     return table
+
+
+def compile_times() -> Table:
+    """CPU seconds that XLA takes for the value and the gradient of six models, each in a process of its own.
+
+    On a GPU it tries out ways to multiply matrices, which can be left out.
+    """
+    table = [["XLA compiles", "processor time", "without trying out products"]]
+    for name in SIX:
+        made = [["--compile", name, *untried] for untried in ([], ["--untried"])]
+        runs = [subprocess.run([sys.executable, __file__, *each], capture_output=True, text=True) for each in made]
+        table.append([name, *(duration(float(run.stdout)) for run in runs)])
+    return table
+
+
+def compile_time(name: str, untried: bool) -> float:
+    function, args, _ = SIX[name]()
+    exported = gradwalk.compile(function).to_jax(*args)
+    given = jnp.asarray(exported.numbers()), jnp.asarray(exported.arguments(*args))
+    jax.block_until_ready(jax.jit(jnp.sin)(given[1]))  # what is made ready for the first program of all
+    lowered = jax.jit(jax.value_and_grad(exported, (0, 1), has_aux=True)).lower(*given)
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    lowered.compile(compiler_options={"xla_gpu_autotune_level": 0} if untried else None)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def gpt_of_one_name() -> Any:
+    model = gpt()
+    return (lambda tokens: model.loss(tokens)), (random_names(1)[0].tolist(),), []
+
+
+SIX: dict[str, Callable[[], Any]] = {
+    "Rosenbrock": small_models.rosenbrock, "MLP": small_models.multilayer_perceptron,
+    "scalar GPT": small_models.scalar_gpt, "nn.GPT": gpt_of_one_name,
+    "Black–Scholes": small_models.black_scholes, "n-body": small_models.bodies,
+}  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cpu", action="store_true", help="small, on whatever device there is")
+    parser.add_argument("--compile", choices=SIX, help="only how long XLA takes for this model")
+    parser.add_argument("--untried", action="store_true", help="without trying out ways to multiply matrices")
     arguments = parsed_arguments(parser)
+    if arguments.compile:
+        print(compile_time(arguments.compile, arguments.untried))
+        return
     devices = jax.devices()
     if not arguments.cpu and devices[0].platform != "gpu":
         sys.exit("gpu.py: expected jax to see a GPU; pip install 'jax[cuda12]', or --cpu to try it out")
     names, models = (256, 64) if arguments.cpu else (65_536, 65_536)
     speeds = [["what", "float32", "float64"], *names_a_second(names), models_a_second(models)]
-    tables = {"speeds": speeds, "compiling": compile_times()}
+    tables = {
+        "speeds": speeds,
+        "small": small_batches(SIZES[:2] if arguments.cpu else SIZES),
+        "compiling": compile_times(),
+    }
     for table in tables.values():
         show(table)
     if arguments.record:
