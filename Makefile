@@ -5,7 +5,7 @@ BIN = .venv/bin
 DIST = .venv-dist/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
-.PHONY: help train test firefox chromium clang mingw npm check docs docs-test notebook sanitize tsan soak coverage fuzz mutate bench builds arm64 dist generate clean
+.PHONY: help train test firefox chromium clang mingw advzip npm check docs docs-test notebook sanitize tsan soak coverage fuzz mutate bench builds arm64 dist generate clean
 
 THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
 
@@ -44,6 +44,10 @@ mingw:  # links for Windows
 	@command -v x86_64-w64-mingw32-gcc >/dev/null \
 	  || (apt-get -qq update && apt-get -qq install -y --no-install-recommends gcc-mingw-w64-x86-64 >/dev/null) \
 	  || echo "mingw is missing and could not be installed; make builds will fail: apt-get install gcc-mingw-w64-x86-64"
+
+advzip:  # wheels that are 3 % smaller
+	@command -v advzip >/dev/null || (apt-get -qq update && apt-get -qq install -y --no-install-recommends advancecomp >/dev/null) \
+	  || echo "advzip is missing and could not be installed; make dist will fail: apt-get install advancecomp"
 
 npm:  # through it the tests fetch axe-core, which judges whether everybody can use the page
 	@command -v npm >/dev/null || (apt-get -qq update && apt-get -qq install -y --no-install-recommends npm >/dev/null) \
@@ -101,14 +105,15 @@ arm64: .venv-arm64/installed .venv/installed  ## emulated: a few suites (or TEST
 	GRADWALK_KERNELS=baseline $(BIN)/python tools/builds/bits.py .venv-arm64/bin/python
 	GRADWALK_ENGINE=native .venv-arm64/bin/python -m pytest -k "not reference" $(or $(TESTS),$(EMULATED))
 
-dist: .venv-dist/installed  ## a source distribution, a wheel for this machine, one for all others; checked and tried
+dist: .venv-dist/installed advzip  ## a source distribution, a wheel for this machine, one for all others; checked and tried
 	rm -rf dist build/lib* build/bdist*
 	LDFLAGS=-s $(DIST)/python -m build --quiet --outdir dist
 	GRADWALK_PURE=1 $(DIST)/python -m build --quiet --wheel --outdir dist
+	advzip --recompress --shrink-insane --quiet dist/*.whl
 	$(DIST)/twine check --strict dist/*
 	$(DIST)/check-wheel-contents dist/*.whl
 	$(DIST)/pyroma --min 10 .
-	find dist -name '*.whl' -size +800k | (! grep .)
+	find dist -name '*.whl' -size +700k | (! grep .)
 	$(DIST)/python tools/try_dist.py
 
 generate: .venv/installed  ## write what follows from the table: C header, ops.js, docs/ops.md, stubs
@@ -126,42 +131,30 @@ clean:  ## remove environments and everything built
 	$(BIN)/pip install --quiet --editable '.[test]'
 	@touch $@
 
+# the environment of a target: what is installed, how it is built, and whether it was
+.venv-%/installed: pyproject.toml setup.py $(NATIVE)
+	$(PYTHON) -m venv .venv-$*
+	$(BUILD_$*) .venv-$*/bin/pip install --quiet $(PACKAGES_$*)
+	$(CHECK_$*)
+	@touch $@
+
+PACKAGES_docs = -r tools/site/requirements.txt
+PACKAGES_notebook = '.[test]' jupyterlab nbconvert
+PACKAGES_sanitize = '.[test]'
+BUILD_sanitize = GRADWALK_SANITIZE=address
+CHECK_sanitize = grep -q __asan_init .venv-sanitize/lib/*/site-packages/gradwalk/_native*.so
+PACKAGES_thread = '.[test]'
+BUILD_thread = GRADWALK_SANITIZE=thread
+CHECK_thread = grep -q __tsan_init .venv-thread/lib/*/site-packages/gradwalk/_native*.so
+PACKAGES_coverage = '.[test]'
+BUILD_coverage = GRADWALK_COVERAGE=1
+PACKAGES_scale = --editable '.[jax,cluster]' mpi4py mpich pytest
+PACKAGES_bench = --editable . -r benchmarks/requirements.txt
+PACKAGES_builds = ziglang
+PACKAGES_dist = build twine check-wheel-contents pyroma
+
 .venv-docs/installed: tools/site/requirements.txt
-	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/pip install --quiet -r $<
-	@touch $@
-
-.venv-sanitize/installed: pyproject.toml setup.py $(NATIVE)
-	$(PYTHON) -m venv .venv-sanitize
-	GRADWALK_SANITIZE=address .venv-sanitize/bin/pip install --quiet '.[test]'
-	grep -q __asan_init .venv-sanitize/lib/*/site-packages/gradwalk/_native*.so
-	@touch $@
-
-.venv-notebook/installed: pyproject.toml setup.py $(NATIVE)
-	$(PYTHON) -m venv .venv-notebook
-	.venv-notebook/bin/pip install --quiet '.[test]' jupyterlab nbconvert
-	@touch $@
-
-.venv-thread/installed: pyproject.toml setup.py $(NATIVE)
-	$(PYTHON) -m venv .venv-thread
-	GRADWALK_SANITIZE=thread .venv-thread/bin/pip install --quiet '.[test]'
-	grep -q __tsan_init .venv-thread/lib/*/site-packages/gradwalk/_native*.so
-	@touch $@
-
-.venv-scale/installed: pyproject.toml setup.py $(NATIVE)
-	$(PYTHON) -m venv .venv-scale
-	.venv-scale/bin/pip install --quiet --editable '.[jax,cluster]' mpi4py mpich pytest
-	@touch $@
-
-.venv-coverage/installed: pyproject.toml setup.py $(NATIVE)
-	$(PYTHON) -m venv .venv-coverage
-	GRADWALK_COVERAGE=1 .venv-coverage/bin/pip install --quiet '.[test]'
-	@touch $@
-
-.venv-builds/installed:
-	$(PYTHON) -m venv .venv-builds
-	.venv-builds/bin/pip install --quiet ziglang
-	@touch $@
+.venv-bench/installed: benchmarks/requirements.txt
 
 # Debian's Python for arm64, unpacked and run by qemu; the compiler is a cross compiler, which needs no emulation
 .venv-arm64/python:
@@ -181,14 +174,4 @@ clean:  ## remove environments and everything built
 	CFLAGS="-idirafter $(CURDIR)/.venv-arm64/root/usr/include" .venv-arm64/bin/python setup.py --quiet build \
 	  --build-base build/arm64 --build-lib .venv-arm64/lib/python3.11/site-packages
 	GRADWALK_ENGINE=native .venv-arm64/bin/python -m gradwalk doctor
-	@touch $@
-
-.venv-dist/installed:
-	$(PYTHON) -m venv .venv-dist
-	$(DIST)/pip install --quiet build twine check-wheel-contents pyroma
-	@touch $@
-
-.venv-bench/installed: pyproject.toml setup.py benchmarks/requirements.txt $(NATIVE)
-	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/pip install --quiet --editable . -r benchmarks/requirements.txt
 	@touch $@

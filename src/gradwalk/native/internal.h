@@ -25,4 +25,11 @@
 #define LIKELY(condition) (condition)
 #endif
 
+/* COLD is what runs once for many runs of the rest: small rather than fast. */
+#if defined(__GNUC__)
+#define COLD __attribute__((cold))
+#else
+#define COLD
+#endif
+
 #endif

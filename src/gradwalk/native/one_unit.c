@@ -3,30 +3,29 @@
 
 #define GRADWALK_ONE_UNIT
 
+/* What seldom runs is built to be small. Only on x86-64: before gcc 12, changing one option forgot others, and there no
+ * forgotten option rounds differently. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__OPTIMIZE__)
+#define BUILT_SMALL
+#endif
+
 #include "value/slab.c"
 #include "value/numbers.c"
 #include "value/value.c"
 #include "value/cycles.c"
 #include "value/structure.c"
 #include "value/construct.c"
-#include "value/attributes.c"
 #include "value/modes.c"
 #include "value/record.c"
 #include "value/stand_in.c"
 #include "value/order.c"
 #include "value/backward.c"
-#include "value/cut.c"
 #include "value/composites.c"
-#include "value/flatten.c"
+#include "value/optim.c"
 #include "kernels/kernels.c"
 #include "kernels/table.c"
-#include "value/optim.c"
 #include "executor/flat.c"
-#include "executor/views.c"
-#include "executor/read.c"
-#include "executor/entries.c"
 #include "executor/rows.c"
-#include "executor/products.c"
 #include "executor/take.c"
 #include "executor/call.c"
 #include "executor/step.c"
@@ -36,6 +35,23 @@
 #include "executor/single.c"
 #include "executor/batch.c"
 #include "executor/train.c"
+
+#if defined(BUILT_SMALL)
+#pragma GCC push_options
+#pragma GCC optimize("O3") /* loops over entries, with much in them that stays the same */
+#endif
+#include "executor/views.c"
+#include "executor/entries.c"
+#include "executor/products.c"
+#if defined(BUILT_SMALL)
+#pragma GCC pop_options
+#pragma GCC optimize("Os")
+#endif
+
+#include "value/attributes.c"
+#include "value/cut.c"
+#include "value/flatten.c"
+#include "executor/read.c"
 #include "executor/models.c"
 #include "executor/directions.c"
 #include "executor/type.c"

@@ -147,10 +147,11 @@ static void entries_reverse(const Kernels *kernels, const Step *step, const Memo
         Count out = (step->out + first) * width;
         step->entries.reverse(count * width, in, step->parameters, memory->values + out, memory->grads + out, grads);
         for (int j = 0; j < step->operand_count; j++) {
-            for (Count i = 0; grads[j] != NULL && picked && i < count * width; i++)
+            if (grads[j] == NULL || (step->operands[j].direct && !picked))
+                continue;
+            for (Count i = 0; i < (picked ? count * width : 0); i++)
                 grads[j][i] = memory->grads[out + i] != 0.0 ? grads[j][i] : 0.0;
-            if (grads[j] != NULL && (picked || !step->operands[j].direct))
-                view_add(kernels, &step->operands[j], width, grads[j], first, count, memory->grads);
+            view_add(kernels, &step->operands[j], width, grads[j], first, count, memory->grads);
         }
     }
 }

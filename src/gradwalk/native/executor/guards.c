@@ -232,7 +232,7 @@ static int guards_find_doubtful(Executor *self)
     return failed ? -1 : 0;
 }
 
-INTERNAL int guards_read(Executor *self, PyObject *given)
+COLD INTERNAL int guards_read(Executor *self, PyObject *given)
 {
     PyObject *guards = PySequence_Tuple(given);
     if (guards == NULL)

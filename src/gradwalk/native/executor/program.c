@@ -109,7 +109,7 @@ static void program_measure(Executor *self, Step *step)
     self->work += step->rows * step->columns * (step->kind == KIND_ENTRIES ? 2 : step->operands[0].columns);
 }
 
-INTERNAL int program_read(Executor *self, PyObject *given, PyObject *functions)
+COLD INTERNAL int program_read(Executor *self, PyObject *given, PyObject *functions)
 {
     PyObject *instructions = PySequence_Tuple(given);
     if (instructions == NULL)

@@ -174,26 +174,30 @@ NOT_INLINED static void row_reverse(const int32_t *record, const Memory *memory)
     const double *out = values + record[RECORD_OUT], *out_grad = grads + record[RECORD_OUT];
     int flags = record[RECORD_FLAGS];
     double slopes[MOST_INPUTS];
-    switch (record[RECORD_OP]) {
+    for (Count i = 0; record[RECORD_OP] < OP_COUNT && i < n; i++) {
+        double g = out_grad[i];
+        if (g == 0.0)
+            continue;
+        switch (record[RECORD_OP]) {
 #define ENTRY(name, doc) \
-    case OP_##name: \
-        for (Count i = 0; i < n; i++) { \
-            double g = out_grad[i]; \
-            if (g == 0.0) \
-                continue; \
+        case OP_##name: \
             _Generic(&name##_local_grads, \
                 void (*)(double, double, double *): tape_slopes_of_1, \
                 void (*)(double, double, double, double *): tape_slopes_of_2, \
                 void (*)(double, double, double, double, double *): tape_slopes_of_3)( \
                 name##_local_grads, &(Arguments){a, values, n, op_inputs[OP_##name]}, i, out[i], slopes); \
-            for (int j = 0; j < op_inputs[OP_##name]; j++) { \
-                if (flags & TO_OPERAND << j) \
-                    grads[a[j * n + i]] += contribution(slopes[j], g); \
-            } \
-        } \
-        break;
-    FOR_EACH_OP(ENTRY)
+            break;
+        FOR_EACH_OP(ENTRY)
 #undef ENTRY
+        }
+        for (int j = 0; j < op_inputs[record[RECORD_OP]]; j++) {
+            if (flags & TO_OPERAND << j)
+                grads[a[j * n + i]] += contribution(slopes[j], g);
+        }
+    }
+    if (record[RECORD_OP] < OP_COUNT)
+        return;
+    switch (record[RECORD_OP]) {
     case NEAR_TANH:
         for (Count i = 0; i < n; i++) {
             slopes[0] = (1.0 - out[i]) * (1.0 + out[i]);
@@ -468,7 +472,7 @@ static int tape_make(const Step *steps, int exact, Tape *tape, Known *known)
 
 /* The tapes in the order of their steps, and one more that begins where the steps end; *facts is how many doubles of
  * the memory's are taken, and grows. Released with tape_release_all. NULL with an exception set. */
-INTERNAL Tape *tape_make_all(const Step *steps, Count count, int exact, Count *tape_count, Count *facts)
+COLD INTERNAL Tape *tape_make_all(const Step *steps, Count count, int exact, Count *tape_count, Count *facts)
 {
     Known known = {.count = 0, .facts = *facts};
     Tape *tapes = NULL;

@@ -89,9 +89,11 @@ INTERNAL void view_add(const Kernels *kernels, const Operand *operand, Count wid
     if (scatter != NULL) {
         Count k = view_scatter_begin(operand, first), end = view_scatter_begin(operand, first + count);
         scatter += 2 * k;
-        if (width != 1)
+        if (width != 1) {
             kernels->batch_scatter(end - k, scatter + 1, scatter, 2, first, from, to);
-        for (; width == 1 && k < end; k++, scatter += 2)
+            return;
+        }
+        for (; k < end; k++, scatter += 2)
             to[scatter[1]] += from[scatter[0] - first];
         return;
     }
@@ -119,11 +121,13 @@ INTERNAL void view_add(const Kernels *kernels, const Operand *operand, Count wid
             kernels->rows[COMPOSITE_sum - OP_COUNT].batch_forward(here, from, NULL, NULL, NULL, total);
             kernels->add(BATCH, total, target);
         }
+        else if (width == 1) {
+            for (Count i = 0; i < here; i++)
+                target[i * stride] += from[i];
+        }
         else {
-            for (Count i = 0; i < here; i++) {
-                for (Count lane = 0; lane < width; lane++)
-                    target[i * stride * width + lane] += from[i * width + lane];
-            }
+            for (Count i = 0; i < here; i++)
+                kernels->add(BATCH, from + i * BATCH, target + i * stride * BATCH);
         }
         from += here * width, count -= here, column = 0, row++;
     }

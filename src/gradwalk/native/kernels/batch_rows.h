@@ -106,7 +106,7 @@ BATCH_REVERSE(smallest)
 
 /* ---------------------------------------------------------------- the softmax family; facts: shift, total, exponentials */
 
-INLINE void NAME(batch_softmax_facts)(Count n, const double *x, double *facts, double *exponentials, int part)
+static void NAME(batch_softmax_facts)(Count n, const double *x, double *facts, double *exponentials, int part)
 {
     vec shift = LOAD(x + part), total = ZEROS;
     FOR_EACH_ENTRY(i) {

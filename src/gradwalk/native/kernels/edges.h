@@ -7,10 +7,10 @@
     INLINE int NAME(near_of_##count)(double (*distance) types, int inputs, Count n, const double *const *in, \
                                      const double *parameters, double margin) \
     { \
-        int near = 0; \
+        int64_t near = 0; /* as wide as what is compared */ \
         for (Count i = 0; i < n; i++) \
             near |= !(distance(__VA_ARGS__) > margin); \
-        return near; \
+        return near != 0; \
     }
 NEAR_OF(1, (double), ARGUMENT(0))
 NEAR_OF(2, (double, double), ARGUMENT(0), ARGUMENT(1))

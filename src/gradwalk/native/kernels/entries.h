@@ -15,20 +15,37 @@
 #define LOAD_REST(x) NAME(load_part)(x, rest)
 #define STORE_REST(x, v) NAME(store_part)(x, v, rest)
 
+/* One copy of a long statement for both: what it decides at each load and store costs little beside it. */
+#define FOR_EACH_VECTOR_ONCE(statement) \
+    for (Count i = 0; i < n; i += LANES) { \
+        Count rest = n - i; \
+        statement(LOAD_UP_TO_REST, STORE_UP_TO_REST) \
+    }
+#define LOAD_UP_TO_REST(x) (rest < LANES ? LOAD_REST(x) : LOAD(x))
+#define STORE_UP_TO_REST(x, v) NAME(store_up_to)(x, v, rest)
+INLINE void NAME(store_up_to)(double *x, vec v, Count rest)
+{
+    if (rest < LANES)
+        STORE_REST(x, v);
+    else
+        STORE(x, v);
+}
+
 /* One operand. FORWARD_STEP says the value in x, REVERSE_STEP what to add to the gradient of x, in x, in the value y
  * and in g, the gradient of y. */
-#define UNARY(name) \
+#define UNARY(name) UNARY_BY(name, FOR_EACH_VECTOR, FOR_EACH_VECTOR)
+#define UNARY_BY(name, for_each_forward, for_each_reverse) \
     static void NAME(name##_forward)(Count n, const double *const *in, const double *parameters, double *out) \
     { \
         UNUSED_HERE(parameters); \
-        FOR_EACH_VECTOR(UNARY_FORWARD_##name) \
+        for_each_forward(UNARY_FORWARD_##name) \
     } \
     static void NAME(name##_reverse)(Count n, const double *const *in, const double *parameters, const double *out, \
                                      const double *out_grad, double *const *grads) \
     { \
         UNUSED_HERE(parameters), UNUSED_HERE(in), UNUSED_HERE(out); \
         double *grad = grads[0]; \
-        FOR_EACH_VECTOR(UNARY_REVERSE_##name) \
+        for_each_reverse(UNARY_REVERSE_##name) \
     }
 #define FORWARD_STEP(load, put, value) vec x = load(in[0] + i); put(out + i, value);
 #define REVERSE_STEP(load, put, uses, slope) \
@@ -48,26 +65,49 @@ UNARY(neg)
 UNARY(relu)
 #define UNARY_FORWARD_exp(load, put) FORWARD_STEP(load, put, NAME(vexp)(x))
 #define UNARY_REVERSE_exp(load, put) REVERSE_STEP(load, put, OF_OUT(load), y * g)
-UNARY(exp)
+UNARY_BY(exp, FOR_EACH_VECTOR_ONCE, FOR_EACH_VECTOR)
 #define UNARY_FORWARD_log(load, put) FORWARD_STEP(load, put, NAME(vlog)(x))
 #define UNARY_REVERSE_log(load, put) REVERSE_STEP(load, put, OF_X(load), g / x)
-UNARY(log)
+UNARY_BY(log, FOR_EACH_VECTOR_ONCE, FOR_EACH_VECTOR)
 #define UNARY_FORWARD_tanh(load, put) FORWARD_STEP(load, put, NAME(vtanh)(x))
 #define UNARY_REVERSE_tanh(load, put) REVERSE_STEP(load, put, OF_X(load), NAME(tanh_slope)(x) * g)
-UNARY(tanh)
+UNARY_BY(tanh, FOR_EACH_VECTOR_ONCE, FOR_EACH_VECTOR_ONCE)
 #define UNARY_FORWARD_sqrt(load, put) FORWARD_STEP(load, put, ROOT(x))
 #define UNARY_REVERSE_sqrt(load, put) REVERSE_STEP(load, put, OF_OUT(load), 0.5 / ABSOLUTE(y) * g)
 UNARY(sqrt)
 #define UNARY_FORWARD_sigmoid(load, put) FORWARD_STEP(load, put, NAME(vsigmoid)(x))
 #define UNARY_REVERSE_sigmoid(load, put) \
     REVERSE_STEP(load, put, OF_X(load) OF_OUT(load), y * NAME(vsigmoid)(-x) * g)
-UNARY(sigmoid)
-#define UNARY_FORWARD_sin(load, put) FORWARD_STEP(load, put, NAME(vsine)(x, 0))
-#define UNARY_REVERSE_sin(load, put) REVERSE_STEP(load, put, OF_X(load), NAME(vsine)(x, 1) * g)
-UNARY(sin)
-#define UNARY_FORWARD_cos(load, put) FORWARD_STEP(load, put, NAME(vsine)(x, 1))
-#define UNARY_REVERSE_cos(load, put) REVERSE_STEP(load, put, OF_X(load), -NAME(vsine)(x, 0) * g)
-UNARY(cos)
+UNARY_BY(sigmoid, FOR_EACH_VECTOR_ONCE, FOR_EACH_VECTOR_ONCE)
+/* sin and cos are a quarter of a turn apart, and so are they and their slopes */
+static void NAME(sine)(Count n, const double *in, int turns, double *out)
+{
+#define STEP(load, put) put(out + i, NAME(vsine)(load(in + i), turns));
+    FOR_EACH_VECTOR_ONCE(STEP)
+#undef STEP
+}
+
+static void NAME(sine_reverse)(Count n, const double *in, int turns, const double *out_grad, double *grad)
+{
+#define STEP(load, put) put(grad + i, load(grad + i) + NAME(vsine)(load(in + i), turns + 1) * load(out_grad + i));
+    FOR_EACH_VECTOR_ONCE(STEP)
+#undef STEP
+}
+
+#define SINE(name, turns) \
+    static void NAME(name##_forward)(Count n, const double *const *in, const double *parameters, double *out) \
+    { \
+        UNUSED_HERE(parameters); \
+        NAME(sine)(n, in[0], turns, out); \
+    } \
+    static void NAME(name##_reverse)(Count n, const double *const *in, const double *parameters, const double *out, \
+                                     const double *out_grad, double *const *grads) \
+    { \
+        UNUSED_HERE(parameters), UNUSED_HERE(out); \
+        NAME(sine_reverse)(n, in[0], turns, out_grad, grads[0]); \
+    }
+SINE(sin, 0)
+SINE(cos, 1)
 
 /* powers by a number, and n x^(n - 1) */
 #define UNARY_FORWARD_power_2(load, put) FORWARD_STEP(load, put, x * x)
@@ -94,7 +134,7 @@ UNARY(power_minus_half)
 #define UNARY_FORWARD_power_minus_3_halves(load, put) FORWARD_STEP(load, put, NAME(vpower_minus_3_halves)(x))
 #define UNARY_REVERSE_power_minus_3_halves(load, put) \
     REVERSE_STEP(load, put, OF_X(load) OF_OUT(load), -1.5 * (y / x) * g)
-UNARY(power_minus_3_halves)
+UNARY_BY(power_minus_3_halves, FOR_EACH_VECTOR_ONCE, FOR_EACH_VECTOR)
 
 /* ---------------------------------------------------------------- two operands */
 

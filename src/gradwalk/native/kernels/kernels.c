@@ -26,7 +26,14 @@
 #else
 #define LANES 1
 #endif
+#if defined(BUILT_SMALL) /* hardly any x86-64 has nothing better */
+#pragma GCC push_options
+#pragma GCC optimize("Os")
 #include "set.h"
+#pragma GCC pop_options
+#else
+#include "set.h"
+#endif
 
 #if defined(__GNUC__) && defined(__aarch64__)
 #include <arm_neon.h>

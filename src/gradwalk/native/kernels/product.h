@@ -4,6 +4,13 @@
 
 #define TILE_ROWS 4
 
+/* Where size counts more than speed, one narrow tile does it all, to the same bits: each sum is a sum of its own. */
+#if defined(BUILT_SMALL) && !FUSED
+#define FITS(tile, room) 0
+#else
+#define FITS(tile, room) ((tile) <= (room))
+#endif
+
 #if defined(__GNUC__) && !defined(__clang__)
 #define UNROLLED _Pragma("GCC unroll 8")
 #else
@@ -78,15 +85,16 @@ static void NAME(product)(const Product *p)
         NAME(add_scaled)(p->columns, p->left[i * p->left_row], p->right, p->out + i * p->out_row);
     if (p->depth == 1 && p->add)
         return;
-    Count j = 0;
-    for (; j + 2 * LANES <= p->columns; j += 2 * LANES)
+    Count j = 0, rest = p->columns;
+    for (; FITS(2 * LANES, rest); j += 2 * LANES, rest -= 2 * LANES)
         NAME(column_of_tiles)(2, p, j, 0);
-    Count rest = p->columns - j;
-    if (rest > LANES)
+    if (FITS(LANES + 1, rest)) {
         NAME(column_of_tiles)(2, p, j, rest - LANES);
-    else if (rest == LANES)
+        return;
+    }
+    for (; rest >= LANES; j += LANES, rest -= LANES)
         NAME(column_of_tiles)(1, p, j, 0);
-    else if (LANES > 1 && rest > 0)
+    if (LANES > 1 && rest > 0)
         NAME(column_of_tiles)(1, p, j, rest);
 }
 
@@ -162,13 +170,13 @@ static void NAME(dots)(Count rows, Count columns, Count depth, const double *lef
 #define TILE(r, c) \
     NAME(tile_of_dots)(r, c, depth, left + i * left_row, left_row, right + j * right_row, right_row, \
                        out + i * columns + j, columns)
-    for (Count j = 0; j < columns; j += j + 4 <= columns ? 4 : 1) { /* which stay in the cache for all rows */
-        for (Count i = 0; i < rows; i += i + 2 <= rows ? 2 : 1) {
-            if (j + 4 <= columns && i + 2 <= rows)
+    for (Count j = 0; j < columns; j += FITS(4, columns - j) ? 4 : 1) { /* which stay in the cache for all rows */
+        for (Count i = 0; i < rows; i += FITS(2, rows - i) ? 2 : 1) {
+            if (FITS(4, columns - j) && FITS(2, rows - i))
                 TILE(2, 4);
-            else if (j + 4 <= columns)
+            else if (FITS(4, columns - j))
                 TILE(1, 4);
-            else if (i + 2 <= rows)
+            else if (FITS(2, rows - i))
                 TILE(2, 1);
             else
                 TILE(1, 1);
@@ -283,14 +291,14 @@ INLINE void NAME(batch_tile)(const int rows, const int columns, const int left_s
 INLINE void NAME(batch_tiles)(const int left_shared, const int right_shared, const int total, const BatchProduct *p)
 {
 #define TILE(rows, columns) NAME(batch_tile)(rows, columns, left_shared, right_shared, total, p, i, j, part)
-    for (Count j = 0; j < p->columns; j += j + 4 <= p->columns ? 4 : 1) {
-        for (Count i = 0; i < p->rows; i += i + 4 <= p->rows ? 4 : 1) {
+    for (Count j = 0; j < p->columns; j += FITS(4, p->columns - j) ? 4 : 1) {
+        for (Count i = 0; i < p->rows; i += FITS(4, p->rows - i) ? 4 : 1) {
             for (int part = 0; part < BATCH; part += LANES) {
-                if (j + 4 <= p->columns && i + 4 <= p->rows)
+                if (FITS(4, p->columns - j) && FITS(4, p->rows - i))
                     TILE(4, 4);
-                else if (j + 4 <= p->columns)
+                else if (FITS(4, p->columns - j))
                     TILE(1, 4);
-                else if (i + 4 <= p->rows)
+                else if (FITS(4, p->rows - i))
                     TILE(4, 1);
                 else
                     TILE(1, 1);

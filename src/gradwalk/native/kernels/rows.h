@@ -130,20 +130,18 @@ static double NAME(shift)(Count n, const double *x)
 /* The sum of exp(x - shift), which go to `out`. */
 INLINE double NAME(exponentials)(Count n, const double *x, double shift, double *out)
 {
-    vec s = SPLAT(shift), sum = ZEROS;
-    Count i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        vec e = NAME(vexp)(LOAD(x + i) - s);
-        sum += e;
-        STORE(out + i, e);
-    }
+    vec s = SPLAT(shift), sum = ZEROS, e = ZEROS;
+    Count whole = n - n % LANES;
+#define STEP(load, put) \
+    e = NAME(vexp)(load(x + i) - s); \
+    if (i < whole) \
+        sum += e; \
+    put(out + i, e);
+    FOR_EACH_VECTOR_ONCE(STEP)
+#undef STEP
     double total = NAME(total)(sum);
-    if (LANES > 1 && i < n) {
-        vec e = NAME(vexp)(NAME(load_part)(x + i, n - i) - s);
-        NAME(store_part)(out + i, e, n - i);
-        for (Count lane = 0; lane < n - i; lane++)
-            total += LANE(e, lane);
-    }
+    for (Count lane = 0; lane < n - whole; lane++)
+        total += LANE(e, lane);
     return total;
 }
 
@@ -153,7 +151,7 @@ static void NAME(add_probabilities)(Count n, const double *facts, double factor,
     NAME(add_scaled)(n, factor / facts[1], facts + EXPONENTIALS, grad);
 }
 
-INLINE void NAME(softmax_facts)(Count n, const double *x, double *facts, double *exponentials)
+static void NAME(softmax_facts)(Count n, const double *x, double *facts, double *exponentials)
 {
     facts[0] = NAME(shift)(n, x);
     facts[1] = NAME(exponentials)(n, x, facts[0], exponentials);

@@ -2,7 +2,12 @@
 
 #include "vector.h"
 #include "entries.h"
+#if LANES == 8 /* half as wide, they take half the room, and much the same time */
+#define NEAR(op) op##_near_avx2
+#else
 #include "edges.h"
+#define NEAR(op) NAME(op##_near)
+#endif
 #include "rows.h"
 #include "batch_rows.h"
 #include "product.h"
@@ -10,7 +15,7 @@
 
 static const Kernels NAME(kernels) = {
     .name = QUOTED(ISA),
-#define ENTRY(op) .near[OP_##op] = NAME(op##_near),
+#define ENTRY(op) .near[OP_##op] = NEAR(op),
     FOR_EACH_EDGE(ENTRY)
 #undef ENTRY
 #define ENTRY(name) {NAME(name##_forward), NAME(name##_reverse)}
@@ -51,6 +56,8 @@ static const Kernels NAME(kernels) = {
 #undef FMA
 #undef LARGER
 #undef ROOT
+#undef NEAR
+#undef FITS
 #undef ISA
 #undef LANES
 #undef FUSED

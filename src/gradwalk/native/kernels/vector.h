@@ -229,7 +229,7 @@ INLINE vec NAME(vsine)(vec x, int turns)
         double xs[LANES], ys[LANES];
         NAME(store)(xs, x);
         for (int i = 0; i < LANES; i++)
-            ys[i] = turns ? cos(xs[i]) : sin(xs[i]);
+            ys[i] = (turns & 2 ? -1.0 : 1.0) * (turns & 1 ? cos(xs[i]) : sin(xs[i]));
         return NAME(load)(ys);
     }
     vec shifted = FMA(x, SPLAT(0.6366197723675814), SPLAT(ROUNDER)), whole = shifted - ROUNDER;

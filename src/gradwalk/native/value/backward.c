@@ -174,7 +174,7 @@ static int backward_walk_carefully(Value *root, int keeping)
 
 /* Hand-written code may let another thread run in the middle of the walk; the lock keeps its walk for later. It is
  * re-entrant, because that code may call backward() itself. */
-static int backward_careful(Value *root, int keeping)
+COLD static int backward_careful(Value *root, int keeping)
 {
     static PyObject *the_pass; /* passes.THE_PASS, whose lock is another one after a fork */
     if (the_pass == NULL) {
