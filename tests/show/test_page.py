@@ -223,11 +223,11 @@ def test_an_edit_leaves_alone_what_stays(tab: Tab, tmp_path: Path) -> None:
     """Cards and rows that look the same after an edit are the same elements: they are not laid out again."""
     text = " + ".join(f"w{i}*x{i}" for i in range(12))
     show(tab, tmp_path, text)
-    tab.run("globalThis.before = new Set([...document.querySelectorAll('.node, tbody tr')])")
+    tab.run("gradwalk.before = new Set([...document.querySelectorAll('.node, tbody tr')]); 0")
     tab.run(f"gradwalk.header.on.text({text + ' + a'!r})")
     tab.settle()
     new = tab.run(
-        "[...document.querySelectorAll('.node, tbody tr')].filter((each) => !before.has(each))"
+        "[...document.querySelectorAll('.node, tbody tr')].filter((each) => !gradwalk.before.has(each))"
         ".map((each) => each.getAttribute('aria-label') ?? each.querySelector('th').textContent).sort()"
     )
     assert new == ["a", "a", "v23", "v24"]  # the leaf, its row, the result, and the one that is it no longer

@@ -24,7 +24,10 @@ SMALLEST = """Math.min(...[...document.querySelectorAll('.gradwalk *')].filter((
 OVERLAPS = """(() => { const found = [];
   const boxes = (selector) => [...document.querySelectorAll(selector)]
     .filter((e) => e.textContent || e.tagName === 'rect')
-    .map((e) => [e.textContent || 'card', e.getBoundingClientRect()]);
+    .map((e) => [e.textContent || 'card', placed(e.getBBox(), e.getScreenCTM())]);
+  // without the halo, which Firefox counts to what it bounds
+  const placed = ({ x, y, width, height }, { a, d, e, f }) =>
+    ({ left: a * x + e, right: a * (x + width) + e, top: d * y + f, bottom: d * (y + height) + f });
   const hits = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3;
   for (let t = 0; t <= gradwalk.line.steps; t += 1) {
     gradwalk.drawing.update(gradwalk.line, t);

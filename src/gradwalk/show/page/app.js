@@ -105,7 +105,7 @@ class App {
       element("main", {},
         element(this.ownsAddress ? "h1" : "h2", { class: "unseen" }, "gradwalk: backpropagation, step by step"),
         element("div", { class: "left" }, this.stage, this.player.root),
-        element("aside", {}, this.trouble, this.modeBox, this.stepBox, this.study.root, this.table.root)),
+        element("aside", { "aria-label": "The step, the rule and the values" }, this.trouble, this.modeBox, this.stepBox, this.study.root, this.table.root)),
       this.live, this.help, this.own?.root ?? null);
     if (this.ownsAddress) document.addEventListener("keydown", (event) => this.key(event));
     root.append(this.root);
