@@ -143,15 +143,22 @@ def _sizes(program: Program, call: int) -> list[float]:
         gradients = higher_order.gradient_values(root)
     except TypeError:  # a custom operation's have no graph
         gradients = {}
-    whole = _size(root)
-    return [*(whole for _ in values), *(_size(gradients[leaf]) if leaf in gradients else whole for leaf in inputs)]
+    parts = _parts(root)  # what a leaf has here is made of products that may cancel out, as 13 thirteenths and -1 do
+    whole = _size(parts)
+    of_gradients = {leaf: _size(_parts(gradient)) + parts.get(leaf, 0.0) for leaf, gradient in gradients.items()}
+    return [*(whole for _ in values), *(of_gradients.get(leaf, whole) for leaf in inputs)]
 
 
-def _size(root: engine.Value) -> float:
+def _parts(root: engine.Value) -> dict[engine.Value, float]:
+    """The gradient of each node, added up without the signs."""
     parts = dict.fromkeys(engine.topological_order(root), 0.0) | {root: 1.0}
     for node in reversed(list(parts)):
         for child, local_grad in zip(node._children, node._local_grads, strict=True):
             parts[child] += abs(local_grad) * parts[node]
+    return parts
+
+
+def _size(parts: dict[engine.Value, float]) -> float:
     return sum(abs(node.data) * part for node, part in parts.items())
 
 

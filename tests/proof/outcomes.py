@@ -214,14 +214,14 @@ def twice(function: Any, ready: Ready, call: Call) -> Outcome:
 
 def outcomes(program: Program, way: str = "") -> dict[str, list[Outcome]]:
     """Every way's outcome of every call; only those that one way is compared with, where it is named."""
-    signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(LONGEST)
+    signal.signal(signal.SIGPROF, _too_long)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST)  # of its own time: others may be busy, too
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return dict(_ways(program, way))
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 class TooLong(BaseException):

@@ -332,7 +332,7 @@ class Writer:
         with self.block(f"def {name}(xs, top):"):
             self.write("es = [m.exp(x - top) for x in xs]")
             self.write(f"return [{of_one} for e in es]")
-        self.write(f"{xs} = {self.sequence(1)}")
+        self.write(f"{xs} = [*{self.sequence(1)}]")
         rows = f"(lambda xs: {name}(xs, {shift}))"
         masked = f"[sum(p * x for p, x in zip({rows}({xs}[: i + 1]), {xs})) for i in range(len({xs}))]"
         self.write(f"{made} = {rng.choice((f'{rows}({xs})', masked))}")
