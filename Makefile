@@ -23,7 +23,7 @@ train: .venv/installed  ## the main job: a small GPT on the bundled names, in ab
 test: .venv/tested chromium clang npm check  ## style, types, and the whole suite on both engines
 	GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto
 
-firefox: .venv/tested chromium npm  ## all tests of the page in Firefox (make test runs them in Chromium, and a few in both)
+firefox: .venv/tested chromium npm  ## all tests of the page (or PAGE=…) in Firefox (make test runs them in Chromium, and a few in both)
 	GRADWALK_BROWSER=firefox GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto $(PAGE)
 
 .PHONY: scale
