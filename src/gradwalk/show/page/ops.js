@@ -6,8 +6,7 @@ import { copysign, erf, erfc, pow } from "./special.js";
 export const OPS = {
   add: {
     symbol: "+", glyph: "+", operator: true,
-    aliases: [], inputs: ["x", "y"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "Sum.",
     expected: "",
     latex: "x + y",
@@ -18,8 +17,7 @@ export const OPS = {
   },
   sub: {
     symbol: "-", glyph: "−", operator: true,
-    aliases: [], inputs: ["x", "y"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "Difference.",
     expected: "",
     latex: "x - y",
@@ -30,8 +28,7 @@ export const OPS = {
   },
   mul: {
     symbol: "*", glyph: "×", operator: true,
-    aliases: [], inputs: ["x", "y"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "Product.",
     expected: "",
     latex: "x \\cdot y",
@@ -42,8 +39,7 @@ export const OPS = {
   },
   div: {
     symbol: "/", glyph: "÷", operator: true,
-    aliases: [], inputs: ["x", "y"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "Quotient.",
     expected: "a divisor other than 0",
     latex: "\\frac{x}{y}",
@@ -54,8 +50,7 @@ export const OPS = {
   },
   pow: {
     symbol: "**", glyph: "xʸ", operator: false,
-    aliases: [], inputs: ["x", "y"],
-    parameters: [], defaults: [], overflows: true,
+    aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: true,
     doc: "Power with a Value as the exponent.",
     expected: "a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
     latex: "{x}^{y}",
@@ -71,8 +66,7 @@ export const OPS = {
   },
   pow_number: {
     symbol: "**n", glyph: "xⁿ", operator: true,
-    aliases: [], inputs: ["x"],
-    parameters: ["n"], defaults: [], overflows: true,
+    aliases: [], inputs: ["x"], parameters: ["n"], defaults: [], overflows: true,
     doc: "Power by a plain number.",
     expected: "a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
     latex: "{x}^{n}",
@@ -86,8 +80,7 @@ export const OPS = {
   },
   neg: {
     symbol: "neg", glyph: "−x", operator: true,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Negation.",
     expected: "",
     latex: "-x",
@@ -98,8 +91,7 @@ export const OPS = {
   },
   abs: {
     symbol: "abs", glyph: "|x|", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Absolute value.",
     expected: "",
     latex: "\\left|x\\right|",
@@ -110,8 +102,7 @@ export const OPS = {
   },
   exp: {
     symbol: "exp", glyph: "exp", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: true,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: true,
     doc: "Exponential.",
     expected: "",
     latex: "\\exp\\left(x\\right)",
@@ -122,8 +113,7 @@ export const OPS = {
   },
   expm1: {
     symbol: "expm1", glyph: "expm1", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: true,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: true,
     doc: "exp(x) - 1, exact near 0.",
     expected: "",
     latex: "\\operatorname{expm1}\\left(x\\right)",
@@ -134,8 +124,7 @@ export const OPS = {
   },
   log: {
     symbol: "log", glyph: "log", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Natural logarithm.",
     expected: "x > 0",
     latex: "\\ln\\left(x\\right)",
@@ -146,8 +135,7 @@ export const OPS = {
   },
   log1p: {
     symbol: "log1p", glyph: "log1p", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "log(1 + x), exact near 0.",
     expected: "x > -1",
     latex: "\\operatorname{log1p}\\left(x\\right)",
@@ -158,8 +146,7 @@ export const OPS = {
   },
   log2: {
     symbol: "log2", glyph: "log2", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Logarithm to base 2.",
     expected: "x > 0",
     latex: "\\log_2\\left(x\\right)",
@@ -170,8 +157,7 @@ export const OPS = {
   },
   log10: {
     symbol: "log10", glyph: "log10", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Logarithm to base 10.",
     expected: "x > 0",
     latex: "\\log_{10}\\left(x\\right)",
@@ -182,8 +168,7 @@ export const OPS = {
   },
   sqrt: {
     symbol: "sqrt", glyph: "√x", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Square root.",
     expected: "x >= 0",
     latex: "\\sqrt{x}",
@@ -194,8 +179,7 @@ export const OPS = {
   },
   cbrt: {
     symbol: "cbrt", glyph: "∛x", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Cube root, also of negative numbers.",
     expected: "",
     latex: "\\sqrt[3]{x}",
@@ -206,8 +190,7 @@ export const OPS = {
   },
   sin: {
     symbol: "sin", glyph: "sin", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Sine.",
     expected: "a finite x",
     latex: "\\sin\\left(x\\right)",
@@ -218,8 +201,7 @@ export const OPS = {
   },
   cos: {
     symbol: "cos", glyph: "cos", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Cosine.",
     expected: "a finite x",
     latex: "\\cos\\left(x\\right)",
@@ -230,8 +212,7 @@ export const OPS = {
   },
   tan: {
     symbol: "tan", glyph: "tan", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Tangent.",
     expected: "a finite x",
     latex: "\\tan\\left(x\\right)",
@@ -242,8 +223,7 @@ export const OPS = {
   },
   asin: {
     symbol: "asin", glyph: "asin", operator: false,
-    aliases: ["arcsin"], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: ["arcsin"], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Inverse sine.",
     expected: "-1 <= x <= 1",
     latex: "\\arcsin\\left(x\\right)",
@@ -254,8 +234,7 @@ export const OPS = {
   },
   acos: {
     symbol: "acos", glyph: "acos", operator: false,
-    aliases: ["arccos"], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: ["arccos"], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Inverse cosine.",
     expected: "-1 <= x <= 1",
     latex: "\\arccos\\left(x\\right)",
@@ -266,8 +245,7 @@ export const OPS = {
   },
   atan: {
     symbol: "atan", glyph: "atan", operator: false,
-    aliases: ["arctan"], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: ["arctan"], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Inverse tangent.",
     expected: "",
     latex: "\\arctan\\left(x\\right)",
@@ -278,8 +256,7 @@ export const OPS = {
   },
   atan2: {
     symbol: "atan2", glyph: "atan2", operator: false,
-    aliases: ["arctan2"], inputs: ["y", "x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: ["arctan2"], inputs: ["y", "x"], parameters: [], defaults: [], overflows: false,
     doc: "Angle of the point (x, y).",
     expected: "",
     latex: "\\operatorname{atan2}\\left(y, x\\right)",
@@ -292,8 +269,7 @@ export const OPS = {
   },
   sinh: {
     symbol: "sinh", glyph: "sinh", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: true,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: true,
     doc: "Hyperbolic sine.",
     expected: "",
     latex: "\\sinh\\left(x\\right)",
@@ -304,8 +280,7 @@ export const OPS = {
   },
   cosh: {
     symbol: "cosh", glyph: "cosh", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: true,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: true,
     doc: "Hyperbolic cosine.",
     expected: "",
     latex: "\\cosh\\left(x\\right)",
@@ -316,8 +291,7 @@ export const OPS = {
   },
   tanh: {
     symbol: "tanh", glyph: "tanh", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Hyperbolic tangent.",
     expected: "",
     latex: "\\tanh\\left(x\\right)",
@@ -328,8 +302,7 @@ export const OPS = {
   },
   asinh: {
     symbol: "asinh", glyph: "asinh", operator: false,
-    aliases: ["arcsinh"], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: ["arcsinh"], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Inverse hyperbolic sine.",
     expected: "",
     latex: "\\operatorname{asinh}\\left(x\\right)",
@@ -340,8 +313,7 @@ export const OPS = {
   },
   acosh: {
     symbol: "acosh", glyph: "acosh", operator: false,
-    aliases: ["arccosh"], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: ["arccosh"], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Inverse hyperbolic cosine.",
     expected: "x >= 1",
     latex: "\\operatorname{acosh}\\left(x\\right)",
@@ -352,8 +324,7 @@ export const OPS = {
   },
   atanh: {
     symbol: "atanh", glyph: "atanh", operator: false,
-    aliases: ["arctanh"], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: ["arctanh"], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Inverse hyperbolic tangent.",
     expected: "-1 < x < 1",
     latex: "\\operatorname{atanh}\\left(x\\right)",
@@ -364,8 +335,7 @@ export const OPS = {
   },
   relu: {
     symbol: "ReLU", glyph: "ReLU", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Rectified linear unit: the positive part of x.",
     expected: "",
     latex: "\\begin{cases}0 & x < 0 \\\\ x & \\text{otherwise}\\end{cases}",
@@ -376,8 +346,7 @@ export const OPS = {
   },
   leaky_relu: {
     symbol: "leaky_relu", glyph: "leaky", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: ["slope"], defaults: [0.01], overflows: false,
+    aliases: [], inputs: ["x"], parameters: ["slope"], defaults: [0.01], overflows: false,
     doc: "x, scaled by `slope` below 0.",
     expected: "",
     latex: "\\begin{cases}\\mathit{slope} \\cdot x & x < 0 \\\\ x & \\text{otherwise}\\end{cases}",
@@ -388,8 +357,7 @@ export const OPS = {
   },
   elu: {
     symbol: "elu", glyph: "elu", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: ["alpha"], defaults: [1.0], overflows: false,
+    aliases: [], inputs: ["x"], parameters: ["alpha"], defaults: [1.0], overflows: false,
     doc: "Exponential linear unit: x above 0, alpha (exp(x) - 1) below.",
     expected: "",
     latex: "\\begin{cases}\\mathit{alpha} \\cdot \\operatorname{expm1}\\left(x\\right) & x < 0 \\\\ x & \\text{otherwise}\\end{cases}",
@@ -400,8 +368,7 @@ export const OPS = {
   },
   gelu: {
     symbol: "gelu", glyph: "gelu", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Gaussian error linear unit, exact (not the tanh approximation).",
     expected: "",
     latex: "0.5 \\cdot x \\cdot \\operatorname{erfc}\\left(-x \\cdot \\tfrac{1}{\\sqrt{2}}\\right)",
@@ -414,8 +381,7 @@ export const OPS = {
   },
   silu: {
     symbol: "silu", glyph: "silu", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "x times its sigmoid; also called swish.",
     expected: "",
     latex: "x \\cdot \\sigma\\left(x\\right)",
@@ -426,8 +392,7 @@ export const OPS = {
   },
   sigmoid: {
     symbol: "sigmoid", glyph: "σ", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Logistic function 1 / (1 + exp(-x)).",
     expected: "",
     latex: "\\frac{1}{1 + \\exp\\left(-x\\right)}",
@@ -438,8 +403,7 @@ export const OPS = {
   },
   softplus: {
     symbol: "softplus", glyph: "softplus", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "log(1 + exp(x)), a smooth relu.",
     expected: "",
     latex: "\\ln\\left(1 + \\exp\\left(x\\right)\\right)",
@@ -450,8 +414,7 @@ export const OPS = {
   },
   erf: {
     symbol: "erf", glyph: "erf", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Error function.",
     expected: "",
     latex: "\\operatorname{erf}\\left(x\\right)",
@@ -462,8 +425,7 @@ export const OPS = {
   },
   erfc: {
     symbol: "erfc", glyph: "erfc", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "1 - erf(x), exact for large x.",
     expected: "",
     latex: "\\operatorname{erfc}\\left(x\\right)",
@@ -474,8 +436,7 @@ export const OPS = {
   },
   lgamma: {
     symbol: "lgamma", glyph: "lgamma", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: true,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: true,
     doc: "Logarithm of the absolute value of the gamma function.",
     expected: "x > 0 or not a whole number",
     latex: "\\operatorname{lgamma}\\left(x\\right)",
@@ -486,8 +447,7 @@ export const OPS = {
   },
   minimum: {
     symbol: "minimum", glyph: "min", operator: false,
-    aliases: [], inputs: ["x", "y"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "The smaller of two.",
     expected: "",
     latex: "\\begin{cases}x & x \\le y \\\\ y & \\text{otherwise}\\end{cases}",
@@ -498,8 +458,7 @@ export const OPS = {
   },
   maximum: {
     symbol: "maximum", glyph: "max", operator: false,
-    aliases: [], inputs: ["x", "y"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "The larger of two.",
     expected: "",
     latex: "\\begin{cases}x & x \\ge y \\\\ y & \\text{otherwise}\\end{cases}",
@@ -510,8 +469,7 @@ export const OPS = {
   },
   hypot: {
     symbol: "hypot", glyph: "hypot", operator: false,
-    aliases: [], inputs: ["x", "y"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "Length of the vector (x, y), without overflow on the way.",
     expected: "",
     latex: "\\sqrt{{x}^2 + {y}^2}",
@@ -522,8 +480,7 @@ export const OPS = {
   },
   fmod: {
     symbol: "fmod", glyph: "fmod", operator: false,
-    aliases: [], inputs: ["x", "y"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "Remainder with the sign of x, as C's fmod.",
     expected: "a finite x and a divisor other than 0",
     latex: "x \\bmod y",
@@ -534,8 +491,7 @@ export const OPS = {
   },
   copysign: {
     symbol: "copysign", glyph: "copysign", operator: false,
-    aliases: [], inputs: ["x", "y"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "The size of x with the sign of y.",
     expected: "",
     latex: "\\operatorname{copysign}\\left(x, y\\right)",
@@ -548,8 +504,7 @@ export const OPS = {
   },
   floor: {
     symbol: "floor", glyph: "⌊x⌋", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Round down.",
     expected: "",
     latex: "\\lfloor x \\rfloor",
@@ -560,8 +515,7 @@ export const OPS = {
   },
   ceil: {
     symbol: "ceil", glyph: "⌈x⌉", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Round up.",
     expected: "",
     latex: "\\lceil x \\rceil",
@@ -572,8 +526,7 @@ export const OPS = {
   },
   sign: {
     symbol: "sign", glyph: "sign", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "-1, 0 or 1.",
     expected: "",
     latex: "\\begin{cases}1 & x > 0 \\\\ -1 & x < 0 \\\\ x & \\text{otherwise}\\end{cases}",
@@ -584,8 +537,7 @@ export const OPS = {
   },
   where: {
     symbol: "where", glyph: "where", operator: false,
-    aliases: [], inputs: ["condition", "x", "y"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["condition", "x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "x where the condition is not 0, else y.",
     expected: "",
     latex: "\\begin{cases}x & \\mathit{condition} < 0 \\vee \\mathit{condition} > 0 \\\\ y & \\text{otherwise}\\end{cases}",
@@ -598,8 +550,7 @@ export const OPS = {
   },
   stop_gradient: {
     symbol: "stop_gradient", glyph: "stop_gradient", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: [], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "x itself, but no gradient flows back through it.",
     expected: "",
     latex: "x",
@@ -610,8 +561,7 @@ export const OPS = {
   },
   clamp: {
     symbol: "clamp", glyph: "clamp", operator: false,
-    aliases: [], inputs: ["x"],
-    parameters: ["low", "high"], defaults: [], overflows: false,
+    aliases: [], inputs: ["x"], parameters: ["low", "high"], defaults: [], overflows: false,
     doc: "x, held between two numbers.",
     expected: "low <= high",
     latex: "\\begin{cases}\\mathit{low} & x < \\mathit{low} \\\\ \\mathit{high} & x > \\mathit{high} \\\\ x & \\text{otherwise}\\end{cases}",
