@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradwalk.cached_property import cached_property
 from gradwalk.compiler import interpret
 from gradwalk.compiler.formulas import Arrays, OverRows, arrays_of
 from gradwalk.compiler.program import Instruction, Program
@@ -181,7 +182,7 @@ class _Table:
     def __init__(self, places: Any, size: int) -> None:
         self.places, self.size = places, size
 
-    @functools.cached_property
+    @cached_property
     def backward(self) -> _Table | None:
         """Where each entry went; None where one went to so many places that a row for each would be mostly empty."""
         flat = self.places.ravel()
