@@ -99,6 +99,43 @@ for _ in range(2):
     (y + x).backward()
     print(x.grad, y.grad)
 """,
+    "numbers that change before backward() is called": LECTURE
+    + """
+    def relu(self):
+        out = Value(0 if self.data < 0 else self.data, (self,), 'ReLU')
+        def _backward(): self.grad += (out.data > 0) * out.grad
+        out._backward = _backward
+        return out
+    def exp(self):
+        out = Value(math.exp(self.data), (self,), 'exp')
+        def _backward(): self.grad += out.data * out.grad
+        out._backward = _backward
+        return out
+w, x = Value(0.5), Value(-2.0)
+losses = [(w * x * i - 1.0) ** 2 + (w / i).exp() + (w - i / 2).relu() + (w * 3).tanh() for i in (1, 2, 3)]
+for loss in losses:
+    loss.backward()
+    for v in (w, *losses, *loss._prev):
+        v.data -= 0.3 * v.grad
+    print(*(round(number, 9) for number in (w.data, w.grad, x.grad)))  # the order in a set is anybody's
+    w.label = 'w'
+    w.grad = x.grad = 0.0
+    losses[-1].label = 'last'
+""",
+    "and local gradients that do not": MICROGPT
+    + """
+w, x = Value(0.5), Value(-2.0)
+y = (w * x) ** 2 + (w * 0.1).exp()
+w.data = 7.0
+y.backward()
+print(w.grad, x.grad)
+""",
+    "what vars() shows": LECTURE
+    + """
+w = Value(2.0, label='w')
+w.m = 1.0
+print(list(vars(w)), vars(w)['label'], w.__dict__['m'], 'data' in (w * 2).__dict__, vars(w + 1)['_op'])
+""",
     "a subclass with a sum of its own": LECTURE
     + """
 class Loud(Value):

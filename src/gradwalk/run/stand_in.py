@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from contextlib import redirect_stderr, redirect_stdout
-from functools import partial
+from functools import partial, partialmethod
 from types import FunctionType
 from typing import Any
 
@@ -25,7 +25,7 @@ from gradwalk.run.compare import (
     works,
 )
 from gradwalk.run.modules import say
-from gradwalk.run.shape import Kept, Shape, shape_of, slots
+from gradwalk.run.shape import Kept, Shape, attributes, shape_of, slots
 from gradwalk.run.state import State
 
 # what is not a member that somebody wrote
@@ -302,11 +302,30 @@ def stand_in_type(offered: Any, shape: Shape, ways: int) -> Any:
     for name, value in {**shape.extra, **{name: default_of(offered, name) for name in shape.given}}.items():
         setattr(cls, name, attribute(name, value))
     cls.__copy__, cls.__deepcopy__, cls.__reduce__ = copied, deepcopied, reduced
+    cls._shown_in_vars = partialmethod(shown_in_vars, list(attributes(offered(0.75))), "__slots__" in vars(offered))
     if "_backward" in vars(offered):  # a class that looks at the operation, where others keep a function in each object
         cls._backward = vars(offered)["_backward"]
     if not shape.is_native():
         add_constructor(cls, shape)
     return cls
+
+
+class Shown(dict[str, Any]):
+    """A node's attributes as vars() shows them; what is changed here would be lost."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        raise TypeError(f"gradwalk's nodes are not changed through __dict__; write node.{name} = {value!r}")
+
+    update = setdefault = pop = popitem = clear = __delitem__ = __setitem__  # type: ignore[assignment]
+
+
+def shown_in_vars(node: Any, names: list[str], has_slots: bool) -> Shown:
+    if has_slots:
+        raise AttributeError(f"{type(node).__name__!r} object has no attribute '__dict__'")
+    hung = {
+        name: value for name, value in getattr(node, "_attributes", {}).items() if not name.endswith(" of this node")
+    }
+    return Shown({**{name: getattr(node, name) for name in names}, **hung})
 
 
 def attribute(name: str, default: Any) -> property:
@@ -347,7 +366,32 @@ def ways_of(offered: Any, shape: Shape) -> int:
         not is_int(lambda: getattr(offered(2), shape.data)),
         "_backward" in vars(offered),
     ]
-    return sum(1 << i for i, is_so in enumerate(found) if is_so)
+    late = [(1 << 16, reads_late(offered, shape)), (1 << 17, relu_reads_its_result(offered, shape))]
+    return sum(1 << i for i, is_so in enumerate(found) if is_so) + sum(way for way, is_so in late if is_so)
+
+
+def reads_late(offered: Any, shape: Shape) -> bool:
+    """Whether a product hands on gradients by numbers that were changed since it was made."""
+
+    def changed_since() -> Any:
+        x, y = offered(1.5), offered(2.0)
+        product = x * y
+        setattr(x, shape.data, 3.0)
+        product.backward()
+        return getattr(y, shape.grad)
+
+    return bool(quietly(changed_since)[0] == 3.0)
+
+
+def relu_reads_its_result(offered: Any, shape: Shape) -> bool:
+    def changed_since() -> Any:
+        x = offered(1.5)
+        out = x.relu()
+        setattr(x, shape.data, -1.5)
+        out.backward()
+        return getattr(x, shape.grad)
+
+    return bool(quietly(changed_since)[0] == 1.0)
 
 
 def children_as(container: Any, node: Any) -> Any:

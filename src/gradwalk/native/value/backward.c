@@ -80,8 +80,10 @@ PyObject *backward_push(PyObject *self, PyObject *unused)
     grad_writes++;
     if (value_show_constant((Value *)self) < 0)
         return NULL;
-    if (Py_TYPE(self) != value_type && stand_in_is(Py_TYPE(self)))
+    if (Py_TYPE(self) != value_type && stand_in_is(Py_TYPE(self))) {
+        stand_in_read_late((Value *)self);
         stand_in_push_ints((Value *)self);
+    }
     if (backward_hand_on_carefully((Value *)self) < 0)
         return NULL;
     Py_RETURN_NONE;
@@ -114,8 +116,10 @@ static void backward_start_afresh(Value *node)
 static int backward_push_by_hand(Value *node)
 {
     if (kind_of(node) != MANY || details_of(node)->hand_written == NULL) {
-        if (Py_TYPE(node) != value_type)
+        if (Py_TYPE(node) != value_type) {
+            stand_in_read_late(node);
             stand_in_push_ints(node);
+        }
         return backward_hand_on_carefully(node);
     }
     PyObject *function = details_of(node)->hand_written;
@@ -219,6 +223,7 @@ static int backward_walk_keeping(Value *root)
     for (size_t i = order.count; i-- > 0;) {
         Value *node = order.nodes[i];
         node->link = (node->link & ~MARKED) | PUSHED;
+        stand_in_read_late(node);
         backward_hand_on(node, 1);
         stand_in_push_ints(node);
     }

@@ -20,7 +20,9 @@ enum way { /* where a class has an int, and some things more: a sum of these, as
     SUB = 4096,       /* x - y as x + (-y) */
     RSUB = 8192,      /* 1 - y as 1 + (-y) */
     TRUEDIV = 16384,  /* x / y as x * y**-1 */
-    RTRUEDIV = 32768  /* 1 / y as 1 * y**-1 */
+    RTRUEDIV = 32768, /* 1 / y as 1 * y**-1 */
+    READS_LATE = 65536, /* what is handed on follows from numbers as they are by then, not as they were */
+    RELU_READS_OUT = 131072 /* of relu, from its result */
 };
 
 typedef struct {
@@ -162,6 +164,57 @@ void stand_in_seed(Value *root)
     root->link = (root->link & ~GRAD_INT) | (has_way(Py_TYPE(root), SEED) ? GRAD_INT : 0);
 }
 
+/* ---------------------------------------------------------------- numbers that were changed since */
+
+#define READ_OF_ONE(name) \
+    case OP_##name: \
+        name##_local_grads(in[0], node->data, local_grads); \
+        break;
+#define READ_OF_TWO(name) \
+    case OP_##name: \
+        name##_local_grads(in[0], in[1], node->data, local_grads); \
+        break;
+
+void stand_in_read_late(Value *node)
+{
+    enum kind kind = kind_of(node);
+    unsigned op = op_of(node);
+    if (kind == LEAF || op >= OP_COUNT || op_inputs[op] > 2 || !has_way(Py_TYPE(node), READS_LATE))
+        return;
+    Details *details = kind == MANY ? details_of(node) : NULL;
+    if (details != NULL && (details->local_count != op_inputs[op] || details->count != op_inputs[op]))
+        return;
+    double in[MOST_NAMES] = {0.0}, *local_grads = details ? details->local_grads : node->local_grads, out;
+    if (details != NULL) {
+        for (Py_ssize_t i = 0; i < details->count; i++)
+            in[i] = details->children[i]->data;
+        for (Py_ssize_t i = 0; i < op_parameters[op]; i++)
+            in[details->count + i] = details->parameters[i];
+    }
+    else {
+        in[0] = kind == CONSTANT_CHILD ? node->number : first_of(node)->data;
+        in[1] = kind == TWO ? node->second->data : kind == CONSTANT_CHILD ? first_of(node)->data : node->number;
+    }
+    switch (op) {
+    case OP_add:
+    case OP_sub:
+    case OP_neg:
+        break; /* they are the same everywhere */
+    READ_OF_TWO(mul)
+    READ_OF_TWO(div)
+    READ_OF_TWO(pow_number)
+    READ_OF_ONE(exp)
+    READ_OF_ONE(log)
+    READ_OF_ONE(tanh)
+    READ_OF_ONE(sigmoid)
+    case OP_relu:
+        relu_local_grads(has_way(Py_TYPE(node), RELU_READS_OUT) ? node->data : in[0], node->data, local_grads);
+        break;
+    default:
+        op_evaluate(op, in, &out, local_grads);
+    }
+}
+
 /* ---------------------------------------------------------------- operators that a class composes of others */
 
 static PyObject *stand_in_add(PyObject *left, PyObject *right)
@@ -258,6 +311,18 @@ static PyObject *set_op(PyObject *self, PyObject *given)
     Py_RETURN_NONE;
 }
 
+/* What vars() shows of a node of a class without slots. New. */
+static PyObject *get_dict(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyObject_CallMethod(self, "_shown_in_vars", NULL);
+}
+
+static PyGetSetDef stand_in_getset[] = {
+    {"__dict__", get_dict, NULL, "The attributes of this node.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
 static PyMethodDef stand_in_methods[] = {
     {"_set_op", set_op, METH_O, "_set_op($self, op, /)\n--\n\nCall this node's operation so."},
     {"backward", backward_keeping, METH_NOARGS, "Set this gradient to 1, and add to that of every node below."},
@@ -291,6 +356,7 @@ PyObject *stand_in_new(PyObject *module, PyObject *args)
         {Py_nb_subtract, stand_in_sub},
         {Py_nb_true_divide, stand_in_div},
         {Py_tp_methods, stand_in_methods},
+        {Py_tp_getset, stand_in_getset},
         {0, NULL},
     };
     char *kept = PyMem_RawMalloc(strlen(name) + 1); /* for ever, as the type: before Python 3.11 it is not copied */

@@ -179,6 +179,7 @@ void stand_in_show_constant(Value *v, Value *constant, int right); /* a number b
 int stand_in_is(PyTypeObject *type);                           /* one of these types, or a subclass of one */
 int stand_in_push_by_method(Value *node);                      /* for a node made by hand; -1: an exception is set */
 void stand_in_seed(Value *root);                              /* sets the gradient that a pass starts from */
+void stand_in_read_late(Value *node);                         /* its local gradients, by the numbers of now */
 void stand_in_push_ints(Value *node);                         /* which gradients are ints after a push */
 PyObject *stand_in_new(PyObject *module, PyObject *args);     /* new: the type */
 PyObject *stand_in_set_ways(PyObject *module, PyObject *args); /* None */
