@@ -17,13 +17,11 @@ from setuptools.errors import CompileError, ExecError
 # -ffp-contract=off: a fused multiply-add would round once where the reference engine rounds twice
 FLAGS = {
     "msvc": ["/O2", "/std:c11", "/fp:precise"],
-    "unix": ["-std=c11", "-O2", "-g0", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno",
+    "unix": ["-std=c11", "-O3", "-g0", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno",
              "-fvisibility=hidden"],
 }  # fmt: skip
-# for compilers that know them: calls go straight, no tables for exceptions that C does not have; loops over entries
-# become vectors, as at -O3, which is half as large again and no faster; one_unit.c says where it is
-MAYBE = ["-fno-plt", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables", "-fvect-cost-model=dynamic",
-         "-fno-align-jumps", "-fno-align-labels"]  # fmt: skip
+# for compilers that know them: calls go straight, and no tables for exceptions that C does not have
+MAYBE = ["-fno-plt", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables"]
 # x87 registers round to another precision than the reference engine's doubles have
 SSE = ["-msse2", "-mfpmath=sse"]
 SANITIZERS = {

@@ -36,15 +36,11 @@
 #include "executor/batch.c"
 #include "executor/train.c"
 
-#if defined(BUILT_SMALL)
-#pragma GCC push_options
-#pragma GCC optimize("O3") /* loops over entries, with much in them that stays the same */
-#endif
 #include "executor/views.c"
 #include "executor/entries.c"
 #include "executor/products.c"
+
 #if defined(BUILT_SMALL)
-#pragma GCC pop_options
 #pragma GCC optimize("Os")
 #endif
 
