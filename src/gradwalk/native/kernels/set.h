@@ -2,7 +2,7 @@
 
 #include "vector.h"
 #include "entries.h"
-#if LANES == 8 /* half as wide, they take half the room, and much the same time */
+#if LANES == 8 /* half as wide, they take half the room */
 #define NEAR(op) op##_near_avx2
 #else
 #include "edges.h"
