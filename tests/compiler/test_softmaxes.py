@@ -116,6 +116,16 @@ def test_a_row_of_which_guards_need_the_rest_is_made_once() -> None:
     assert close([compiled(row(0.25, 1.0, 2.0)).data], [surprise(row(0.25, 1.0, 2.0)).data])
 
 
+def test_entries_that_nobody_uses_cost_nothing() -> None:
+    """The plain function divides there, too, but by 1 or more: no guard has to look whether it still would."""
+    compiled = gradwalk.compile(lambda xs: -gradwalk.log(softmax(xs)[1]))
+    program = compiled.version_for(([0.5, 1.0, 2.0],), "test").program
+    assert [instruction.op for instruction in program.instructions] == ["softmax", "log", "neg"]
+    assert all(guard.left == guard.right for guard in program.guards)
+    xs = row(0.25, 1.0, 2.0)
+    assert close([compiled(xs).data], [-math.log(softmax(xs)[1].data)])
+
+
 def test_a_very_wide_one_stays_parts() -> None:
     """Each of its entries has the whole row, so that it would be a thousand times as large."""
     compiled = gradwalk.compile(lambda xs: gradwalk.norm(softmax(xs)))
