@@ -161,20 +161,25 @@ static int guards_mark_sizes(const Step *step, unsigned char *marks)
     return step->rounds ? sums : adds || sums || step->kind == KIND_TAKE;
 }
 
+/* A constant that says nothing about the size of anything: a bound that only an overflow comes to. */
+static int guards_is_infinite(const Executor *self, Count slot) { return isinf(self->initial[slot]); }
+
 /* Ranges of the marked slots, with what is between two that are close. */
 static int guards_list_sizes(Executor *self, const unsigned char *marks, unsigned char mark)
 {
     enum { CLOSE = 32 };
-    if ((self->sizes = PyMem_Malloc((size_t)(self->size / CLOSE + 2) * sizeof *self->sizes)) == NULL) {
+    if ((self->sizes = PyMem_Malloc((size_t)(self->size / 2 + 2) * sizeof *self->sizes)) == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    for (Count slot = 0; slot < self->size; slot++) {
-        if (!(marks[slot] & mark))
+    for (Count slot = 0, end = -CLOSE; slot < self->size; slot++) {
+        if (guards_is_infinite(self, slot))
+            end = -CLOSE; /* no range goes on over it */
+        if (!(marks[slot] & mark) || guards_is_infinite(self, slot))
             continue;
-        if (self->size_count == 0 || slot - self->sizes[self->size_count - 1].to >= CLOSE)
+        if (slot - end >= CLOSE)
             self->sizes[self->size_count++].from = (int32_t)slot;
-        self->sizes[self->size_count - 1].to = (int32_t)slot + 1;
+        self->sizes[self->size_count - 1].to = (int32_t)(end = slot + 1);
     }
     return 0;
 }
@@ -212,13 +217,16 @@ static int guards_find_doubtful(Executor *self)
     self->doubtful = self->edge_count > 0;
     for (Count i = 0; !failed && i < self->guard_count; i++) {
         Guard *guard = &self->guards[i];
-        guard->rounded = guard->left != guard->right && (marks[guard->left] || marks[guard->right]);
+        guard->rounded = guard->left != guard->right && (marks[guard->left] || marks[guard->right])
+                      && !guards_is_infinite(self, guard->left) && !guards_is_infinite(self, guard->right);
         self->doubtful |= guard->rounded;
     }
     if (!failed && self->doubtful) {
         int sums = 1;
-        for (Count i = 0; i < self->guard_count; i++)
-            marks[self->guards[i].left] |= ASKED | BELOW, marks[self->guards[i].right] |= ASKED | BELOW;
+        for (Count i = 0; i < self->guard_count; i++) {
+            if (self->guards[i].rounded)
+                marks[self->guards[i].left] |= ASKED | BELOW, marks[self->guards[i].right] |= ASKED | BELOW;
+        }
         for (Count i = 0; i < self->edge_count; i++) {
             const Step *step = &self->steps[self->edges[i]];
             for (int j = 0; j < step->operand_count; j++)
