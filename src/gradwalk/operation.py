@@ -1,4 +1,4 @@
-"""What a row of the table says of its operation: the columns of `ops.py`, where the rows are."""
+"""What a row of the table says of its operation: the columns of `ops.py`, where the rows are, and parts rows share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 
-from gradwalk.formula import Number, heads, is_exact, variable, where
+from gradwalk.formula import Number, absolute, div, equal, floor, fmod, heads, is_exact, variable, where
 
 Sample = float | tuple[float, ...]
 
@@ -115,3 +115,45 @@ class Op:
     def spelled(self, parameters: tuple[float, ...]) -> str:
         """What a node shows as its `_op`: `*`, `ReLU`, and `**3` for a power by a number."""
         return f"**{parameters[0]:.17g}" if self.name == "pow_number" else self.symbol or self.name
+
+
+# ---------------------------------------------------------------- parts that rows share
+
+
+def finite(x: Number) -> Number:
+    return absolute(x) < math.inf
+
+
+def sign(x: Number) -> Number:
+    return where(x > 0.0, 1.0, where(x < 0.0, -1.0, 0.0))
+
+
+def smaller(x: Number, y: Number) -> Number:
+    return where(x < y, x, y)
+
+
+def from_whole(x: Number) -> Number:
+    return absolute(x - floor(x + 0.5))
+
+
+def from_one(x: Number) -> Number:
+    return absolute(absolute(x) - 1.0)
+
+
+def from_multiple(x: Number, y: Number) -> Number:
+    """From the next multiple of y other than 0; the further out it is, the faster it moves with y."""
+    rest = absolute(fmod(x, y))
+    beyond = div(smaller(rest, absolute(y) - rest), 1.0 + absolute(div(x, y)))
+    return where(absolute(x) < absolute(y), absolute(y) - absolute(x), beyond)
+
+
+def has_power(x: Number, y: Number) -> Number:
+    """Whether floats have x to the power y: where one of them is infinite, more than where none is."""
+    of_zero = (y >= 0.0) | equal(y, -math.inf)
+    of_negative = equal(y, floor(y)) | equal(x, -math.inf)
+    return (x > 0.0) | (equal(x, 0.0) & of_zero) | ((x < 0.0) & of_negative)
+
+
+def signed(y: Number) -> Number:
+    """y, but 1 for a nan, whose sign bit is anybody's guess."""
+    return where(equal(y, y), y, 1.0)

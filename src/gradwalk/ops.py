@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 from gradwalk.formula import (
-    Number,
     absolute,
     acos,
     acosh,
@@ -49,51 +48,7 @@ from gradwalk.formula import (
     tanh,
     where,
 )
-from gradwalk.operation import Op, always
-
-
-def _finite(x: Number) -> Number:
-    return absolute(x) < math.inf
-
-
-def _sign(x: Number) -> Number:
-    return where(x > 0.0, 1.0, where(x < 0.0, -1.0, 0.0))
-
-
-def _smaller(x: Number, y: Number) -> Number:
-    return where(x < y, x, y)
-
-
-def _from_whole(x: Number) -> Number:
-    return absolute(x - floor(x + 0.5))
-
-
-def _from_one(x: Number) -> Number:
-    return absolute(absolute(x) - 1.0)
-
-
-def _from_multiple(x: Number, y: Number) -> Number:
-    """From the next multiple of y other than 0; the further out it is, the faster it moves with y."""
-    rest = absolute(fmod(x, y))
-    beyond = div(_smaller(rest, absolute(y) - rest), 1.0 + absolute(div(x, y)))
-    return where(absolute(x) < absolute(y), absolute(y) - absolute(x), beyond)
-
-
-def _has_power(x: Number, y: Number) -> Number:
-    """Whether floats have x to the power y: where one of them is infinite, more than where none is."""
-    of_zero = (y >= 0.0) | equal(y, -math.inf)
-    of_negative = equal(y, floor(y)) | equal(x, -math.inf)
-    return (x > 0.0) | (equal(x, 0.0) & of_zero) | ((x < 0.0) & of_negative)
-
-
-def _squared(x: Number) -> Number:
-    return power(x, 2.0)
-
-
-def _signed(y: Number) -> Number:
-    """y, but 1 for a nan, whose sign bit is anybody's guess."""
-    return where(equal(y, y), y, 1.0)
-
+from gradwalk.operation import Op, always, finite, from_multiple, from_one, from_whole, has_power, sign, signed, smaller
 
 _XY = ("x", "y")
 _PAIRS = ((2.0, 3.0), (-1.5, 0.25), (0.5, -4.0))
@@ -160,7 +115,7 @@ _ROWS = (
             y * where(equal(y, 0.0) & (absolute(x) < 1e-300), 0.0, pow(x, y - 1.0)),
             where(equal(x, 0.0), 0.0, out * log(x)),
         ),
-        domain=_has_power,
+        domain=has_power,
         expected="a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
         overflows=True,
         samples=((2.0, 3.0), (0.5, -1.5), (1.5, 0.0)),
@@ -178,7 +133,7 @@ _ROWS = (
         forward=lambda x, n: power(x, n),
         # x**2 is common enough to spare it a call; at n = 0 the product would be 0 * inf for x = 0
         local_grads=lambda x, n, out: (where(equal(n, 2.0), 2.0 * x, where(equal(n, 0.0), 0.0, n * pow(x, n - 1.0))),),
-        domain=_has_power,
+        domain=has_power,
         expected="a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
         overflows=True,
         samples=((2.0, 3.0), (-1.5, 2.0), (0.5, -1.5), (4.0, 0.5), (-2.0, -3.0), (0.0, 2.0), (3.0, 0.0)),
@@ -200,7 +155,7 @@ _ROWS = (
         "abs",
         glyph="|x|",
         forward=lambda x: absolute(x),
-        local_grads=lambda x, out: (_sign(x),),  # at 0: 0, the middle of [-1, 1]
+        local_grads=lambda x, out: (sign(x),),  # at 0: 0, the middle of [-1, 1]
         samples=(-20.0, -0.5, 0.5, 20.0),
         kinks=absolute,
         doc="Absolute value.",
@@ -284,7 +239,7 @@ _ROWS = (
         samples=(-20.0, -0.5, 0.5, 20.0),
         borders=absolute,
         steep=always,
-        shown_local_grads=lambda x, out: (div(1.0, 3.0 * _squared(out)),),
+        shown_local_grads=lambda x, out: (div(1.0, 3.0 * power(out, 2.0)),),
         doc="Cube root, also of negative numbers.",
     ),
     # ---------------------------------------------------------------- trigonometric and hyperbolic
@@ -292,7 +247,7 @@ _ROWS = (
         "sin",
         forward=lambda x: sin(x),
         local_grads=lambda x, out: (cos(x),),
-        domain=_finite,
+        domain=finite,
         expected="a finite x",
         doc="Sine.",
     ),
@@ -300,7 +255,7 @@ _ROWS = (
         "cos",
         forward=lambda x: cos(x),
         local_grads=lambda x, out: (-sin(x),),
-        domain=_finite,
+        domain=finite,
         expected="a finite x",
         doc="Cosine.",
     ),
@@ -308,10 +263,10 @@ _ROWS = (
         "tan",
         forward=lambda x: tan(x),
         local_grads=lambda x, out: (1.0 + out * out,),
-        domain=_finite,
+        domain=finite,
         expected="a finite x",
         samples=(-1.2, -0.5, -0.0, 0.5, 1.2),
-        shown_local_grads=lambda x, out: (1.0 + _squared(out),),
+        shown_local_grads=lambda x, out: (1.0 + power(out, 2.0),),
         doc="Tangent.",
     ),
     Op(
@@ -322,9 +277,9 @@ _ROWS = (
         domain=lambda x: absolute(x) <= 1.0,
         expected="-1 <= x <= 1",
         samples=(-0.9, -0.5, -0.0, 0.5, 0.9),
-        borders=_from_one,
+        borders=from_one,
         steep=always,
-        shown_local_grads=lambda x, out: (div(1.0, sqrt(1.0 - _squared(x))),),
+        shown_local_grads=lambda x, out: (div(1.0, sqrt(1.0 - power(x, 2.0))),),
         doc="Inverse sine.",
     ),
     Op(
@@ -335,9 +290,9 @@ _ROWS = (
         domain=lambda x: absolute(x) <= 1.0,
         expected="-1 <= x <= 1",
         samples=(-0.9, -0.5, -0.0, 0.5, 0.9),
-        borders=_from_one,
+        borders=from_one,
         steep=always,
-        shown_local_grads=lambda x, out: (-div(1.0, sqrt(1.0 - _squared(x))),),
+        shown_local_grads=lambda x, out: (-div(1.0, sqrt(1.0 - power(x, 2.0))),),
         doc="Inverse cosine.",
     ),
     Op(
@@ -345,7 +300,7 @@ _ROWS = (
         aliases=("arctan",),
         forward=lambda x: atan(x),
         local_grads=lambda x, out: (div(1.0, 1.0 + x * x),),
-        shown_local_grads=lambda x, out: (div(1.0, 1.0 + _squared(x)),),
+        shown_local_grads=lambda x, out: (div(1.0, 1.0 + power(x, 2.0)),),
         doc="Inverse tangent.",
     ),
     Op(
@@ -362,8 +317,8 @@ _ROWS = (
         jumps=lambda y, x: where(x > 0.0, hypot(y, x), absolute(y)),
         steep=always,
         shown_local_grads=lambda y, x, out: (
-            div(x, _squared(x) + _squared(y)),
-            -div(y, _squared(x) + _squared(y)),
+            div(x, power(x, 2.0) + power(y, 2.0)),
+            -div(y, power(x, 2.0) + power(y, 2.0)),
         ),
         doc="Angle of the point (x, y).",
     ),
@@ -388,7 +343,7 @@ _ROWS = (
         # nor 1 / cosh(x)^2, whose own derivative is 0 * inf for large x
         local_grads=lambda x, out: (4.0 * sigmoid(2.0 * x) * sigmoid(-2.0 * x),),
         samples=(-5.0, -0.5, -0.0, 0.5, 5.0),
-        shown_local_grads=lambda x, out: (1.0 - _squared(out),),
+        shown_local_grads=lambda x, out: (1.0 - power(out, 2.0),),
         doc="Hyperbolic tangent.",
     ),
     Op(
@@ -396,7 +351,7 @@ _ROWS = (
         aliases=("arcsinh",),
         forward=lambda x: asinh(x),
         local_grads=lambda x, out: (div(1.0, hypot(x, 1.0)),),  # not sqrt(x*x + 1): it overflows
-        shown_local_grads=lambda x, out: (div(1.0, sqrt(_squared(x) + 1.0)),),
+        shown_local_grads=lambda x, out: (div(1.0, sqrt(power(x, 2.0) + 1.0)),),
         doc="Inverse hyperbolic sine.",
     ),
     Op(
@@ -409,7 +364,7 @@ _ROWS = (
         samples=(1.1, 2.0, 20.0),
         borders=lambda x: absolute(x - 1.0),
         steep=always,
-        shown_local_grads=lambda x, out: (div(1.0, sqrt(_squared(x) - 1.0)),),
+        shown_local_grads=lambda x, out: (div(1.0, sqrt(power(x, 2.0) - 1.0)),),
         doc="Inverse hyperbolic cosine.",
     ),
     Op(
@@ -419,9 +374,9 @@ _ROWS = (
         local_grads=lambda x, out: (div(1.0, (1.0 - x) * (1.0 + x)),),
         domain=lambda x: absolute(x) < 1.0,
         expected="-1 < x < 1",
-        borders=_from_one,
+        borders=from_one,
         samples=(-0.9, -0.5, -0.0, 0.5, 0.9),
-        shown_local_grads=lambda x, out: (div(1.0, 1.0 - _squared(x)),),
+        shown_local_grads=lambda x, out: (div(1.0, 1.0 - power(x, 2.0)),),
         doc="Inverse hyperbolic tangent.",
     ),
     # ---------------------------------------------------------------- activations
@@ -491,7 +446,7 @@ _ROWS = (
         forward=lambda x: erf(x),
         local_grads=lambda x, out: (2.0 / math.sqrt(math.pi) * exp(-(x * x)),),
         samples=(-3.0, -0.5, -0.0, 0.5, 3.0),
-        shown_local_grads=lambda x, out: (2.0 / math.sqrt(math.pi) * exp(-_squared(x)),),
+        shown_local_grads=lambda x, out: (2.0 / math.sqrt(math.pi) * exp(-power(x, 2.0)),),
         doc="Error function.",
     ),
     Op(
@@ -499,7 +454,7 @@ _ROWS = (
         forward=lambda x: erfc(x),
         local_grads=lambda x, out: (-2.0 / math.sqrt(math.pi) * exp(-(x * x)),),
         samples=(-3.0, -0.5, -0.0, 0.5, 3.0),
-        shown_local_grads=lambda x, out: (-2.0 / math.sqrt(math.pi) * exp(-_squared(x)),),
+        shown_local_grads=lambda x, out: (-2.0 / math.sqrt(math.pi) * exp(-power(x, 2.0)),),
         doc="1 - erf(x), exact for large x.",
     ),
     Op(
@@ -510,7 +465,7 @@ _ROWS = (
         expected="x > 0 or not a whole number",
         overflows=True,
         samples=(-2.5, 0.3, 1.7, 4.0, 20.0),
-        borders=lambda x: where(x > 0.0, x, _from_whole(x)),
+        borders=lambda x: where(x > 0.0, x, from_whole(x)),
         steep=always,
         doc="Logarithm of the absolute value of the gamma function.",
     ),
@@ -555,10 +510,10 @@ _ROWS = (
         inputs=_XY,
         forward=lambda x, y: fmod(x, y),
         local_grads=lambda x, y, out: (1.0, floor(div(out - x, y) + 0.5)),  # at a jump: from the side x = 0 is on
-        domain=lambda x, y: _finite(x) & ((y < 0.0) | (y > 0.0)),
+        domain=lambda x, y: finite(x) & ((y < 0.0) | (y > 0.0)),
         expected="a finite x and a divisor other than 0",
         samples=((5.5, 2.0), (-5.5, 2.0), (5.5, -1.25), (0.3, 2.0)),
-        jumps=_from_multiple,
+        jumps=from_multiple,
         borders=lambda x, y: absolute(y),
         steep=always,
         doc="Remainder with the sign of x, as C's fmod.",
@@ -566,13 +521,13 @@ _ROWS = (
     Op(
         "copysign",
         inputs=_XY,
-        forward=lambda x, y: copysign(x, _signed(y)),
-        local_grads=lambda x, y, out: (_sign(x) * copysign(1.0, _signed(y)), 0.0),  # at x = 0: 0
+        forward=lambda x, y: copysign(x, signed(y)),
+        local_grads=lambda x, y, out: (sign(x) * copysign(1.0, signed(y)), 0.0),  # at x = 0: 0
         samples=_PAIRS,
         jumps=lambda x, y: absolute(y),
         kinks=lambda x, y: absolute(x),
         shown=lambda x, y: copysign(x, y),
-        shown_local_grads=lambda x, y, out: (_sign(x) * copysign(1.0, y), 0.0),
+        shown_local_grads=lambda x, y, out: (sign(x) * copysign(1.0, y), 0.0),
         doc="The size of x with the sign of y.",
     ),
     Op(
@@ -581,7 +536,7 @@ _ROWS = (
         forward=lambda x: floor(x),
         local_grads=lambda x, out: (0.0,),
         samples=(-1.5, 0.5),
-        jumps=_from_whole,
+        jumps=from_whole,
         doc="Round down.",
     ),
     Op(
@@ -590,7 +545,7 @@ _ROWS = (
         forward=lambda x: ceil(x),
         local_grads=lambda x, out: (0.0,),
         samples=(-1.5, 0.5),
-        jumps=_from_whole,
+        jumps=from_whole,
         doc="Round up.",
     ),
     Op(
@@ -629,7 +584,7 @@ _ROWS = (
         domain=lambda x, low, high: low <= high,
         expected="low <= high",
         samples=((0.5, -1.0, 1.0), (-2.0, -1.0, 1.0), (2.0, -1.0, 1.0)),
-        kinks=lambda x, low, high: _smaller(absolute(x - low), absolute(x - high)),
+        kinks=lambda x, low, high: smaller(absolute(x - low), absolute(x - high)),
         doc="x, held between two numbers.",
     ),
 )

@@ -46,11 +46,6 @@ def only_type(items: list[Any] | tuple[Any, ...]) -> type | None:
     return types.pop() if len(types) == 1 else None
 
 
-def all_doubles(numbers: list[Any]) -> bool:
-    """Whether the native executor takes them as they are: floats, and ints that are not beyond them all."""
-    return False
-
-
 def write(numbers: list[Any], array: Any) -> bool:
     """Floats, ints and what Values hold into an array of as many float64; False where there is anything else."""
     if not all_plain(numbers):
@@ -75,7 +70,7 @@ def repetitions(items: list[Any]) -> tuple[tuple[int, int], ...]:
 
 with suppress(ImportError):
     _native: Any = engine.load("native")
-    all_plain, all_doubles, only_type, write = _native.all_plain, _native.all_doubles, _native.only_type, _native.write
+    all_plain, only_type, write = _native.all_plain, _native.only_type, _native.write
     read, repetitions = _native.read, _native.repetitions
 
 
