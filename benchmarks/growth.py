@@ -32,6 +32,7 @@ import gradwalk
 from gradwalk.compiler.constants import with_shared_constants
 from gradwalk.compiler.dead_code import without_dead_code
 from gradwalk.compiler.flat import CONSTANT, NAMES, Flat
+from gradwalk.compiler.reading import Call
 from gradwalk.compiler.trace import Trace
 
 AGREEMENT = 1e-12
@@ -279,7 +280,7 @@ def replay_rows(quick: bool) -> Iterator[Row]:
             reach = f"the last {window}" if window else "any before"
             print(f"measuring a random graph, {what}, of {reach} …", file=sys.stderr)
             function, given = tangle(100_000, window, functions)
-            flat = without_dead_code(with_shared_constants(Trace(function, (given,), {}).run().flat))
+            flat = without_dead_code(with_shared_constants(Trace(function, Call((given,), {})).run().flat))
             replay = FlatReplay(library, flat, given)
             compiled = gradwalk.compile(function)
             value, gradient = compiled.value_and_grad(given)

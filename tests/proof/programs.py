@@ -234,12 +234,13 @@ class Writer:
         name, rng = self.new("t"), self.rng
         inner = self.with_numbers([name], lambda: f"{name} * ({self.number(1)})")
         at = f"{self.number(depth - 1)} + w[1]"  # a Value: at a plain number the derivative is a plain number
-        return rng.choice([
+        slope = rng.choice([
             f"grad(lambda {name}: {inner})({at})",
             f"value_and_grad(lambda {name}: {inner})({at})[{rng.randrange(2)}]",
             f"jvp(lambda {name}: {inner})({at}, 1.0)",
             f"grad(grad(lambda {name}: {inner}))({at})",
         ])  # fmt: skip
+        return f"({slope} + 0.0)"  # the sign of a slope of zero is nobody's: one that is a number was added to 0.0
 
     def copied(self, depth: int) -> str:
         rng, scope = self.rng, self.scope

@@ -13,7 +13,7 @@ typedef struct {
     Count kept_from, kept_to; /* slots whose gradients add up from one run to the next: the leaves', if any */
 } Batch;
 
-/* A stretch of the batch: one of its pieces, run in one memory. */
+/* A stretch of the batch: one of its parts, run in one memory. */
 typedef struct {
     const Executor *self;
     Memory memory;
@@ -22,26 +22,32 @@ typedef struct {
     unsigned char *failed; /* of all examples: the program does not apply */
 } Stretch;
 
-/* Pieces whose sums are kept before they are added up, in their order; and the most threads there can be. */
-enum { WAVE = 64 };
+/* Parts of a piece, which are summed before pieces are; parts whose sums are kept until they are added up, in their
+ * order, which is also the most threads there can be; instructions' worth of work for which a thread pays. */
+enum { PARTS = 4, WAVE = 16 * PARTS, WORTH_A_THREAD = 250000 };
 
-/* What one thread does of a wave: every so manieth piece of it, in a memory of its own, without the GIL. */
+/* What one thread does of a wave: every so manieth part of it, in a memory of its own, without the GIL. */
 typedef struct {
     const Executor *self;
     const Batch *batch;
     Memory *memory;
-    Count piece, pieces, first, end, every; /* examples of a piece; all pieces; those of the share */
-    double *sums;                   /* of the leaves' gradients of each piece of the wave; NULL where not asked for */
+    Count part, parts, first, end, every; /* examples of a part; all parts; those of the share */
+    double *sums;                   /* of the leaves' gradients of each part of the wave; NULL where not asked for */
     unsigned char *failed;
     PyThread_type_lock done;
 } Share;
 
-/* So many that starting a thread, and going through the leaves, are little beside it. The same for every batch, so that
- * pieces may be run by other processes, too. */
+/* So many examples that going through the leaves is little beside them. */
+static Count batch_part(const Executor *self)
+{
+    Count rows = WORTH_A_THREAD / PARTS / (self->work > 0 ? self->work : 1);
+    return rows > 4 * BATCH ? (rows + BATCH - 1) / BATCH * BATCH : 4 * BATCH;
+}
+
+/* What may be run by another process: the same for every batch, so that it is summed alike there and here. */
 INTERNAL Count batch_piece(const Executor *self)
 {
-    Count rows = 500000 / (self->work > 0 ? self->work : 1);
-    return rows > 16 * BATCH ? (rows + BATCH - 1) / BATCH * BATCH : 16 * BATCH;
+    return PARTS * batch_part(self);
 }
 
 /* Adds the gradients of the leaves of `present` examples to their sums, or writes them row by row. */
@@ -133,12 +139,12 @@ static void share_run(void *given)
 {
     const Share *share = given;
     const Batch *batch = share->batch;
-    for (Count piece = share->first; piece < share->end; piece += share->every) {
-        Count first = piece * share->piece, end = piece + 1 < share->pieces ? first + share->piece : batch->count;
+    for (Count part = share->first; part < share->end; part += share->every) {
+        Count first = part * share->part, end = part + 1 < share->parts ? first + share->part : batch->count;
         Stretch stretch = {share->self, *share->memory, *batch, first, end, share->failed};
         stretch_share(&stretch, share->sums != NULL);
         if (share->sums != NULL)
-            stretch.batch.leaf_gradients = share->sums + piece % WAVE * batch->leaves;
+            stretch.batch.leaf_gradients = share->sums + part % WAVE * batch->leaves;
         stretch_run(&stretch);
     }
     if (share->done != NULL)
@@ -208,33 +214,38 @@ static PyObject *numbers_of(const unsigned char *marked, Count count)
 }
 
 /* Runs the batch, whose leaves are in place; -1 with an exception set. */
-static int batch_run_pieces(Executor *self, const Batch *batch, int threads, unsigned char *failed)
+static int batch_run_parts(Executor *self, const Batch *batch, int threads, unsigned char *failed)
 {
     /* an exact program sums in one order only, Python is called for one example after the other, and a single example
      * is not worth the width */
     int wide = !self->exact && !self->calls && batch->count > 1;
-    Count piece = wide ? batch_piece(self) : batch->count > 0 ? batch->count : 1;
-    Count pieces = (batch->count + piece - 1) / piece;
-    if (pieces > 1 && batch->count % piece == 1)
-        pieces--; /* by itself, a single example would be run by other kernels */
-    Count wave = pieces < WAVE ? pieces : WAVE;
+    Count part = wide ? batch_part(self) : batch->count > 0 ? batch->count : 1;
+    Count parts = (batch->count + part - 1) / part;
+    if (parts > 1 && batch->count % part == 1)
+        parts--; /* by itself, a single example would be run by other kernels */
+    Count wave = parts < WAVE ? parts : WAVE;
     int summed = batch->leaf_gradients != NULL && !batch->leaf_rows;
     double *sums = summed ? PyMem_Malloc((size_t)(wave * batch->leaves + 1) * sizeof *sums) : NULL;
     if (summed && sums == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    int count = batch_memories(self, batch, wide, threads < 1 || wave < 1 ? 1 : threads < wave ? threads : (int)wave);
-    for (Count first = 0; count > 0 && first < pieces; first += WAVE) {
-        Count end = first + WAVE < pieces ? first + WAVE : pieces;
+    Count worth = self->work * batch->count / WORTH_A_THREAD, most = worth < wave ? worth : wave;
+    int count = batch_memories(self, batch, wide, threads < 1 || most < 1 ? 1 : threads < most ? threads : (int)most);
+    for (Count first = 0; count > 0 && first < parts; first += WAVE) {
+        Count end = first + WAVE < parts ? first + WAVE : parts;
         Share shares[WAVE];
         for (int i = 0; i < count; i++)
-            shares[i] = (Share){self, batch, wide ? &self->batch[i] : &self->single, piece, pieces, first + i, end, count,
+            shares[i] = (Share){self, batch, wide ? &self->batch[i] : &self->single, part, parts, first + i, end, count,
                                 sums, failed, NULL};
         if (summed)
             memset(sums, 0, (size_t)(wave * batch->leaves) * sizeof *sums);
         shares_run(shares, count);
-        for (Count i = 0; summed && i < end - first; i++)
+        for (Count i = 0; summed && i < end - first; i++) {
+            if (i % PARTS != 0)
+                self->kernels->add(batch->leaves, sums + i * batch->leaves, sums + (i - i % PARTS) * batch->leaves);
+        }
+        for (Count i = 0; summed && i < end - first; i += PARTS)
             self->kernels->add(batch->leaves, sums + i * batch->leaves, batch->leaf_gradients);
     }
     PyMem_Free(sums);
@@ -255,7 +266,7 @@ static PyObject *batch_run_all(Executor *self, const Batch *batch, PyObject *lea
             program_fill_leaves(self, batch->arguments, leaves);
         else
             program_fill_numbers(self, batch->arguments, numbers);
-        int ran = batch_run_pieces(self, batch, threads, failed) == 0;
+        int ran = batch_run_parts(self, batch, threads, failed) == 0;
         program_unlock(self);
         result = ran ? numbers_of(failed, batch->count) : NULL;
     }
