@@ -118,12 +118,12 @@ def test_what_a_worker_forgot_is_sent_again(monkeypatch):
 
 @native
 def test_around_the_ends_of_pieces():
-    """A piece more or less, more than are kept at once, a single example after the last: cut alike here and there."""
+    """A part or piece more or less, more than are kept at once, a single example left: cut alike here and there."""
     model = gradwalk.nn.MLP(3, [48, 32, 1])
     compiled, rng = gradwalk.compile(lambda xs: model(xs) ** 2), np.random.default_rng(0)
     compiled.map_backward([[0.1, 0.2, 0.3]])
     size = executor_for(compiled.program).piece
-    for count in (1, 2, size - 1, size, size + 1, size + 2, 2 * size + 1, 65 * size + 9):
+    for count in (1, 2, size // 4 + 1, size // 2, size - 1, size, size + 1, size + 2, 2 * size + 1, 65 * size + 9):
         inputs, found = rng.normal(0.0, 0.1, (count, 3)).tolist(), []
         for way in ({"threads": 1}, {"threads": 3}, {"executor": Elsewhere(3)}):
             model.zero_grad()
