@@ -15,14 +15,17 @@
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define NEVER_INLINE __attribute__((noinline))
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define SOON(address) __builtin_prefetch(address)
 #elif defined(_MSC_VER)
 #define ALWAYS_INLINE __forceinline
 #define NEVER_INLINE __declspec(noinline)
 #define LIKELY(condition) (condition)
+#define SOON(address) ((void)(address))
 #else
 #define ALWAYS_INLINE inline
 #define NEVER_INLINE
 #define LIKELY(condition) (condition)
+#define SOON(address) ((void)(address))
 #endif
 
 /* COLD is what runs once for many runs of the rest: small rather than fast. */

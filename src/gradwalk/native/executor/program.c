@@ -423,8 +423,14 @@ INTERNAL void program_fill_leaves(Executor *self, Count first, PyObject *leaves)
         program_find_leaves(self, first);
         self->read_at = self->measured_at = 0;
     }
-    for (Count i = first; self->read_at != data_writes && i < self->input_count; i++)
-        self->single.values[self->inputs[i]] = LEAF_AT(leaves, i - first)->data;
+    double *values = self->single.values;
+    const int32_t *slots = self->inputs + first;
+    Count count = self->read_at == data_writes ? 0 : self->input_count - first;
+    for (Count i = 0; i < count; i++) {
+        const Value *leaf = LEAF_AT(leaves, i);
+        leaves_to_come(leaf);
+        values[slots[i]] = leaf->data;
+    }
     self->read_at = data_writes;
     guards_measure_leaves(self);
 }

@@ -107,10 +107,16 @@ INTERNAL PyObject *executor_run_values(Executor *self, PyObject *const *args, Py
 static void single_add_to_leaves(const Executor *self, PyObject *leaves)
 {
     Count first = self->input_count - PyTuple_GET_SIZE(leaves);
-    for (Count i = first; i < self->input_count; i++) {
-        Value *leaf = LEAF_AT(leaves, i - first);
-        gradient_set(leaf, gradient_of(leaf) + self->single.grads[self->inputs[i]]);
+    const double *grads = self->single.grads;
+    const int32_t *slots = self->inputs + first;
+    Count count = self->input_count - first;
+    for (Count i = 0; careful_nodes == 0 && i < count; i++) {
+        Value *leaf = LEAF_AT(leaves, i);
+        leaves_to_come(leaf);
+        leaf->grad += grads[slots[i]];
     }
+    for (Count i = 0; careful_nodes != 0 && i < count; i++)
+        gradient_set(LEAF_AT(leaves, i), gradient_of(LEAF_AT(leaves, i)) + grads[slots[i]]);
     grad_writes++;
 }
 

@@ -248,6 +248,12 @@ static void NAME(add_product)(Count n, const double *x, const double *y, double 
 static int NAME(finite)(Count n, const double *x)
 {
     ivec doubt = BITS(ZEROS);
+    Count done = 0;
+    for (; done + 4 * LANES <= n; done += 4 * LANES) {
+        vec a = LOAD(x + done), b = LOAD(x + done + LANES), c = LOAD(x + done + 2 * LANES), d = LOAD(x + done + 3 * LANES);
+        doubt |= (BITS(a - a) | BITS(b - b)) | (BITS(c - c) | BITS(d - d));
+    }
+    x += done, n -= done;
 #define STEP(load, put) vec v = load(x + i); doubt |= BITS(v - v);
     FOR_EACH_VECTOR(STEP)
 #undef STEP

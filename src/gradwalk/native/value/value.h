@@ -129,6 +129,9 @@ static inline double gradient_of(const Value *v)
  * need not look again while the count is the same. Never 0. */
 extern uint64_t data_writes, grad_writes;
 
+/* In a walk over leaves, mostly made one after the other: they are fetched while the ones before are worked on. */
+static inline void leaves_to_come(const Value *leaf) { SOON(leaf + 12); }
+
 static inline int is_value(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
