@@ -56,7 +56,8 @@ class Timed:
         self.tab.call("Performance.enable", timeDomain="threadTicks")
         self.tab.show(page(shown), folder)
         self.tab.wait("Boolean(globalThis.gradwalk?.line)", 120.0)
-        self.tab.settle()
+        # nobody has a hand on it sooner
+        self.tab.run("new Promise((done) => setTimeout(() => requestIdleCallback(() => done(0)), 500))")
 
     def busy(self) -> float:
         metrics = {each["name"]: each["value"] for each in self.tab.call("Performance.getMetrics")["metrics"]}

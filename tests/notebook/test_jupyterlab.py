@@ -85,10 +85,10 @@ def browser() -> Iterator[Browser]:
         yield running
 
 
-def opened(browser: Browser, url: str) -> Tab:
+def opened(browser: Browser, url: str, name: str = "walk.ipynb") -> Tab:
     """The notebook in a tab, once its cells are there."""
     tab = browser.open(width=1400, height=1000, offline=False)
-    tab.go(f"{url}lab/tree/walk.ipynb?token=secret")
+    tab.go(f"{url}lab/tree/{name}?token=secret")
     tab.wait("Boolean(window.jupyterapp?.shell?.currentWidget?.content?.widgets?.length)", 90.0)
     return tab
 
@@ -168,4 +168,19 @@ def test_the_widget_in_jupyterlab(server: tuple[str, Path], browser: Browser) ->
     assert "Player(" not in tab.run("document.body.innerText")
     if place := os.environ.get("GRADWALK_PICTURES"):
         tab.screenshot(Path(place) / "nbconvert.png")
+    tab.close()
+
+    # from somebody else it is not trusted: of its outputs only what can run nothing is shown
+    saved["cells"][0]["source"] += "\n"
+    (folder / "foreign.ipynb").write_text(json.dumps(saved), encoding="utf-8")
+    tab = opened(browser, url, "foreign.ipynb")
+    pictures = (
+        "[...document.querySelectorAll('.jp-OutputArea img')].filter((each) => each.naturalWidth > 0)"
+        ".map((each) => each.getBoundingClientRect()).filter(({ height }) => height > 0).length"
+    )
+    tab.wait(f"{pictures} === 2", 60.0)
+    assert tab.run("document.querySelectorAll('.jp-OutputArea iframe').length") == 0
+    assert "widget" not in tab.run("document.querySelector('.jp-Notebook').innerText").lower()
+    if place := os.environ.get("GRADWALK_PICTURES"):
+        tab.screenshot(Path(place) / "foreign.png")
     tab.close()

@@ -197,6 +197,9 @@ def test_every_path_with_its_product(tab: Tab, tmp_path: Path) -> None:
     assert "the sum of the products is 16, and a.grad is 16" in tab.text(".paths .told")
     tab.run("document.querySelector('.path').focus()")
     assert tab.run("document.querySelectorAll('.on-path').length") == 3
+    tab.run("gradwalk.setMode('assign')")
+    tab.settle()
+    assert "and a.grad should be 16" in tab.text(".paths .told")
 
 
 def test_the_sum_over_paths_is_the_gradient(v8: MiniRacer) -> None:

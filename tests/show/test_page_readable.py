@@ -175,6 +175,28 @@ def test_a_step_inside_a_folded_part_says_which(tab: Tab, tmp_path: Path) -> Non
     assert tab.text(".part.active-child .grad").startswith(f"{name}: ")
 
 
+WRITTEN = """(() => { const seen = new MutationObserver(() => {}); const { root } = gradwalk;
+  seen.observe(root, { subtree: true, childList: true, characterData: true });
+  const change = (t) => { gradwalk.t = t; gradwalk.render("scrub"); return seen.takeRecords(); };
+  const { forwardSteps, steps } = gradwalk.line;
+  change(steps);
+  const kinds = (records) => records.map(({ target }) => (target.closest ? target : target.parentElement))
+    .map((e) => e.closest(".data, .grad, .step, .study, .transport, .edges")?.getAttribute("class").split(" ")[0]);
+  return { back: kinds(change(forwardSteps)), again: kinds(change(steps)), next: kinds(change(steps - 1)) }; })()"""
+
+
+def test_a_scrub_writes_what_differs(tab: Tab, tmp_path: Path) -> None:
+    """To before the gradients and back, hundreds of cards and rows are hidden and seen again, but not written again."""
+    tab.show(page(MLP(20, [40, 40, 1])([0.1] * 20)), tmp_path)
+    tab.wait("[...document.querySelectorAll('tbody td.grad')].every((cell) => cell.textContent)")  # when it is idle
+    assert tab.run("gradwalk.t") == 0
+    assert tab.run("getComputedStyle(document.querySelector('td.grad > div')).visibility") == "hidden"
+    written = tab.run(WRITTEN)
+    for way in ("back", "again"):
+        assert sum(kind in ("data", "grad") for kind in written[way]) <= 3  # the parts that the step is in
+    assert len(written["next"]) <= 24
+
+
 # ---------------------------------------------------------------- nothing jumps
 
 

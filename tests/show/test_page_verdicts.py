@@ -146,6 +146,33 @@ def test_partial_gradients_are_called_so(v8: MiniRacer) -> None:
     assert partial > 5
 
 
+def test_a_part_is_called_so_wherever_it_is_said(browser: Browser, tmp_path: Any) -> None:
+    """Of a leaf that is used below the cut, too: by its card, in the step's words, at the sum of its paths, in code."""
+    x, y = Value(2.0, label="x"), Value(3.0, label="y")
+    program = program_of(x * y + gradwalk.tanh(x) * y, most=3)
+    tab = browser.open()
+    tab.show(page(), tmp_path, "")
+    tab.run(f"gradwalk.start = {{ program: {json.dumps(program)} }}; gradwalk.showProgram()")
+    leaf = tab.run("gradwalk.graph.names.indexOf('x')")
+    assert tab.run(f"gradwalk.graph.nodes[{leaf}].partial")
+    step = tab.run(f"gradwalk.line.contributions.findIndex(({{ child }}) => child === {leaf})")
+    tab.run(f"gradwalk.player.go(gradwalk.line.forwardSteps + 2 + {step}, 'step')")
+    tab.run(f"gradwalk.drawing.focus({leaf})")
+    tab.run("gradwalk.study.choose('paths')")
+    tab.run(f"gradwalk.study.paths.choice.value = '{leaf}'; gradwalk.study.paths.write()")
+    code = tab.run(
+        "new Promise((done) => { URL.createObjectURL = (blob) => { blob.text().then(done); return '#'; };"
+        " document.querySelector('[data-save=python]').click(); })"
+    )
+    part = "a part of the gradient: the rest of the graph, which is not shown, adds to it"
+    assert part in tab.run("document.activeElement.getAttribute('aria-label')")
+    assert part in tab.text("[aria-live]:not(.problem)")
+    assert part in tab.text(".detail")
+    assert part in tab.text(".paths .told")
+    assert "what the others add to gradients is not here" in code
+    tab.close()
+
+
 def test_a_whole_graph_has_no_partial_gradient() -> None:
     """Nothing is marked where nothing was cut."""
     x = Value(2.0)

@@ -306,17 +306,20 @@ def test_stepping_with_the_keyboard():
 # ---------------------------------------------------------------- narrow terminals, and names
 
 
-@pytest.mark.parametrize("columns", [100, 80, 60, 50, 44, 36, 30])
+@pytest.mark.parametrize("columns", [100, 80, 60, 50, 44, 36, 30, 24])
 def test_no_number_is_cut(monkeypatch, columns):
     """However narrow the terminal, every number that is shown is whole: columns go before digits do."""
     monkeypatch.setenv("COLUMNS", str(columns))
-    output = printed("tanh(w*x - y)**2 + 6e-11*w", "w=2", "x=3", "y=5.123456789")
+    output = printed(
+        "tanh(w*x - y)**2 + 6e-11*w + 0*a_long_name", "w=2", "x=3", "y=5.123456789", "a_long_name=12345.6789"
+    )
     table = output[output.index("result") :].splitlines()
     grads = {line.split()[0]: line.split() for line in table if line.startswith(("w ", "x ", "y "))}
     for name, grad in (("w", "2.128516017"), ("x", "1.419010678"), ("y", "-0.7095053389")):
         assert grad in grads[name]
         assert grads[name][-1] == "✓"
     assert "5.123456789" in output
+    assert re.search(r"a_\S* .*12345\.6789$", output, re.MULTILINE)
 
 
 def test_formulas_have_the_users_names():

@@ -189,6 +189,7 @@ def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tm
         f"const state = {state}; const heard = {{}}; globalThis.sent = []; globalThis.heard = heard;"
         "const tell = (n) => (heard[n] ?? []).forEach((f) => f());"
         "globalThis.model = { get: (n) => state[n], on: (n, f) => { (heard[n] ??= []).push(f); },"
+        " off: (n, f) => { heard[n] = heard[n].filter((each) => each !== f); },"
         " set: (n, v) => { state[n] = v; tell(`change:${n}`); }, save_changes: () => sent.push(state.values) };"
         "globalThis.ends = []; const shown = () => { ends.push(widget.render({ model, el: document.body }));"
         " return document.body.lastElementChild.shadowRoot; };"
@@ -228,6 +229,7 @@ def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tm
     assert tab.run(seen) == [True, False]
     tab.run("ends[1]()")
     assert tab.run(seen) == [False, True]
+    assert tab.run("Object.values(heard).flat().length") == 0  # nobody listens for views that are gone
     assert tab.errors == []
     tab.close()
 

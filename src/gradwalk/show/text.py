@@ -27,7 +27,8 @@ from gradwalk.operation import Op
 from gradwalk.ops import OPS
 from gradwalk.walk import MODES, Contribution, Step, Walk
 
-_NARROWEST = 10  # what is left of a column of names when the terminal is narrow
+_NARROW = 10  # what a column of names should have, or another column goes
+_NARROWEST = 3  # what is left of it where none can
 LEAF, GRAD, QUIET, WRONG, RIGHT = "cyan", "yellow", "bright_black", "bold red", "green"
 
 
@@ -137,10 +138,12 @@ def _table(columns: Sequence[tuple[str, Any]], rows: Sequence[Sequence[Text]], o
     widths = [
         max([len(name), *(row[i].cell_len for row in rows if i < len(row))]) for i, (name, _) in enumerate(columns)
     ]
-    least = [min(width, _NARROWEST) if columns[i][1] == "left" else width for i, width in enumerate(widths)]
+    is_name = [justify == "left" for _, justify in columns]
+    wanted = [min(width, _NARROW) if is_name[i] else width for i, width in enumerate(widths)]
+    least = [min(width, _NARROWEST) if is_name[i] else width for i, width in enumerate(widths)]
     kept = list(range(len(columns)))
     for name in optional:
-        if sum(least[i] + 3 for i in kept) - 3 > _width():
+        if sum(wanted[i] + 3 for i in kept) - 3 > _width():
             kept = [i for i in kept if columns[i][0] != name]
     for _ in range(sum(widths[i] + 3 for i in kept) - 3 - _width()):
         widths[max(kept, key=lambda i: widths[i] - least[i])] -= 1

@@ -2,7 +2,7 @@
 // `mount(root, options)` is all that the file, and the widget in a notebook, call.
 
 import { inWords, kind, sentence } from "./describe.js";
-import { element, fill, setText } from "./dom.js";
+import { become, element, fill, setText } from "./dom.js";
 import { Drawing } from "./draw.js";
 import { titleOf } from "./fold.js";
 import { MODES, timeline } from "./engine.js";
@@ -42,6 +42,7 @@ class App {
     this.overrides = {};
     this.build(root, python);
     this.open();
+    this.prepare();
     new ResizeObserver(() => this.resized()).observe(this.canvas);
     if (ownsAddress) addEventListener("hashchange", () => location.hash.slice(1) !== this.written && this.open());
   }
@@ -367,15 +368,36 @@ class App {
     });
   }
 
-  render(how) {
-    const { line, t } = this;
+  /** Everything as it is when `t` steps are done; what the last of them was, and in words. */
+  show(t) {
+    const { line } = this;
     const step = this.drawing.update(line, t);
     const said = sentence(line, t, step);
     this.player.show(said);
-    fill(this.stepBox, ...stepContent(line, t, step));
+    become(this.stepBox, ...stepContent(line, t, step));
     this.study.show(line, t, step);
-    this.root.classList.toggle("hides-answers", this.study.isAsking);
     this.table.update(line, t);
+    this.root.classList.toggle("hides-answers", this.study.isAsking);
+    this.root.classList.toggle("before-gradients", t <= line.forwardSteps && line.mode !== "not_reset");
+    return [step, said];
+  }
+
+  /** While nobody has moved yet: what the first frames need, fonts and numbers laid out, is there before a hand is. */
+  prepare() {
+    const { t } = this;
+    const idle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, FOLLOW_MS));
+    requestAnimationFrame(() => idle(() => {
+      if (this.t !== t || this.player.playing) return;
+      for (const at of [1, this.line.steps, t]) {
+        this.show(at);
+        this.root.getBoundingClientRect();
+      }
+    }));
+  }
+
+  render(how) {
+    const { line } = this;
+    const [step, said] = this.show(this.t);
     if (this.shownMode !== line) {
       this.shownMode = line;
       const content = modeContent(line, (at) => this.player.go(at, "jump"));

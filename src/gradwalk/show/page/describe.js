@@ -5,6 +5,8 @@ import { identifier, math, numeral, row } from "./mathml.js";
 import { short } from "./numbers.js";
 import { OPS } from "./ops.js";
 
+/** What the gradient of a node is that the rest of the graph uses, too, where that rest was cut off. */
+export const PARTIAL = "a part of the gradient: the rest of the graph, which is not shown, adds to it";
 const SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079";
 
 /** The few characters that stand for an operation on a card; a small whole power is written out. */
@@ -103,5 +105,5 @@ export function sentence(line, t, step) {
   const sign = line.mode === "assign" ? "=" : "+=";
   const sum = line.mode === "assign" ? `it was ${short(step.before)}` : `${short(step.before)} + ${short(step.product)}`;
   const wrong = step.wrong ? ` This is wrong: it should be ${short(step.should.product)} handed on, ${short(step.should.after)} in all.` : "";
-  return `${place}, backward: ${graph.names[step.child]}.grad ${sign} ${short(step.local)} \u00b7 ${short(step.upstream)} = ${short(step.product)}; now ${sum} = ${short(step.after)}.${wrong}`;
+  return `${place}, backward: ${graph.names[step.child]}.grad ${sign} ${short(step.local)} \u00b7 ${short(step.upstream)} = ${short(step.product)}; now ${sum} = ${short(step.after)}${graph.nodes[step.child].partial ? `, ${PARTIAL}` : ""}.${wrong}`;
 }

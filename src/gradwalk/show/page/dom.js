@@ -26,6 +26,30 @@ export function fill(parent, ...children) {
   parent.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
 }
 
+/** Let what is inside look like these children, which have no listeners: what is alike stays, and costs nothing to draw. */
+export function become(parent, ...children) {
+  match(parent, element("div", {}, ...children));
+}
+
+function match(node, wanted) {
+  const [known, made] = [[...node.childNodes], [...wanted.childNodes]];
+  for (const child of known.slice(made.length)) child.remove();
+  made.forEach((child, k) => {
+    const old = known[k];
+    if (!old) {
+      node.append(child);
+    } else if (old.nodeName !== child.nodeName) {
+      old.replaceWith(child);
+    } else if (old.nodeType === Node.TEXT_NODE) {
+      if (old.data !== child.data) old.data = child.data;
+    } else {
+      for (const { name } of [...old.attributes]) if (!child.hasAttribute(name)) old.removeAttribute(name);
+      setAttributes(old, Object.fromEntries([...child.attributes].map(({ name, value }) => [name, value])));
+      match(old, child);
+    }
+  });
+}
+
 /** Let it have exactly these children, in this order; what is there already stays as it is, and costs nothing. */
 export function arrange(parent, children) {
   const wanted = new Set(children);

@@ -2,7 +2,7 @@
 // only what is different at this step. No more is drawn than can be looked at (fold.js), and so it is always quick.
 
 import { cardOf, sizeOf, writeInto, writeNumber } from "./cards.js";
-import { operation } from "./describe.js";
+import { operation, PARTIAL } from "./describe.js";
 import { arrange, setAttributes, svg } from "./dom.js";
 import { arrowhead, curve, LABEL, labelSpots, overlaps, way } from "./edges.js";
 import { gradsAt, stepAt } from "./engine.js";
@@ -165,7 +165,8 @@ export class Drawing {
     for (const card of this.cards) {
       const i = card.i < 0 ? card.item.nodes[0] : card.i;
       const known = !nodes[i].children.length || i < computedUntil;
-      if (card.i >= 0) this.setNumbers(card, known ? line.data[i] : null, grads ? grads[i] : null);
+      // a number that is not known yet keeps its place, unseen: what is not written again is not laid out again
+      if (card.i >= 0) this.setNumbers(card, line.data[i], grads ? grads[i] : card.grad);
       else this.setPart(card, line, grads, card.k === there ? step.child : card.k === here ? step.node : -1);
       let state = known ? "" : " waiting";
       if (card.k === here && step.kind !== "contribution") state += " active-forward";
@@ -247,8 +248,9 @@ export class Drawing {
   announce(card, line, t, text) {
     const name = card.i < 0 ? titleOf(card.item.part) : this.graph.names[card.i];
     const grads = card.i < 0 ? null : gradsAt(line, t);
-    const numbers = card.i < 0 ? "" : `, data ${exact(line.data[card.i])}${grads && !this.graph.nodes[card.i].constant ? `, gradient ${exact(grads[card.i])}` : ""}`;
-    card.group.setAttribute("aria-label", `${name}, ${text}${numbers}`);
+    const { constant, partial } = card.i < 0 ? {} : this.graph.nodes[card.i];
+    const gradient = grads && !constant ? `, gradient ${exact(grads[card.i])}${partial ? `, ${PARTIAL}` : ""}` : "";
+    card.group.setAttribute("aria-label", `${name}, ${text}${card.i < 0 ? "" : `, data ${exact(line.data[card.i])}`}${gradient}`);
   }
 
   /** Light a path from the result to a leaf, or none. */

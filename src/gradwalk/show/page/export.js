@@ -17,6 +17,7 @@ export function svgText(drawing) {
   const originals = drawing.svg.querySelectorAll("*");
   copy.querySelectorAll("*").forEach((part, i) => {
     const style = getComputedStyle(originals[i]);
+    if (style.visibility === "hidden") part.textContent = "";
     if (!["g"].includes(part.tagName)) {
       for (const name of STYLES) {
         const value = style.getPropertyValue(name);
@@ -87,6 +88,7 @@ function literal(x) {
 export function pythonCode(graph, values, data) {
   const names = identifiers(graph);
   const lines = ["import gradwalk", "from gradwalk import Value", ""];
+  if (graph.total > graph.nodes.length) lines.push(`# the ${graph.nodes.length} nodes nearest the result, of ${graph.total}: what the others add to gradients is not here`);
   const codes = [];
   graph.nodes.forEach((node, i) => {
     if (node.constant && graph.parents[i].length) {

@@ -17,6 +17,7 @@ const SAID_MS = 2000;
 export class Header {
   constructor(on, { hasProgram, canSaveHtml }) {
     this.on = on;
+    this.listed = "";
     const id = `gradwalk-problem-${(Header.count = (Header.count ?? 0) + 1)}`; // several walks may stand on one page
     this.field = element("textarea", {
       class: "expression", rows: 1, spellcheck: "false", autocomplete: "off", autocapitalize: "off", maxlength: 10000,
@@ -28,8 +29,10 @@ export class Header {
     this.program = element("option", { value: "program", hidden: !hasProgram }, "your program");
     this.examples = element("select", {
       class: "examples", "aria-label": "Examples", change: () => this.chosen(),
-      pointerdown: () => { this.examples.value = ""; }, // so that the one that is shown can be chosen again: it is reset
-      blur: () => this.setText(this.field.value),
+      // while the list is open none is chosen, so that the one that is shown can be chosen again: it is reset
+      pointerdown: () => { this.examples.value = ""; },
+      keydown: ({ key }) => { if (key === " " || key === "Enter") this.examples.value = ""; },
+      blur: () => { this.examples.value = this.listed; },
     },
       element("option", { value: "", hidden: true }, "Examples"),
       this.program,
@@ -55,7 +58,7 @@ export class Header {
 
   typed() {
     this.grow();
-    this.examples.value = "";
+    this.list("");
     this.on.text(this.field.value);
   }
 
@@ -67,15 +70,21 @@ export class Header {
   setText(text) {
     if (this.field.value !== text) this.field.value = text;
     const place = EXAMPLES.findIndex((example) => example.text === text);
-    this.examples.value = place < 0 ? "" : String(place);
+    this.list(place < 0 ? "" : String(place));
     this.grow();
+  }
+
+  /** Which entry of the examples is shown. */
+  list(value) {
+    this.listed = value;
+    this.examples.value = value;
   }
 
   showProgram(title) {
     this.field.value = "";
     this.field.placeholder = `${title}: type an expression to leave it`;
     this.program.hidden = false;
-    this.examples.value = "program";
+    this.list("program");
     this.grow();
     this.setError("", "", -1);
   }

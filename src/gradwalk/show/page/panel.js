@@ -1,7 +1,7 @@
 // Beside the graph: what the step does, in numbers, and the table of leaves with their finite differences.
 
 import { abbreviated } from "./cards.js";
-import { derivative, derivativeFormula, forwardFormula, forwardNumbers, kind } from "./describe.js";
+import { derivative, derivativeFormula, forwardFormula, forwardNumbers, kind, PARTIAL } from "./describe.js";
 import { arrange, element, setText } from "./dom.js";
 import { finiteDifference, gradsAt, judged, MODES } from "./engine.js";
 import { titleOf } from "./fold.js";
@@ -10,7 +10,6 @@ import { identifier, math, numeral, subscripted } from "./mathml.js";
 import { exact, short, typed } from "./numbers.js";
 
 const MOST_ROWS = 100;
-const PARTIAL = "a part of the gradient: the rest of the graph, which is not shown, adds to it";
 const AT_ONCE = 1500; // nodes times rows: their differences take a moment; those of more wait until the hand rests
 const REST_MS = 150;
 const BUDGET_MS = 5;
@@ -213,12 +212,13 @@ export class Table {
   newRow(i, node, editable, key) {
     const row = { i, key, seen: {} };
     row.value = editable ? this.input(row) : element("span", { class: "number" });
-    row.grad = element("td", { class: "number grad" });
-    row.difference = element("td", { class: "number" });
+    row.grad = element("div", { class: "cell" });
+    row.difference = element("div", { class: "cell" });
     row.check = element("td", { class: "check" });
     row.root = element("tr", {},
       element("th", { scope: "row" }, node.constant ? this.graph.names[i] : nameOf(clip(this.graph.names[i]))),
-      element("td", { class: "number" }, row.value), row.grad, row.difference, row.check);
+      element("td", { class: "number" }, row.value),
+      element("td", { class: "number grad" }, row.grad), element("td", { class: "number" }, row.difference), row.check);
     return row;
   }
 
@@ -260,7 +260,7 @@ export class Table {
     const done = t === line.steps;
     for (const row of this.rows) {
       const data = line.data[row.i];
-      const grad = grads ? grads[row.i] : null;
+      const grad = grads ? grads[row.i] : row.seen.grad ?? null; // until there is one it is not seen
       if (force || !Object.is(row.seen.data, data)) this.setValue(row, data);
       if (!Object.is(row.seen.grad, grad) || row.seen.wrong !== (done && line.mode)) {
         row.seen.grad = grad;

@@ -1,6 +1,7 @@
 // Paths: every way from the result to a leaf, each with the product of what stands on its edges; their sum is the gradient.
 
-import { element, fill } from "./dom.js";
+import { PARTIAL } from "./describe.js";
+import { element, fill, setText } from "./dom.js";
 import { exact, short } from "./numbers.js";
 
 const MOST_LISTED = 24;
@@ -73,8 +74,11 @@ export class Paths {
         element("span", { class: "way" }, path.nodes.map((i) => graph.names[i]).join(" \u2192 ")),
         element("span", { class: "product", title: exact(path.product) }, `${path.factors.length ? path.factors.map(short).join(" \u00b7 ") : "1"} = ${short(path.product)}`)))));
     const total = found.reduce((sum, path) => sum + path.product, 0);
-    fill(this.sum, whole
-      ? `${count === 1n ? "One path" : `${count} paths`}; the sum of the products is ${short(total)}, and ${graph.names[leaf]}.grad is ${short(right[leaf])}.`
-      : `${count.toLocaleString("en")} paths, the first ${found.length} of them above. Backpropagation adds them all up without walking each: ${graph.names[leaf]}.grad is ${short(right[leaf])}.`);
+    const listed = count === 1n ? "One path" : `${count.toLocaleString("en")} paths`;
+    const is = this.line.mode === "right" ? "is" : "should be";
+    const told = graph.nodes[leaf].partial ? `${short(right[leaf])}, ${PARTIAL}` : short(right[leaf]);
+    setText(this.sum, whole
+      ? `${listed}; the sum of the products is ${short(total)}, and ${graph.names[leaf]}.grad ${is} ${told}.`
+      : `${listed}, the first ${found.length} of them above. Backpropagation adds them all up without walking each: ${graph.names[leaf]}.grad ${is} ${told}.`);
   }
 }

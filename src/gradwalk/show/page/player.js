@@ -73,7 +73,8 @@ export class Player {
   show(text) {
     if (this.slider.value !== String(this.t)) this.slider.value = this.t;
     if (text) this.slider.setAttribute("aria-valuetext", text);
-    this.root.style.setProperty("--at", this.steps ? `${(100 * this.t) / this.steps}%` : "0%");
+    // on the slider itself: what is inherited by all the buttons makes the browser look at each of them again
+    this.slider.style.setProperty("--at", this.steps ? `${(100 * this.t) / this.steps}%` : "0%");
     this.root.classList.toggle("in-backward", this.t >= this.seed);
     this.counter.textContent = `${this.t} / ${this.steps}`;
   }

@@ -1,6 +1,6 @@
 // The rule, beside the graph: its five lines, the one that the step carries out lit, with the numbers it has now.
 
-import { element, fill } from "./dom.js";
+import { become, element } from "./dom.js";
 import { short } from "./numbers.js";
 
 const FOR = {
@@ -43,7 +43,7 @@ export class Rule {
     const now = noted(line, step);
     const lit = Math.max(-1, ...Object.keys(now).map(Number));
     const wrong = { breadth_first: 2, no_order: 2, assign: 4, not_reset: 1 }[line.mode];
-    fill(this.list, ...lines(line.mode, root).map((text, k) => {
+    become(this.list, ...lines(line.mode, root).map((text, k) => {
       const kinds = [k === lit && (step.kind === "forward" ? "lit forward" : "lit"), k === wrong && "mistaken"].filter(Boolean).join(" ");
       return element("li", { class: kinds || null, "aria-current": k === lit ? "step" : null },
         element("code", {}, text), now[k] ? element("span", { class: "now" }, now[k]) : null);

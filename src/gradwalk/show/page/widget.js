@@ -37,10 +37,10 @@ export default {
         model.send({ python: source });
       }),
     };
-    model.on("msg:custom", ({ error }) => {
+    const answered = ({ error }) => {
       answer?.({ error });
       answer = null;
-    });
+    };
     let app = null;
     const receive = () => {
       const known = Object.entries(model.get("values") ?? {}).filter(([i]) => !Object.hasOwn(edits, i));
@@ -53,12 +53,13 @@ export default {
       receive();
     };
     show();
-    model.on("change:values", receive);
-    model.on("change:start", show);
+    const heard = { "msg:custom": answered, "change:values": receive, "change:start": show };
+    for (const [event, hear] of Object.entries(heard)) model.on(event, hear);
     const themes = new MutationObserver(() => app.setTheme(notebookTheme()));
     themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
     const showCopy = hideCopy(model.get("copy"));
     return () => {
+      for (const [event, hear] of Object.entries(heard)) model.off(event, hear);
       themes.disconnect();
       showCopy();
     };
