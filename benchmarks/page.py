@@ -56,12 +56,18 @@ class Timed:
         self.tab.call("Performance.enable", timeDomain="threadTicks")
         self.tab.show(page(shown), folder)
         self.tab.wait("Boolean(globalThis.gradwalk?.line)", 120.0)
-        # nobody has a hand on it sooner
-        self.tab.run("new Promise((done) => setTimeout(() => requestIdleCallback(() => done(0)), 500))")
+        self.rest()
 
     def busy(self) -> float:
         metrics = {each["name"]: each["value"] for each in self.tab.call("Performance.getMetrics")["metrics"]}
         return float(metrics["TaskDuration"])
+
+    def rest(self) -> None:
+        """Wait until the page has nothing left to do: nobody has a hand on it before."""
+        before = -1.0
+        while self.busy() > before + 0.002:
+            before = self.busy()
+            time.sleep(0.3)
 
     def frame(self, script: str) -> tuple[float, float]:
         """Milliseconds of CPU and of the clock until what a script changed is on the screen."""

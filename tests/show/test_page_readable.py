@@ -299,8 +299,12 @@ def test_axe_finds_nothing(browser: Browser, tmp_path: Path, dark: bool) -> None
 
 
 def test_a_card_says_its_gradient(tab: Tab, tmp_path: Path) -> None:
-    """A screen reader hears name, operation, value and gradient of the card that has the focus."""
+    """A screen reader hears name, operation, value and gradient of each card, as they are at this step."""
     tab.show(page(), tmp_path)
+    labels = "[...document.querySelectorAll('.node')].map((card) => card.getAttribute('aria-label'))"
+    assert tab.run(labels)[2] == "v1, Product. a · b"
+    tab.press("ArrowRight")
+    assert tab.run(labels)[2] == "v1, Product. a · b, data -6.0"
     tab.press("End")
-    tab.run("gradwalk.drawing.focus(0)")
-    assert tab.run("document.activeElement.getAttribute('aria-label')") == "a, a leaf, data 2.0, gradient -3.0"
+    assert tab.run(labels)[0] == "a, a leaf, data 2.0, gradient -3.0"
+    assert tab.run(labels)[2] == "v1, Product. a · b, data -6.0, gradient 1.0"

@@ -151,6 +151,7 @@ def test_a_part_is_called_so_wherever_it_is_said(browser: Browser, tmp_path: Any
     x, y = Value(2.0, label="x"), Value(3.0, label="y")
     program = program_of(x * y + gradwalk.tanh(x) * y, most=3)
     tab = browser.open()
+    tab.without_downloads()
     tab.show(page(), tmp_path, "")
     tab.run(f"gradwalk.start = {{ program: {json.dumps(program)} }}; gradwalk.showProgram()")
     leaf = tab.run("gradwalk.graph.names.indexOf('x')")
@@ -161,7 +162,8 @@ def test_a_part_is_called_so_wherever_it_is_said(browser: Browser, tmp_path: Any
     tab.run("gradwalk.study.choose('paths')")
     tab.run(f"gradwalk.study.paths.choice.value = '{leaf}'; gradwalk.study.paths.write()")
     code = tab.run(
-        "new Promise((done) => { URL.createObjectURL = (blob) => { blob.text().then(done); return '#'; };"
+        "new Promise((done) => { const own = URL.createObjectURL;"
+        " URL.createObjectURL = (blob) => { blob.text().then(done); return own(blob); };"
         " document.querySelector('[data-save=python]').click(); })"
     )
     part = "a part of the gradient: the rest of the graph, which is not shown, adds to it"

@@ -217,6 +217,18 @@ def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tm
     tab.settle()
     values = "(view) => [...view.querySelectorAll('input.value')].map((field) => field.value)"
     assert tab.run(f"[tree, second].map({values})") == [["4", "9"], ["4", "9"]]
+    # an example that is looked at in between is nobody's in the kernel
+    choose = "((which) => { const s = tree.querySelector('.examples'); s.value = which;"
+    choose += " s.dispatchEvent(new Event('change')); })"
+    tab.run(f"{choose}('1')")
+    tab.run("tree.querySelector('input.value').blur(), tree.querySelector('input.value').focus()")
+    tab.type("6")
+    assert tab.run(f"({values})(tree)") == ["6"]
+    tab.run("model.set('values', { 0: 4, 1: 8 }); new Promise((done) => setTimeout(done, 300))")
+    assert tab.run("[sent.length, ...tree.querySelectorAll('input.value')].map((e) => e.value ?? e)") == [1, "6"]
+    tab.run("tree.querySelector('input.value').blur()")
+    tab.run(f"{choose}('program')")
+    assert tab.run(f"[tree, second].map({values})") == [["4", "8"], ["4", "8"]]
     # the notebook's theme; its copy for saved notebooks is hidden; what an edit means is said
     assert tab.run("tree.querySelector('.gradwalk').dataset.theme") == "dark"
     tab.run("document.body.dataset.jpThemeLight = 'true'")

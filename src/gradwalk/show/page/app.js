@@ -1,7 +1,7 @@
 // The page: it holds the state, and lets the expression, the graph, the player and the panel work on it.
 // `mount(root, options)` is all that the file, and the widget in a notebook, call.
 
-import { inWords, kind, sentence } from "./describe.js";
+import { sentence } from "./describe.js";
 import { become, element, fill, setText } from "./dom.js";
 import { Drawing } from "./draw.js";
 import { titleOf } from "./fold.js";
@@ -40,6 +40,7 @@ class App {
     this.mode = "right";
     this.theme = null;
     this.overrides = {};
+    this.edited = {}; // of the program, by node: it may be left for an expression, and come back
     this.build(root, python);
     this.open();
     this.prepare();
@@ -66,7 +67,10 @@ class App {
         this.t = 0;
         this.example(example);
       },
-      program: () => this.showProgram(),
+      program: () => {
+        this.overrides = { ...this.edited };
+        this.showProgram();
+      },
       mode: (mode) => this.setMode(mode),
       theme: () => this.toggleTheme(),
       help: () => this.help.showModal(),
@@ -143,7 +147,7 @@ class App {
     try {
       const graph = fromProgram(this.start.program);
       this.header.showProgram(graph.title || "your program");
-      const whole = graph.total > graph.nodes.length ? `The ${graph.nodes.length} nodes nearest the result, of ${graph.total}. ` : "";
+      const whole = graph.total ? `The ${graph.nodes.length} nodes nearest the result, of ${graph.total}. ` : "";
       const fixed = graph.editable ? "" : "Some operations were made by hand, so the values are as recorded.";
       setText(this.note, whole + fixed + (this.kernel ? KERNEL_NOTE : ""));
       this.setGraph(graph);
@@ -156,6 +160,7 @@ class App {
   showOwn(program, source) {
     this.start = { ...this.start, program, source };
     this.overrides = {};
+    this.edited = {};
     this.t = 0;
     this.showProgram();
   }
@@ -287,7 +292,10 @@ class App {
     } else {
       Object.defineProperty(this.overrides, this.keyOf(node, i), { value, enumerable: true, configurable: true, writable: true });
     }
-    this.kernel?.edit(i, value);
+    if (!this.graph.text) {
+      this.edited[i] = value;
+      this.kernel?.edit(i, value);
+    }
     this.recompute();
   }
 
@@ -301,8 +309,10 @@ class App {
     return this.line;
   }
 
-  /** Values from the kernel: they are shown, not sent back. */
+  /** Values of the program from the kernel: they are shown, or will be when it is, and not sent back. */
   receive(values) {
+    Object.assign(this.edited, values);
+    if (this.graph.text) return;
     const changed = Object.entries(values).filter(([i, value]) => !Object.is(this.values[i], value));
     for (const [i, value] of changed) {
       this.values[i] = value;
@@ -422,9 +432,6 @@ class App {
     this.detail.hidden = card === null;
     if (card === null) return;
     const { i, item } = card;
-    const node = this.graph.nodes[i];
-    const about = item.part ? `${item.nodes.length.toLocaleString("en")} nodes, folded up` : `${kind(node)}${node.children.length ? ` ${inWords(this.graph, i)}` : ""}`;
-    this.drawing.announce(card, this.line, this.t, about);
     fill(this.detail, ...(item.part ? partContent(item) : detailContent(this.line, i, this.t, (at) => (this.study.isAsking ? null : this.table.difference(at)))));
     const box = card.group.getBoundingClientRect();
     const stage = this.stage.getBoundingClientRect();

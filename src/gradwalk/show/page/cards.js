@@ -1,6 +1,6 @@
 // Cards: a node's name and operation, its data and its gradient; or a part that is folded up, with how many nodes it has.
 
-import { glyph } from "./describe.js";
+import { glyph, inWords, kind } from "./describe.js";
 import { setAttributes, setText, svg } from "./dom.js";
 import { titleOf } from "./fold.js";
 import { isEditable } from "./graph.js";
@@ -29,8 +29,9 @@ export function cardOf(graph, item, k, size, { x, y }, known) {
   const key = [...Object.values(face), size.width].join("\u0000");
   const card = known.get(key) ?? { ...built(face, size), key, data: null, grad: null, state: null };
   known.delete(key);
-  setAttributes(card.group, { transform: `translate(${x} ${y})`, tabindex: "-1", "aria-label": face.count ? `${face.name}, ${face.count}` : face.name, "data-card": k });
-  return Object.assign(card, { k, item, i, size, kinds: face.kinds, editable: i >= 0 && isEditable(graph, i) });
+  setAttributes(card.group, { transform: `translate(${x} ${y})`, tabindex: "-1", "data-card": k });
+  const about = face.count ? `${face.count}, folded up` : [kind(graph.nodes[i]), inWords(graph, i)].filter(Boolean).join(" ");
+  return Object.assign(card, { k, item, i, size, about: `${face.name}, ${about}`, kinds: face.kinds, editable: i >= 0 && isEditable(graph, i) });
 }
 
 /** All that is seen of a card but its numbers. */

@@ -81,9 +81,10 @@ export function kind(node) {
   return operation(node)?.doc ?? `made by hand${node.spelled ? ` as ${node.spelled}` : ""}; its local gradients are as recorded`;
 }
 
-/** How a node was computed, in a line of text: v1 = mul(a, b). */
+/** How a node was computed, in a line of text: v1 = mul(a, b); nothing for a leaf. */
 export function inWords(graph, i) {
   const node = graph.nodes[i];
+  if (!node.children.length) return "";
   const signs = { add: "+", sub: "\u2212", mul: "\u00b7", div: "\u00f7" };
   const names = node.children.map((child) => graph.names[child]);
   if (signs[node.op]) return `${names[0]} ${signs[node.op]} ${names[1]}`;

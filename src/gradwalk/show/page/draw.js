@@ -168,6 +168,7 @@ export class Drawing {
       // a number that is not known yet keeps its place, unseen: what is not written again is not laid out again
       if (card.i >= 0) this.setNumbers(card, line.data[i], grads ? grads[i] : card.grad);
       else this.setPart(card, line, grads, card.k === there ? step.child : card.k === here ? step.node : -1);
+      this.describe(card, known && card.i >= 0 ? line.data[i] : null, grads && card.i >= 0 ? grads[i] : null);
       let state = known ? "" : " waiting";
       if (card.k === here && step.kind !== "contribution") state += " active-forward";
       if (card.k === here && step.kind !== "forward") state += " active-upstream";
@@ -182,6 +183,13 @@ export class Drawing {
     }
     this.markEdges(line, step, computedUntil);
     return step;
+  }
+
+  /** What a screen reader says of a card: the node, how it was computed, and its numbers in full, those that are known. */
+  describe(card, data, grad) {
+    const { constant, partial } = card.i < 0 ? {} : this.graph.nodes[card.i];
+    const gradient = grad === null || constant ? "" : `, gradient ${exact(grad)}${partial ? `, ${PARTIAL}` : ""}`;
+    setAttributes(card.group, { "aria-label": `${card.about}${data === null ? "" : `, data ${exact(data)}`}${gradient}` });
   }
 
   setNumbers(card, data, grad) {
@@ -242,15 +250,6 @@ export class Drawing {
         writeInto(edge.label, text, edge.labelWidth);
       }
     }
-  }
-
-  /** The exact numbers of a node as a screen reader says them; written when a card is focused, not at every step. */
-  announce(card, line, t, text) {
-    const name = card.i < 0 ? titleOf(card.item.part) : this.graph.names[card.i];
-    const grads = card.i < 0 ? null : gradsAt(line, t);
-    const { constant, partial } = card.i < 0 ? {} : this.graph.nodes[card.i];
-    const gradient = grads && !constant ? `, gradient ${exact(grads[card.i])}${partial ? `, ${PARTIAL}` : ""}` : "";
-    card.group.setAttribute("aria-label", `${name}, ${text}${card.i < 0 ? "" : `, data ${exact(line.data[card.i])}`}${gradient}`);
   }
 
   /** Light a path from the result to a leaf, or none. */

@@ -88,7 +88,7 @@ function literal(x) {
 export function pythonCode(graph, values, data) {
   const names = identifiers(graph);
   const lines = ["import gradwalk", "from gradwalk import Value", ""];
-  if (graph.total > graph.nodes.length) lines.push(`# the ${graph.nodes.length} nodes nearest the result, of ${graph.total}: what the others add to gradients is not here`);
+  if (graph.total) lines.push(`# the ${graph.nodes.length} nodes nearest the result, of ${graph.total}: what the others add to gradients is not here`);
   const codes = [];
   graph.nodes.forEach((node, i) => {
     if (node.constant && graph.parents[i].length) {
