@@ -81,6 +81,30 @@ def test_labels_of_edges_overlap_nothing(tab: Tab, tmp_path: Path) -> None:
         assert tab.run(OVERLAPS) == []
 
 
+def test_names_that_fit_are_whole(tab: Tab, tmp_path: Path) -> None:
+    """A card grows with its name; only one that is too long for any card ends in dots, and so does its row."""
+    tab.show(page("hidden = tanh(weight_one*é_input); hidden*the_longest_name_of_all"), tmp_path)
+    names = tab.run("[...document.querySelectorAll('.node .name')].map((name) => name.textContent)")
+    assert names == ["weight_one", "é_input", "v1", "hidden", "the_longest_…", "v2"]
+    wider = (
+        "(() => [...document.querySelectorAll('.node:not(.constant)')].filter((card) => "
+        "card.querySelector('.name').getBBox().width + (card.querySelector('.glyph').getBBox().width || -4) + 4 >"
+        " card.querySelector('.box').getBBox().width - 12).length)()"
+    )
+    assert tab.run(wider) == 0
+    assert tab.run("document.querySelector('tbody tr:last-child th').title") == "the_longest_name_of_all"
+
+
+def test_a_long_formula_fits_or_scrolls(tab: Tab, tmp_path: Path) -> None:
+    """It is set smaller, and what is left over can be reached; it lies on nothing beside it."""
+    tab.show(page(" + ".join(f"weight_{i}*input_{i}" for i in range(9))), tmp_path)
+    seen = tab.run(
+        "(({ formula, stage }) => [formula.scrollWidth > formula.clientWidth, getComputedStyle(formula).overflowX,"
+        " formula.getBoundingClientRect().right <= stage.getBoundingClientRect().right])(gradwalk)"
+    )
+    assert seen == [True, "auto", True]
+
+
 def test_edges_have_arrowheads(tab: Tab, tmp_path: Path) -> None:
     """Each edge ends in a head at the result; one that fires backward has it at the child."""
     tab.show(page(), tmp_path)

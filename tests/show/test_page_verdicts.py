@@ -61,7 +61,7 @@ def test_a_thing_has_one_name(v8: MiniRacer) -> None:
     a, b, v1 = Value(1.0, label="a"), Value(2.0, label="a"), Value(3.0, label="v1")
     roots.append((a * b + v1) * a)
     for root in roots:
-        assert plain(v8.call("names", program_of(root))) == [short_if_number(name) for name in Graph(root).names]
+        assert plain(v8.call("names", program_of(root))) == Graph(root).names
     assert "layers.0.neurons.1.w.0" in Graph(roots[-2]).names
     assert Graph(roots[-1]).names == ["a", "a#2", "v2", "v1", "v3", "v4"]
 
@@ -74,6 +74,7 @@ def test_a_thing_has_one_name(v8: MiniRacer) -> None:
         "a - -2",
         "max(1, 2)*a**(1/2) + tanh(0.5)*-(-2)*b",
         "exp(-(1/2))*a*(2**0.5)",
+        "123456.789*a - 0.1234567891*a + 1e-12*a - 12345678*a + 1234567891*a/0.000012345678",
     ],
 )
 def test_what_is_written_stays_written(v8: MiniRacer, text: str) -> None:
@@ -88,11 +89,6 @@ def test_what_is_written_stays_written(v8: MiniRacer, text: str) -> None:
 
 def plain(names: str) -> list[str]:
     return [name.replace("\u2212", "-") for name in json.loads(names)]
-
-
-def short_if_number(name: str) -> str:
-    """A constant's number with the four digits of the page."""
-    return f"{float(name):.4g}" if name[-1:].isdigit() and name.lstrip("-")[0].isdigit() else name
 
 
 @pytest.mark.parametrize(

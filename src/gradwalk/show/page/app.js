@@ -84,7 +84,7 @@ class App {
       mark: (path) => this.drawing.mark(path),
       changed: () => this.line && this.render("edit"),
     });
-    this.formula = element("div", { class: "written" });
+    this.formula = element("div", { class: "written", tabindex: "-1" });
     this.note = element("p", { class: "note" });
     this.detail = element("div", { class: "detail", hidden: true, role: "tooltip" });
     this.stepBox = element("section", { class: "step", "aria-label": "This step" });
@@ -213,6 +213,8 @@ class App {
     const formula = typeset(graph);
     if (formula.length || this.formula.firstChild) {
       fill(this.formula, ...formula);
+      this.formula.classList.remove("long");
+      this.formula.classList.toggle("long", this.formula.scrollWidth > this.formula.clientWidth);
       this.measure(); // it may be higher or lower than before, and the graph has what is left
     }
     this.line = timeline(graph, this.values, this.mode);

@@ -17,7 +17,7 @@ export function sizeOf(graph, item) {
   const [i] = item.nodes;
   const node = graph.nodes[i];
   if (node.constant) return { width: Math.max(34, 14 + 7.6 * graph.names[i].length), height: 24 };
-  const needed = 2 * EDGE + nameWidth(graph.names[i]) + (sign(node) ? 5 + 7.2 * sign(node).length : 0);
+  const needed = 2 * EDGE + nameWidth(graph.names[i]) + signWidth(sign(node));
   return { width: Math.max(NARROWEST, Math.min(WIDEST, needed)), height: HEIGHT };
 }
 
@@ -53,17 +53,17 @@ function built({ name, kinds, written, count }, size) {
     group.append(svg("text", { class: "constant-text", x: 0, y: 4.5 }, name));
     return { group };
   }
-  const dataText = svg("text", { class: "data number", x: -left - EDGE, y: 5 });
-  const gradText = svg("text", { class: "grad number", x: -left - EDGE, y: 20 });
+  const dataText = svg("text", { class: "data number", x: -left - EDGE, y: 6.5 });
+  const gradText = svg("text", { class: "grad number", x: -left - EDGE, y: 21 });
   group.append(
-    nameText(count ? () => null : subscripted, clipped(name, size.width - 2 * EDGE - 4 - 7.8 * written.length), left + EDGE, top + 17),
-    svg("text", { class: "glyph", x: -left - EDGE, y: top + 17 }, written),
+    nameText(count ? () => null : subscripted, clipped(name, size.width - 2 * EDGE - signWidth(written)), left + EDGE, top + 16),
+    svg("text", { class: "glyph", x: -left - EDGE, y: top + 16 }, written),
     dataText,
     gradText,
   );
   if (count) {
     box.before(svg("rect", { class: "box behind", x: left + 4, y: top - 4, width: size.width, height: size.height, rx: 9 }));
-    group.append(svg("text", { class: "count", x: left + EDGE, y: 5 }, count));
+    group.append(svg("text", { class: "count", x: left + EDGE, y: 6 }, count));
   }
   return { group, dataText, gradText };
 }
@@ -101,6 +101,7 @@ function sign(node) {
   return node.cut ? "\u2026" : "";
 }
 
+const signWidth = (written) => (written ? 5 + 7.2 * written.length : 0);
 const letterWidth = (name) => (/[A-Zmw]/.test(name) ? 9.4 : 7.6);
 
 function nameWidth(name) {
@@ -115,7 +116,7 @@ export function abbreviated(name) {
 }
 
 function clipped(name, room) {
-  if (nameWidth(name) <= room) return name;
+  if (nameWidth(name) <= room + 0.01) return name;
   let kept = [...abbreviated(name)];
   if (nameWidth(kept.join("")) <= room) return kept.join("");
   while (kept.length > 2 && nameWidth(`${kept.join("")}\u2026`) > room) kept = kept.slice(0, -1);

@@ -114,7 +114,9 @@ export class Drawing {
     const points = [this.port(child, 1, 1, 0), ...bends, this.port(parent, -1, places, place)];
     setAttributes(path, { class: count > 1 ? "edge thick" : "edge", d: curve(points, vertical) + arrowhead(points.at(-1), vertical, false) });
     const steady = isSingle && hasSteadySlopes(this.graph.nodes[node]);
-    return { child, parent, node, slot, isSingle, points, path, labelWidth: steady ? 16 : LABEL.width, text: "", label: null, spot: null };
+    // nobody differentiates by a constant: its edge has no number
+    const isTold = isSingle && !this.graph.nodes[this.graph.nodes[node].children[slot]].constant;
+    return { child, parent, node, slot, isSingle, isTold, points, path, labelWidth: steady ? 16 : LABEL.width, text: "", label: null, spot: null };
   }
 
   label(labelled) {

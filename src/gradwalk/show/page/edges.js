@@ -53,7 +53,7 @@ function between(a, b, share, vertical) {
 export function labelSpots(edges, cardBoxes, vertical) {
   const taken = [];
   return edges.map((edge) => {
-    if (!edge.isSingle) return null;
+    if (!edge.isTold) return null;
     let second = null;
     for (const spot of candidates(edge, vertical)) {
       if (cardBoxes.some((box) => overlaps(box, spot.box))) continue;

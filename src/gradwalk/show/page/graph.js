@@ -2,7 +2,7 @@
 // parsed expression or from the JSON that Python writes; what it computes is in engine.js.
 
 import { COMPOSITES } from "./composites.js";
-import { exact, fromJson, short, toJson } from "./numbers.js";
+import { digits, exact, fromJson, toJson } from "./numbers.js";
 import { OPS } from "./ops.js";
 import { parse } from "./parser.js";
 
@@ -188,7 +188,7 @@ function names(nodes) {
   const next = (of) => counts.set(of, (counts.get(of) ?? 0) + 1).get(of);
   return nodes.map((node) => {
     let name = node.label;
-    if (node.constant) return name.replaceAll("-", "\u2212") || short(node.value);
+    if (node.constant) return name.replaceAll("-", "\u2212") || digits(node.value);
     const letter = node.children.length ? "v" : "x";
     if (!name) do name = letter + next(letter); while (reserved.has(name));
     else if (taken.has(name)) do name = `${node.label}#${next(node.label) + 1}`; while (taken.has(name) || reserved.has(name));

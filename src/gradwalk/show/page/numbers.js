@@ -30,6 +30,22 @@ export function exact(x) {
   return text.includes(".") ? text : `${text}.0`;
 }
 
+/** What a constant is called, as short_number in graph.py has it: all of its digits if they are few, else six. */
+export function digits(x) {
+  const whole = exact(x).replace(/\.0$/, "");
+  const text = whole.length <= 9 || !Number.isFinite(x) ? whole : sixDigits(x);
+  return text.replaceAll("-", MINUS);
+}
+
+/** As Python formats with .6g. */
+function sixDigits(x) {
+  const [mantissa, exponent] = x.toExponential(5).split("e");
+  const power = Number(exponent);
+  const plain = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+  if (power >= -4 && power < 6) return plain(x.toPrecision(6));
+  return `${plain(mantissa)}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
+}
+
 /** What a person typed as a number, or null; a true minus sign and a decimal comma are understood. */
 export function typed(text) {
   const plain = text.trim().replaceAll(MINUS, "-").replace(",", ".");

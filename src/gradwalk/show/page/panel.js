@@ -216,7 +216,7 @@ export class Table {
     row.difference = element("div", { class: "cell" });
     row.check = element("td", { class: "check" });
     row.root = element("tr", {},
-      element("th", { scope: "row" }, node.constant ? this.graph.names[i] : nameOf(clip(this.graph.names[i]))),
+      element("th", { scope: "row", title: this.graph.names[i] }, node.constant ? this.graph.names[i] : nameOf(clip(this.graph.names[i]))),
       element("td", { class: "number" }, row.value),
       element("td", { class: "number grad" }, row.grad), element("td", { class: "number" }, row.difference), row.check);
     return row;
