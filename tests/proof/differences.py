@@ -185,14 +185,17 @@ def _wrong_derivatives(program: Program, native: dict[str, list[Outcome]]) -> It
 
 
 def _at_a_tie(program: Program, call: Call) -> bool:
-    """Whether it compares two equal numbers: a step to either side takes another branch than the point itself."""
+    """Whether it compares two equal numbers, or asks a zero: a step to either side takes another branch."""
     ready, ties = Ready(program.source), list[bool]()
     ready.before(call)
 
     def told(left: object, right: object, sign: str, outcome: bool) -> None:
         ties.append(float(getattr(left, "data", left)) == float(getattr(right, "data", right)))
 
-    with control.inside(), control.changed(on_compare=told):
+    def recorded(node: engine.Value) -> None:
+        ties.append(node._op == "where" and node._children[0].data == 0.0)
+
+    with control.inside(), control.changed(on_compare=told, on_record=recorded):
         ready.function(*arguments_of(call, engine.Value, objects))
     return any(ties)
 
