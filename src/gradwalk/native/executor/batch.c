@@ -135,10 +135,23 @@ static void stretch_share(Stretch *stretch, int summed)
         memory->shared_grads = NULL;
 }
 
+/* Puts the leaves in place, for every example side by side. */
+static void share_leaves(const Share *share)
+{
+    const Executor *self = share->self;
+    for (Count leaf = 0; leaf < share->batch->leaves; leaf++) {
+        Count slot = self->inputs[share->batch->arguments + leaf];
+        for (Count lane = 0; lane < BATCH; lane++)
+            share->memory->values[slot * BATCH + lane] = self->single.values[slot];
+    }
+}
+
 static void share_run(void *given)
 {
     const Share *share = given;
     const Batch *batch = share->batch;
+    if (share->first < WAVE && share->memory->width == BATCH) /* the first wave finds those of the last batch */
+        share_leaves(share);
     for (Count part = share->first; part < share->end; part += share->every) {
         Count first = part * share->part, end = part + 1 < share->parts ? first + share->part : batch->count;
         Stretch stretch = {share->self, *share->memory, *batch, first, end, share->failed};
@@ -184,20 +197,6 @@ static void shares_run(Share *shares, int count)
     }
 }
 
-/* The memories for a batch, one for each thread, with the leaves in place; how many, or -1 with an exception set. */
-static int batch_memories(Executor *self, const Batch *batch, int wide, int threads)
-{
-    int count = wide ? program_batch_make(self, threads) : 1;
-    for (int i = 0; wide && i < count; i++) {
-        for (Count leaf = 0; leaf < batch->leaves; leaf++) {
-            Count slot = self->inputs[batch->arguments + leaf];
-            for (Count lane = 0; lane < BATCH; lane++)
-                self->batch[i].values[slot * BATCH + lane] = self->single.values[slot];
-        }
-    }
-    return count;
-}
-
 /* The numbers of the examples that are marked. New. */
 static PyObject *numbers_of(const unsigned char *marked, Count count)
 {
@@ -231,7 +230,7 @@ static int batch_run_parts(Executor *self, const Batch *batch, int threads, unsi
         return -1;
     }
     Count worth = self->work * batch->count / WORTH_A_THREAD, most = worth < wave ? worth : wave;
-    int count = batch_memories(self, batch, wide, threads < 1 || most < 1 ? 1 : threads < most ? threads : (int)most);
+    int count = wide ? program_batch_make(self, threads < 1 || most < 1 ? 1 : threads < most ? threads : (int)most) : 1;
     for (Count first = 0; count > 0 && first < parts; first += WAVE) {
         Count end = first + WAVE < parts ? first + WAVE : parts;
         Share shares[WAVE];
