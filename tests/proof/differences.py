@@ -72,6 +72,8 @@ def _agrees(program: Program, call: int, way: str, expected: Outcome, found: Out
         return True  # refused: a derivative by each argument takes them as two lists, and the program changes one
     if "NoGraphError" in found.raised and "twice" in way:
         return True  # a custom operation: the plain function may come by without it, a program for all points may not
+    if expected.message.endswith("is not in list") and "makes a text of a number" in found.message:
+        return True  # refused: before Python 3.14 an empty list's error shows the number that was looked for
     if not _same_raise(expected, found):
         return False
     if expected.raised:
