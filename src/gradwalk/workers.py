@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 from gradwalk.errors import WorkerError
 
 KEPT = 64  # things that a worker keeps; what it no longer has is sent again
+PATIENCE = 1.0  # seconds without a result, until a look at the workers
 
 
 class Shared:
@@ -102,7 +103,10 @@ class Workers:
                 while tasks and len(pending) < max(at_once, 1):
                     task = tasks.popleft()
                     pending[self._submitted(task, {})] = task, self.executor
-                for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                ended = wait(pending, timeout=PATIENCE, return_when=FIRST_COMPLETED).done
+                for _, executor in () if ended else pending.values():
+                    _free_stuck(executor)
+                for future in ended:
                     task, executor = pending.pop(future)
                     try:
                         result = future.result()
@@ -156,6 +160,20 @@ def _like(executor: Executor) -> Executor | None:
         anew: Executor = loky.get_reusable_executor(max_workers=made_like["_max_workers"])
         return anew
     return None
+
+
+def _free_stuck(executor: Executor) -> None:
+    """A pool whose worker was killed while it wrote reads for ever, as others could write the rest: now none can.
+
+    It then finds out by itself that it is broken. (Python's pool and loky's name these parts alike.)
+    """
+    of_pool = getattr(executor, "_processes", None)
+    writer = getattr(getattr(executor, "_result_queue", None), "_writer", None)
+    processes = list(of_pool.values()) if isinstance(of_pool, dict) else []
+    if writer is not None and any(process.exitcode not in (None, 0) for process in processes):
+        for process in processes:
+            process.kill()
+        writer.close()
 
 
 # ---------------------------------------------------------------- processes of our own

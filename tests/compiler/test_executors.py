@@ -6,6 +6,8 @@ import os
 import pickle
 import random
 import signal
+import struct
+import sys
 import threading
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 
@@ -212,4 +214,24 @@ def test_a_process_killed_in_mid_step():
         for _ in range(3):
             assert small.all_ways(executor=pool) == expected
         timer.join()
+    workers._anew.clear()
+
+
+def dies_while_it_writes(mark):
+    """In a worker, the first time: half of an answer, and the end."""
+    if not mark.exists():
+        mark.touch()
+        frame = sys._getframe()
+        while "result_queue" not in frame.f_locals:
+            frame = frame.f_back
+        os.write(frame.f_locals["result_queue"]._writer.fileno(), struct.pack("!i", 1000) + b"half")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
+def test_a_process_killed_while_it_writes(tmp_path):
+    """Python's pool then reads for ever: another worker might still write the rest."""
+    with workers.processes(2) as pool:
+        task = workers.Task(dies_while_it_writes, (), (tmp_path / "mark",))
+        assert workers.Workers(pool).results([task]) == ["done"]
     workers._anew.clear()
