@@ -66,7 +66,7 @@ FUNCTIONS: dict[str, str] = {
     "min": "minimum",
 }
 
-_LETTER = "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0391-\u03a9\u03b1-\u03c9"  # Latin and Greek
+_LETTER = "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff\u0391-\u03a9\u03b1-\u03c9"  # Latin and Greek
 _TOKEN = re.compile(
     r"(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     rf"|(?P<name>[{_LETTER}][{_LETTER}0-9]*)"

@@ -557,9 +557,12 @@ def test_zeros_have_no_sign_and_numbers_no_trailing_zeros(tab: Tab, tmp_path: Pa
     show(tab, tmp_path, "a*b", {"a": -0.5, "b": 0.0})
     assert cards(tab)["a"] == ["−0.5", "0"]
     assert "−0 " not in tab.text(".step") + " "
+    show(tab, tmp_path, "a*b + c", {"a": 61728.4, "b": 1.0, "c": 0.25})
+    assert cards(tab)["v1"][0] == "61728"  # and not 61730
+    assert cards(tab)["c"][0] == "0.25"
 
 
 def test_accented_names(tab: Tab, tmp_path: Path) -> None:
     """Names may be written in any Latin letters: é is one, × is still a product."""
-    show(tab, tmp_path, "é×ü + ñ", {"é": 2.0, "ü": 3.0, "ñ": 1.0})
+    show(tab, tmp_path, "é×ü + ế", {"é": 2.0, "ü": 3.0, "ế": 1.0})
     assert numbers(tab)["é"] == (2, 3)

@@ -197,7 +197,7 @@ def test_constants_receive_nothing(v8: MiniRacer) -> None:
     [
         "relu(x - 10)", "relu(a - b) + relu(b - c)", "tanh(a*b*c)", "log(a - b)", "sqrt(a - 3)", "sigmoid(a*b*c*d)",
         "relu(-x)", "exp(a*b*c)", "relu(w1*x + b1)*w2 + relu(w3*x + b2)*w4", "asin(x)", "atanh(a*b)",
-        "tanh(w*x + b) - y", "maximum(a, b)*minimum(a, c)", "1/(a - 2)",
+        "tanh(w*x + b) - y", "maximum(a, b)*minimum(a, c)", "1/(a - 2)", "relu(a - 1000)*b",
     ],
 )  # fmt: skip
 def test_expressions_begin_alive(v8: MiniRacer, text: str) -> None:

@@ -3,13 +3,13 @@
 const MINUS = "\u2212";
 const LONGEST = 7; // characters: what is longer is written with an exponent
 
-/** Four significant digits at most, with a true minus sign; a zero has no sign here, every digit is in the tooltip. */
+/** Four significant digits, more only before the point, with a true minus sign; a zero has none here, every digit is in the tooltip. */
 export function short(x) {
   if (x === undefined || x === null) return "";
   if (Number.isNaN(x)) return "nan";
   if (!Number.isFinite(x)) return x > 0 ? "inf" : `${MINUS}inf`;
   if (x === 0) return "0";
-  const plain = Number.isInteger(x) ? String(x) : String(Number(x.toPrecision(4)));
+  const plain = String(Math.abs(x) >= 1000 ? Math.round(x) : Number(x.toPrecision(4))); // 61728, not 61730
   const isLong = plain.includes("e") || plain.replace("-", "").length > LONGEST;
   const text = isLong ? x.toExponential(2).replace("e+", "e").replace(/\.?0+e/, "e") : plain;
   return text.replaceAll("-", MINUS);

@@ -15,7 +15,7 @@ export const FUNCTIONS = new Map([
   ["min", "minimum"],
 ]);
 
-const LETTER = "A-Za-z_\\u00c0-\\u00d6\\u00d8-\\u00f6\\u00f8-\\u024f\\u0391-\\u03a9\\u03b1-\\u03c9"; // Latin and Greek
+const LETTER = "A-Za-z_\\u00c0-\\u00d6\\u00d8-\\u00f6\\u00f8-\\u024f\\u1e00-\\u1eff\\u0391-\\u03a9\\u03b1-\\u03c9"; // Latin and Greek
 const TOKEN = new RegExp(
   "((?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?)" + // 1: a number
     `|([${LETTER}][${LETTER}0-9]*)` + // 2: a name
