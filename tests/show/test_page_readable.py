@@ -71,6 +71,10 @@ def test_no_text_is_smaller_than_eleven_pixels(tab: Tab, tmp_path: Path) -> None
         assert tab.run(SMALLEST) >= 10.99
         tab.press("End")
         assert tab.run(SMALLEST) >= 10.99
+    tab.show(page("exp(-((x - m)/s)**2/2)/(s*sqrt(2*3.14159)) + a**b**c1"), tmp_path)  # a fraction in an exponent
+    for t in range(tab.run("gradwalk.line.steps") + 1):
+        tab.run(f"gradwalk.player.go({t}, 'jump')")
+        assert tab.run(SMALLEST) >= 10.99
 
 
 def test_labels_of_edges_overlap_nothing(tab: Tab, tmp_path: Path) -> None:

@@ -47,14 +47,16 @@ export function identifier(name) {
   return parts ? math("msub", math("mi", parts[0]), math("mn", parts[1])) : math("mi", name);
 }
 
-/** A number as mathematics; a negative one is put in parentheses where a sign stands before it. */
+const SINGLE = /^[\w.]+([+\u2212]\d+)?(\([^()]*\))?$/; // 2, 1e\u22123, tanh(2); not \u22122, nor 2 + 3
+
+/** A number as mathematics; one that is negative, or spelled out, is put in parentheses where signs stand beside it. */
 export function numeral(text, enclosed = false) {
   const root = /^sqrt\(([^()]*)\)$/.exec(text);
   if (root) return math("msqrt", numeral(root[1]));
   const negative = text.startsWith("\u2212");
   const element = negative ? math("mrow", math("mo", "\u2212"), math("mn", text.slice(1))) : math("mn", text);
   if (negative) element.firstChild.setAttribute("form", "prefix");
-  return negative && enclosed ? math("mrow", math("mo", "("), element, math("mo", ")")) : element;
+  return enclosed && !SINGLE.test(text) ? math("mrow", math("mo", "("), element, math("mo", ")")) : element;
 }
 
 /** The formula as one <math> element. */

@@ -4,7 +4,7 @@ import { operation } from "./describe.js";
 import { identifier, math, numeral, upright } from "./mathml.js";
 import { short } from "./numbers.js";
 
-const LEVEL = { add: 1, sub: 1, mul: 2, neg: 2, pow: 4, pow_number: 4, exp: 4 };
+const LEVEL = { add: 1, sub: 1, mul: 2, neg: 2, div: 3, pow: 4, pow_number: 4, exp: 4 };
 const MOST_NODES = 60;
 const MOST_LINES = 8;
 
