@@ -375,6 +375,20 @@ def heads(formula: Number) -> set[str]:
     return found
 
 
+_SIGNED = {"copysign": 1, "atan2": 0}  # from which of their arguments on the sign of a zero shows
+
+
+def signed_heads(formula: Number) -> set[str]:
+    """What a formula sees the sign of, even of a zero."""
+    found: set[str] = set()
+    for part in formula.arguments if isinstance(formula, Symbol) else ():
+        found |= signed_heads(part)
+    if isinstance(formula, Symbol) and formula.head in _SIGNED:
+        for part in formula.arguments[_SIGNED[formula.head] :]:
+            found |= heads(part)
+    return found
+
+
 def is_exact(formula: Number, names: Sequence[str]) -> bool:
     """Whether a formula over variables of these names has one result, however and by whom it is computed."""
     return heads(formula) <= _EXACT | {*names, ""}

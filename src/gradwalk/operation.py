@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 
-from gradwalk.formula import Number, absolute, div, equal, floor, fmod, heads, is_exact, variable, where
+from gradwalk.formula import Number, absolute, div, equal, floor, fmod, heads, is_exact, signed_heads, variable, where
 
 Sample = float | tuple[float, ...]
 
@@ -108,6 +108,11 @@ class Op:
     def edge_inputs(self) -> set[str]:
         """The inputs that decide on which side of an edge it is; none where there is no edge."""
         return self._inputs_in(self.edge(*map(variable, self.names)))
+
+    @property
+    def signed_inputs(self) -> set[str]:
+        """The inputs of which it sees the sign, even of a zero."""
+        return signed_heads(self.forward(*map(variable, self.names))) & {*self.inputs}
 
     def _inputs_in(self, formula: Number) -> set[str]:
         return heads(formula) & {*self.inputs}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import warnings
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import gradwalk
 from gradwalk.compiler import executors
 from gradwalk.compiler.compile import Compiled, compile
+from gradwalk.compiler.flat import SIGNED
 from gradwalk.operation import nowhere
 from gradwalk.ops import OPS
 
@@ -287,3 +289,38 @@ def test_an_exact_program_has_no_doubts() -> None:
     for last in (1.0, math.nextafter(1.0, 2.0), math.nextafter(1.0, 0.0)):
         assert with_gradients(function, ([1.0, 1.0, 1.0, last],)) == with_gradients(compiled, ([1.0, 1.0, 1.0, last],))
         assert not executor_of(compiled).undecided
+
+
+TOTALS = {
+    "chain": lambda xs: functools.reduce(lambda x, y: x + y, xs),
+    "sum": lambda xs: sum(xs),
+    "composite": gradwalk.sum,
+    "mean": gradwalk.mean,
+    "dot": lambda xs: gradwalk.dot(xs, [2.0] * len(xs)),
+    "products": lambda xs: functools.reduce(lambda x, y: x + y, [x * 2.0 for x in xs]),
+    "scaled": lambda xs: -3.0 * functools.reduce(lambda x, y: x - y, xs),
+    "rows": lambda xs: min(functools.reduce(lambda x, y: x + y, xs[i : i + 2]) for i in range(len(xs) - 1)),
+}
+
+
+@pytest.mark.parametrize("executor", [executors.executor_for, executors.Interpreted])
+@pytest.mark.parametrize("how", TOTALS)
+@pytest.mark.parametrize(("name", "place"), [(name, place) for name in SIGNED for place in SIGNED[name]])
+def test_the_sign_of_a_zero_is_the_plain_functions(
+    name: str, place: int, how: str, executor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zeros that are added up in another order, or to one more, may have another sign: atan2(-0.0, -1) is -π."""
+    monkeypatch.setattr(executors, "executor_for", executor)
+
+    def function(xs: list[Any]) -> Any:
+        given: list[Any] = [-1.0, -1.0]
+        given[place] = TOTALS[how](xs)
+        return getattr(gradwalk, name)(*given)
+
+    for count in (2, 3, 17):
+        compiled = compile(function)
+        compiled([0.5] * count)
+        for zeros in ([-0.0] * count, [0.0] * count, [0.0, *[-0.0] * (count - 1)]):
+            expected = function([gradwalk.Value(zero) for zero in zeros]).data
+            assert compiled(zeros).data == expected
+            assert compiled.map([zeros, [0.5] * count])[0].data == expected

@@ -98,6 +98,22 @@ def test_no_jump_is_left_out(op: Op) -> None:
 
 
 @EACH_OP
+def test_whose_zeros_sign_it_sees(op: Op) -> None:
+    """Where 0.0 and -0.0 are not the same to it, or to a local gradient, its formula says so."""
+
+    def seen(point: tuple[float, ...]) -> tuple[float, ...]:
+        out = op.forward(*point)
+        return out, *op.local_grads(*point, out)
+
+    told = set()
+    for line, i in lines(op):
+        both = [seen(line(zero)) for zero in (0.0, -0.0) if op.domain(*line(zero))]
+        if len(both) == 2 and any(x != y and x == x and y == y for x, y in zip(*both, strict=True)):
+            told.add(op.inputs[i])
+    assert told <= op.signed_inputs
+
+
+@EACH_OP
 def test_no_kink_is_left_out(op: Op) -> None:
     """Where a local gradient changes at once, there is a kink or a jump."""
     for line, _ in lines(op):

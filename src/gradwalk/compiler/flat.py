@@ -36,6 +36,7 @@ TARGETED = frozenset(row.name for row in COMPOSITES.values() if row.target and r
 CHECKED = frozenset(op.name for op in OPS.values() if op.checked) | {"softmax"}
 # Rounded as the eager engines round, whoever computes it and however many at a time.
 EXACT = frozenset(op.name for op in OPS.values() if op.exact)
+SIGNED = {op.name: [op.inputs.index(each) for each in op.signed_inputs] for op in OPS.values() if op.signed_inputs}
 
 
 @dataclass(frozen=True, eq=False)

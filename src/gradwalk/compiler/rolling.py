@@ -18,6 +18,7 @@ from gradwalk.compiler.layout import laid_out
 from gradwalk.compiler.levels import has_guarded_calls, latest_levels, levels
 from gradwalk.compiler.matrices import Group
 from gradwalk.compiler.program import Program
+from gradwalk.compiler.signs import with_guarded_signs
 from gradwalk.compiler.softmaxes import with_softmaxes
 from gradwalk.compiler.sources import split_by_source
 from gradwalk.compiler.subexpressions import with_shared_subexpressions
@@ -46,6 +47,7 @@ def rolled_up(flat: Flat, arguments: int = 0) -> Program:
     flat = with_softmaxes(with_fused_sums(flat))
     flat = without_dead_code(without_lonely(flat, levels(flat)))
     flat, zero = with_zero(flat)
+    flat = with_guarded_signs(flat, zero)
     level = levels(flat)
     same = alike(flat, level)
     if not has_guarded_calls(flat):
