@@ -95,7 +95,7 @@ mutate: .venv/tested  ## does a test notice one wrong line? MUTATE=60 random cha
 	$(BIN)/python tools/mutate.py $(or $(MUTATE),60)
 
 bench: .venv-bench/installed  ## side by side with floats, micrograd, torch, jax, casadi and NumPy (RECORD=--record: write it down)
-	for each in engine compiled growth functional workers; do .venv-bench/bin/python benchmarks/$$each.py $(RECORD) || exit 1; done
+	for each in engine compiled calls growth functional workers; do .venv-bench/bin/python benchmarks/$$each.py $(RECORD) || exit 1; done
 
 builds: .venv-builds/installed clang mingw  ## the C engine compiles for other systems, C libraries, compilers and standards
 	.venv-builds/bin/python tools/builds.py

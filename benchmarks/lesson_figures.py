@@ -46,7 +46,17 @@ def counts() -> dict[str, str]:
     program = compiled(parameters).program.counts
     figures["compiled_nodes"] = program.scalar_nodes
     figures["compiled_instructions"] = program.instructions
-    return {name: f"{count:,}" for name, count in figures.items()}
+    return {name: f"{count:,}" for name, count in figures.items()} | recorded()
+
+
+def recorded() -> dict[str, str]:
+    """What compiled.py wrote down of a training step of this model."""
+    table = json.loads((ROOT / "benchmarks" / "results" / "compiled.json").read_text(encoding="utf-8"))["tables"]
+    rows = {what: rest for what, *rest in table["compiled"]}
+    step = rows["GPT training step, compiled.train_step(…), any name"][0]
+    plain, _, _ = rows["GPT training step, plain python / gradwalk"][2].partition(" / ")
+    microseconds = float(step.removesuffix(" µs"))
+    return {"compiled_step": step, "plain_step": plain, "steps_in_a_tenth": f"{1e5 / microseconds:,.0f}"}
 
 
 def nodes_of(root: Any, children: str) -> set[Any]:

@@ -23,6 +23,10 @@ document.querySelector("button.theme").addEventListener("click", () => {
   dispatchEvent(new Event("gradwalk-theme"));
 });
 
+const list = document.querySelector("#navigation"); // longer than most windows are high
+const here = list.querySelector("[aria-current]");
+if (here) list.scrollTop = here.offsetTop - list.clientHeight / 2;
+
 mountWalks(isDark);
 
 const field = document.querySelector(".search input");

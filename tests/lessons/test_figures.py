@@ -71,6 +71,7 @@ MEASURED = re.compile(r"[\d.,]*\d (?:ns|µs|ms|s|\w*seconds?|minutes?|[kMG]B|mil
 CODE = re.compile(r"^```.*?^```$|^    .*?$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 STEP = "GPT training step, "
 COUNTED = "scalar GPT, 8 positions"
+CALLS = r"native executor is \[(\d+) to (\d+) times faster\]"
 # the sentence, the row of benchmarks/README.md, and the place of the number in that row
 SAID = [
     ("README.md", r"A step of the GPT takes about (.*?);", STEP + "compiled.train_step(…), any name", 0),
@@ -114,10 +115,20 @@ def test_what_is_said_is_what_was_measured(file: str, sentence: str, row: str, p
     assert numbers_in(found[1])[0] == pytest.approx(measured(row)[place], rel=near)
 
 
+def test_how_much_faster_a_call_is_than_in_jax() -> None:
+    """The least and the most of benchmarks/calls.py."""
+    said = re.search(CALLS, text_of("docs/more-machines.md"))
+    assert said
+    table = json.loads((results.HERE / "results" / "calls.json").read_text(encoding="utf-8"))["tables"]["calls"]
+    ratios = [float(row[-1]) for row in table[1:]]
+    assert [int(each) for each in said.groups()] == [round(min(ratios)), round(max(ratios))]
+
+
 @pytest.mark.parametrize("file", TEXTS)
 def test_nothing_else_is_said_to_be_measured(file: str) -> None:
     """A time, a size or a large number in the text comes from a file of a benchmark, or is in the list above."""
     text = " ".join(CODE.sub("", (ROOT / file).read_text(encoding="utf-8")).split())
+    text = re.sub(CALLS, "", text)
     for other, sentence, _, _ in SAID:
         text = re.sub(sentence, "", text) if other == file else text
     large = set(re.findall(r"\b\d{1,3}(?:,\d{3})+\b", text)) - NO_RESULTS

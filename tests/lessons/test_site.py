@@ -39,10 +39,12 @@ WIDEST = 83  # letters in a line of code that fit beside the navigation
 
 
 def test_code_fits(site: Any) -> None:
-    """Nobody has to move Python sideways on a desk; what it prints, and pieces of our own files, may be wider."""
+    """Nobody has to move code sideways on a desk; what it prints may be wider."""
     for page in site.pages:
         text = page.path.read_text(encoding="utf-8") if page.path.is_file() else ""  # the reference has no file
-        for block in re.findall(r"^```python(?! check| wrong)[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        for block in re.findall(
+            r"^```(?:py|python|sh)\b(?! check| wrong)[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE
+        ):
             assert [line for line in block.splitlines() if len(line) > WIDEST] == [], page.path
 
 
@@ -134,6 +136,15 @@ def test_formulas() -> None:
     )
     with pytest.raises(mathml.FormulaError):
         mathml.mathml(r"\unheard")
+    assert "<mtext>&nbsp;is&nbsp;</mtext>" in mathml.mathml(r"a\text{ is }b")
+
+
+def test_lines_end_where_they_may(site: Any) -> None:
+    """A bar stays with its number and a number with its unit; no line has nothing but a full stop."""
+    text = (site.folder / "benchmarks" / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r"[≤≥] |\d (?:ms|µs|×)", re.sub(r"<(pre|code).*?</\1>", "", text, flags=re.DOTALL)) == []
+    operations = (site.folder / "ops" / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r"</math></span>\s*\.", operations) == []
 
 
 def test_a_package_with_another_hash_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,9 @@ class Browser:
         self.last = 0
         self.tabs: dict[str, Tab] = {}
 
-    def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
+    def call(
+        self, method: str, session: str | None = None, seconds: float = TIMEOUT, **parameters: Any
+    ) -> dict[str, Any]:
         self.last += 1
         message: dict[str, Any] = {"id": self.last, "method": method, "params": parameters}
         if session:
@@ -74,9 +76,9 @@ class Browser:
             data = data[os.write(self.to, data) :]
         wanted = self.last
         while True:
-            answer = self.receive(time.monotonic() + TIMEOUT)
+            answer = self.receive(time.monotonic() + seconds)
             if answer is None:
-                raise TimeoutError(f"Chromium did not answer {method} within {TIMEOUT} s")
+                raise TimeoutError(f"Chromium did not answer {method} within {seconds} s")
             if answer.get("id") == wanted:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']['message']}")
@@ -184,10 +186,12 @@ class Tab:
     def without_downloads(self) -> None:
         self.call("Browser.setDownloadBehavior", behavior="deny")
 
-    def run(self, expression: str, frame: int | None = None) -> Any:
+    def run(self, expression: str, frame: int | None = None, seconds: float = TIMEOUT) -> Any:
         """The value of a JavaScript expression; a promise is awaited. `frame` is the number of one of the page's."""
-        where = {} if frame is None else {"contextId": self.world(frame)}
-        answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, **where)
+        where: dict[str, Any] = {} if frame is None else {"contextId": self.world(frame)}
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, seconds=seconds, **where
+        )
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
             raise RuntimeError(details.get("exception", {}).get("description", details["text"]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 
-_TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|\d+(?:\.\d+)?(?:e-?\d+)?|[a-zA-Z]|\S")
+_TOKEN = re.compile(r"(?<=\\text){[^}]*}|\\[a-zA-Z]+|\\.|\d+(?:\.\d+)?(?:e-?\d+)?|[a-zA-Z]|\S")
 _SYMBOLS = {
     r"\partial": "<mi>∂</mi>", r"\epsilon": "<mi>ε</mi>", r"\sigma": "<mi>σ</mi>", r"\pi": "<mi>π</mi>",
     r"\psi": "<mi>ψ</mi>", r"\le": "<mo>≤</mo>", r"\ge": "<mo>≥</mo>", r"\vee": "<mo>∨</mo>", r"\cdot": "<mo>·</mo>",
@@ -94,7 +94,7 @@ class _Reader:
         if token == r"\operatorname":
             return f'<mi mathvariant="normal">{self.word()}</mi>'
         if token == r"\text":
-            return f"<mtext>{self.word()}</mtext>"
+            return f"<mtext>{html.escape(self.take()[1:-1]).replace(' ', '&nbsp;')}</mtext>"
         if token == r"\begin":
             return self.cases()
         if _FUNCTION.fullmatch(token):

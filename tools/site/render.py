@@ -18,7 +18,10 @@ from pygments.util import ClassNotFound
 
 from gradwalk.lessons import cells, source
 
-_FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\w$])\$(?! )([^$\n]+?)(?<! )\$(?![\w$])", re.DOTALL)
+_FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\w$])\$(?! )([^$\n]+?)(?<! )\$(?![\w$])(\.?)", re.DOTALL)
+_QUANTITY = re.compile(
+    r"(?<=[≤≥]) (?=\d)|(?<=\d) (?=(?:[nµm]s|s|[kMG]B?|bytes|×)(?!\w))"
+)  # spaces at which no line ends
 QUICK = 10  # seconds: a cell that may take longer is not run by the build
 _LONGEST_IN_TEXT = 60  # letters of LaTeX
 _SIDEWAYS = 'tabindex="0" role="group" aria-label'  # what can be wider than the page has to be reached with keys
@@ -77,7 +80,8 @@ class Renderer:
             display = bool(found[1]) or len(found[2]) > _LONGEST_IN_TEXT
             formula = mathml(found[1] or found[2], display)
             formulas.append(f'<span class="wide" {_SIDEWAYS}="Formula">{formula}</span>' if display else formula)
-            return f"\x02{len(formulas) - 1}\x03"
+            end = "" if display else found[3]  # a line with nothing but a full stop
+            return f"\x02{len(formulas) - 1}\x03{end}"
 
         pieces = re.split(r"(^```.*?^```$|`[^`\n]+`)", markdown, flags=re.DOTALL | re.MULTILINE)
         pieces[::2] = [_FORMULA.sub(kept, piece) for piece in pieces[::2]]
@@ -105,6 +109,8 @@ class Renderer:
                 for child in token.children or []:
                     if child.type == "link_open":
                         child.attrSet("href", self.link(str(child.attrGet("href"))))
+                    if child.type == "text":
+                        child.content = _QUANTITY.sub("\xa0", child.content)
                     if child.type == "image":
                         child.attrSet("src", self.link(str(child.attrGet("src"))))
                 self.heard("".join(child.content or " " for child in token.children or []))

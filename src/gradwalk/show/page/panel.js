@@ -53,7 +53,7 @@ export function stepContent(line, t, step) {
   if (step.kind === "start") {
     return [
       heading(`Step 0 of ${line.steps}: the beginning`, "start"),
-      element("p", { class: "invitation" }, "Press play, or the right arrow key: values are computed from left to right, then gradients walk back."),
+      element("p", { class: "invitation" }, "Press play, or the right arrow key: values are computed, one after the other, then gradients walk back."),
       paragraph("Drag a card with a blue rim to change its value", element("span", { class: "typing" }, "; type another expression above"), "."),
     ];
   }
