@@ -1,4 +1,4 @@
-"""The C extension, and the README as PyPI shows it; all else is in pyproject.toml.
+"""The C extension, the page as one archive, and the README as PyPI shows it; all else is in pyproject.toml.
 
 GRADWALK_SANITIZE=address or thread builds it with those sanitizers, GRADWALK_COVERAGE=1 so that gcov counts its lines;
 GRADWALK_PURE=1 leaves it out: a wheel for every platform, on the reference engine.
@@ -6,12 +6,15 @@ GRADWALK_PURE=1 leaves it out: a wheel for every platform, on the reference engi
 
 import os
 import re
+import runpy
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError, ExecError
 
 # -ffp-contract=off: a fused multiply-add would round once where the reference engine rounds twice
@@ -91,6 +94,20 @@ def text_of(file):
     return file.read().decode(errors="replace")
 
 
+class Modules(build_py):
+    """The page's files are installed as one archive: they are read in the repository, and together they are smaller."""
+
+    def run(self):
+        super().run()
+        if self.editable_mode:
+            return
+        show = Path("src/gradwalk/show")
+        without_remarks = runpy.run_path(str(show / "remarks.py"))["without_remarks"]
+        with zipfile.ZipFile(Path(self.build_lib, "gradwalk/show/page.zip"), "w") as archive:
+            for file in sorted((show / "page").iterdir()):
+                archive.writestr(zipfile.ZipInfo(file.name), without_remarks(file.read_text(encoding="utf-8")))
+
+
 native = Extension(
     "gradwalk._native",
     sources=["src/gradwalk/native/one_unit.c"],  # it includes the others
@@ -106,7 +123,7 @@ readme = re.sub(r"\]\((?!https?:|#)", f"]({source}/blob/main/", Path("README.md"
 
 setup(
     ext_modules=[] if os.environ.get("GRADWALK_PURE") else [native],
-    cmdclass={"build_ext": Build},
+    cmdclass={"build_ext": Build, "build_py": Modules},
     long_description=readme,
     long_description_content_type="text/markdown",
     options={"build": {"build_base": f"build/{kind}"}} if more else {},  # or what was built otherwise would be taken

@@ -13,6 +13,7 @@ import pytest
 
 import gradwalk
 from gradwalk import doctor, engine
+from gradwalk.show import play
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -66,6 +67,20 @@ def test_missing_compiler_is_named(tmp_path: Path) -> None:
     done, kept = built_with(tmp_path / "no-such-compiler", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "no-such-compiler" in kept.read_text(encoding="utf-8")
+
+
+def test_installed_page_is_the_repositorys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is installed as one archive makes the same page and the same widget, to the character."""
+    command = [sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    assert not (tmp_path / "gradwalk/show/page").exists()
+    made = []
+    for folder in (ROOT / "src", tmp_path):
+        monkeypatch.setattr(play, "PAGE", folder / "gradwalk/show/page")
+        for cached in (play.files, play.script, play.style):
+            cached.cache_clear()
+        made.append((play.page("relu(a*b + d)"), play.script("widget")))
+    assert made[0] == made[1]
 
 
 def test_failure_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

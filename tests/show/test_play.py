@@ -25,6 +25,8 @@ from gradwalk.show import play
 from gradwalk.show.program import program_of
 from gradwalk.show.serve import Server
 
+MODULES = sorted((Path(__file__).parents[2] / "src/gradwalk/show/page").glob("*.js"))
+
 
 def invoked(*arguments: str) -> Any:
     return CliRunner().invoke(main, ["play", *arguments])
@@ -51,12 +53,12 @@ def test_the_file_needs_nothing_else() -> None:
 
 def test_the_scripts_match_the_modules() -> None:
     """Every module in the folder is part of the page or of the widget, and none is left out."""
-    modules = {path.stem for path in play.PAGE.glob("*.js")}
+    modules = {path.stem for path in MODULES}
     bundled = set(re.findall(r"^const module_(\w+) = ", play.script("main", "widget"), re.MULTILINE))
     assert modules == bundled
 
 
-@pytest.mark.parametrize("path", sorted(play.PAGE.glob("*.js")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
 def test_no_module_makes_markup_from_text(path: Path) -> None:
     """No module has a way to turn a string into markup or code."""
     text = path.read_text(encoding="utf-8")

@@ -20,6 +20,7 @@ from typing import Any
 
 from gradwalk.expression import Expression, parsed, printable
 from gradwalk.show.program import program_of
+from gradwalk.show.remarks import without_remarks
 
 PAGE = Path(__file__).resolve().parent / "page"
 
@@ -30,6 +31,17 @@ _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const) ([A-Za-z_]\w*
 # ---------------------------------------------------------------- the modules as one script
 
 
+@lru_cache(maxsize=1)
+def files() -> dict[str, str]:
+    """What the page is made of, by name: a folder in the repository, one archive where setup.py has installed it."""
+    if PAGE.is_dir():
+        return {path.name: path.read_text(encoding="utf-8") for path in PAGE.iterdir()}
+    import zipfile
+
+    with zipfile.ZipFile(PAGE.with_suffix(".zip")) as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
 @lru_cache(maxsize=8)
 def script(*entries: str) -> str:
     """These modules and all they import, as one module without imports."""
@@ -37,20 +49,14 @@ def script(*entries: str) -> str:
     done: set[str] = set()
     for entry in entries:
         _add(entry, written, done)
-    return _without_remarks("\n".join(written))
-
-
-def _without_remarks(text: str) -> str:
-    """The same program without indentation and without lines that are only a comment: a quarter shorter."""
-    lines = (line.strip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith(("//", "/**"))) + "\n"
+    return without_remarks("\n".join(written))
 
 
 def _add(name: str, written: list[str], done: set[str]) -> None:
     if name in done:
         return
     done.add(name)
-    text = (PAGE / f"{name}.js").read_text(encoding="utf-8")
+    text = files()[f"{name}.js"]
     imports = ""
     for names, source in _IMPORT.findall(text):
         _add(source, written, done)
@@ -70,7 +76,7 @@ def _variable(name: str) -> str:
 @lru_cache(maxsize=1)
 def style() -> str:
     """The page's style sheet."""
-    return _without_remarks((PAGE / "style.css").read_text(encoding="utf-8"))
+    return without_remarks(files()["style.css"])
 
 
 # ---------------------------------------------------------------- the file
@@ -91,8 +97,7 @@ def page(shown: Any = None, values: Mapping[str, float] | None = None, *, site: 
     }
     parts["site_scripts"] = " 'self'; worker-src 'self'" if site else ""
     parts |= {f"{name}_hash": _hash(parts[name]) for name in ("style", "script")}
-    shell = (PAGE / "page.html").read_text(encoding="utf-8")
-    return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], shell)
+    return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], files()["page.html"])
 
 
 def start_of(shown: Any, values: Mapping[str, float] | None = None) -> dict[str, Any]:
