@@ -119,7 +119,11 @@ native = Extension(
 
 # on PyPI a link into the repository has to say where that is; pyproject.toml is the one place that does
 source = re.search('^Source = "(.*?)"', Path("pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)[1]
-readme = re.sub(r"\]\((?!https?:|#)", f"]({source}/blob/main/", Path("README.md").read_text(encoding="utf-8"))
+readme = re.sub(
+    r"(!?)(\[[^]]*\]\()(?!https?:|#)",  # of a picture PyPI needs the file, not the page around it
+    lambda link: f"{link[1]}{link[2]}{source}/{'raw' if link[1] else 'blob'}/main/",
+    Path("README.md").read_text(encoding="utf-8"),
+)
 
 setup(
     ext_modules=[] if os.environ.get("GRADWALK_PURE") else [native],

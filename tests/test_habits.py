@@ -107,6 +107,16 @@ def test_signatures(engine_name: str) -> None:
     assert next(iter(inspect.signature(module.Value).parameters)) == "data"
 
 
+@pytest.mark.parametrize("engine_name", gradwalk.engine.ENGINES)
+def test_what_a_value_has_is_documented(engine_name: str) -> None:
+    """Each method has a signature, and all that is for users says what it is."""
+    value = gradwalk.engine.load(engine_name).Value
+    names = [name for name in dir(value) if not name.startswith("__")]
+    for method in filter(callable, (getattr(value, name) for name in names)):
+        inspect.signature(method)
+    assert [name for name in names if name[0] != "_" and not inspect.getdoc(getattr(value, name))] == []
+
+
 def test_help() -> None:
     """help() shows what a function takes and does."""
     assert "exp(x, /)\n    Exponential." in pydoc.render_doc(gradwalk.exp, renderer=pydoc.plaintext)

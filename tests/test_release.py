@@ -32,6 +32,19 @@ def test_links_of_the_documents_lead_somewhere() -> None:
         assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_links_on_pypi_are_absolute(tmp_path: Path) -> None:
+    """A link leads to the repository's page of a file, and a picture is the file itself."""
+    command = [sys.executable, "setup.py", "--quiet", "egg_info", "--egg-base", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    shown = (tmp_path / "gradwalk.egg-info/PKG-INFO").read_text(encoding="utf-8")
+    links = re.findall(r"(!?)\[[^]]*\]\(([^)#][^)]*)\)", shown)
+    assert {bool(picture) for picture, _ in links} == {True, False}
+    for picture, link in links:
+        assert re.match(
+            rf"https://[^/]+/[^/]+/gradwalk/{'raw' if picture else 'blob'}/main/\w|https://(?!github)", link
+        )
+
+
 def built_with(compiler: Path, tmp_path: Path) -> tuple[subprocess.CompletedProcess[str], Path]:
     """A build of an extension with this compiler, in a small copy of the tree."""
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "src/gradwalk/_version.py"):

@@ -38,6 +38,7 @@ class Interface:
 
     @property
     def data(self) -> Any:
+        """The number."""
         on_read = current().on_read
         instead = on_read(self, True) if on_read else None
         return self._data if instead is None else instead
@@ -49,6 +50,7 @@ class Interface:
 
     @property
     def grad(self) -> Any:
+        """How much the result of the last backward() changes with this number."""
         _tell_read(self)
         return self._grad
 
@@ -58,6 +60,7 @@ class Interface:
 
     @property
     def label(self) -> str:
+        """A name to recognise the node by."""
         return self._label
 
     @label.setter
@@ -89,11 +92,14 @@ class Interface:
         label = f", label={self._label!r}" if self._label else ""
         return f"Value(data={self._data!r}, grad={self._grad!r}{label})"
 
+    def conjugate(self) -> Any:
+        """This Value: NumPy asks for it in norms and variances."""
+        return self
+
     # ---------------------------------------------------------------- operators; hash stays identity
     # fmt: off
 
     def __pos__(self) -> Any: return self
-    def conjugate(self) -> Any: return self  # NumPy asks for it in norms and variances
     def __lt__(self, other: Any) -> Any: return _compared(self, other, "<")
     def __le__(self, other: Any) -> Any: return _compared(self, other, "<=")
     def __gt__(self, other: Any) -> Any: return _compared(self, other, ">")

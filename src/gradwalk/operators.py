@@ -80,7 +80,13 @@ def _rounded(self: Any, digits: int | None = None) -> Any:
 
 
 def _is_integer(self: Any) -> bool:
+    """Whether the number is a whole one."""
     return gm.isfinite(self) and bool(self == self.floor())
+
+
+def _item(self: Any) -> Any:
+    """This Value: it stands where NumPy's arrays hold a number."""
+    return self
 
 
 def _format(self: Any, specification: str) -> str:
@@ -111,7 +117,7 @@ for _module in engine.available():
     _Value.__floordiv__, _Value.__rfloordiv__ = _operator("floordiv", _whole)
     _Value.__divmod__, _Value.__rdivmod__ = _operator("divmod", lambda x, y: (_whole(x, y), _remainder(x, y)))
     _Value.__floor__, _Value.__ceil__, _Value.__round__, _Value.__trunc__ = gm.floor, gm.ceil, _rounded, gm.trunc
-    _Value.real, _Value.imag = property(lambda self: self), property(lambda self: 0.0)
-    _Value.item = lambda self: self  # as what NumPy's arrays hold, which a Value is in the place of
-    _Value.is_integer, _Value.__format__ = _is_integer, _format
+    _Value.real = property(lambda self: self, doc="This Value: it is a real number.")
+    _Value.imag = property(lambda self: 0.0, doc="0: it is a real number.")
+    _Value.item, _Value.is_integer, _Value.__format__ = _item, _is_integer, _format
     _Value.__array_ufunc__, _Value.__array_function__ = _asked_by_ufunc, _asked_by_function

@@ -90,13 +90,14 @@ static PyMethodDef value_methods[] = {
     {"backward", (PyCFunction)(void (*)(void))backward, METH_FASTCALL | METH_KEYWORDS,
      "backward($self, create_graph=False)\n--\n\n"
      "Add to the grad of every leaf the derivative of this Value with respect to it."},
-    {"conjugate", value_conjugate, METH_NOARGS, "This Value: NumPy asks for it in norms and variances."},
-    {"_push", backward_push, METH_NOARGS, "Hand this node's gradient on to its children."},
+    {"conjugate", value_conjugate, METH_NOARGS,
+     "conjugate($self, /)\n--\n\nThis Value: NumPy asks for it in norms and variances."},
+    {"_push", backward_push, METH_NOARGS, "_push($self, /)\n--\n\nHand this node's gradient on to its children."},
     {"_gradients", backward_gradients, METH_O,
      "_gradients($self, inputs, /)\n--\n\nThe derivative of this node by each of a list of Values; no grad is changed. "
      "None if a node has a hand-written _backward."},
     {"_topological_order", order_topological, METH_NOARGS,
-     "Every node reachable from this one, each after all of its children."},
+     "_topological_order($self, /)\n--\n\nEvery node reachable from this one, each after all of its children."},
     {"_cut", cut_run, METH_VARARGS | METH_STATIC,
      "_cut(nodes, function, /)\n--\n\nCall the function; meanwhile these nodes are leaves, whatever they were made of."},
     {"_leaves", construct_leaves, METH_O | METH_STATIC,
