@@ -190,7 +190,8 @@ def test_minimize_with_conjugate_gradients() -> None:
 def test_what_changes_the_number_of_iterations_of_conjugate_gradients_is_rounding() -> None:
     """At the points that CG visits in Rosenbrock's valley, our gradient is as close to the exact one as SciPy's own.
 
-    It takes 126 iterations with ours, 127 with SciPy's and 138 with the exact gradient rounded to floats.
+    It takes 126 iterations with ours, 127 with SciPy's and 138 with the exact gradient rounded to floats; 96 on arm64,
+    where NumPy's own sums round otherwise.
     """
     module = example("rosenbrock")
     visited: list[Any] = []
@@ -209,7 +210,7 @@ def test_what_changes_the_number_of_iterations_of_conjugate_gradients_is_roundin
         sum(abs(Fraction(a) - b) for x in visited for a, b in zip(gradient(x).tolist(), exact(x), strict=True))
         for gradient in (lambda x: f(x)[1], optimize.rosen_der)
     )
-    assert len(visited) > 100
+    assert len(visited) > 50
     assert ours <= 1.1 * theirs
 
 
