@@ -94,18 +94,24 @@ def text_of(file):
     return file.read().decode(errors="replace")
 
 
+BUNDLED = {"show/page": ["*"], "lessons": ["*.md", "figures.json"]}
+
+
 class Modules(build_py):
-    """The page's files are installed as one archive: they are read in the repository, and together they are smaller."""
+    """Texts are installed as archives: people read them in the repository, and together they are smaller."""
 
     def run(self):
         super().run()
         if self.editable_mode:
             return
-        show = Path("src/gradwalk/show")
-        without_remarks = runpy.run_path(str(show / "remarks.py"))["without_remarks"]
-        with zipfile.ZipFile(Path(self.build_lib, "gradwalk/show/page.zip"), "w") as archive:
-            for file in sorted((show / "page").iterdir()):
-                archive.writestr(zipfile.ZipInfo(file.name), without_remarks(file.read_text(encoding="utf-8")))
+        without_remarks = runpy.run_path("src/gradwalk/show/remarks.py")["without_remarks"]
+        for folder, patterns in BUNDLED.items():
+            files = sorted(file for pattern in patterns for file in Path("src/gradwalk", folder).glob(pattern))
+            with zipfile.ZipFile(Path(self.build_lib, "gradwalk", folder).with_suffix(".zip"), "w") as archive:
+                for file in files:
+                    text = file.read_text(encoding="utf-8")
+                    text = without_remarks(text) if file.suffix in (".js", ".css") else text
+                    archive.writestr(zipfile.ZipInfo(file.name), text)
 
 
 native = Extension(

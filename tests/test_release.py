@@ -13,6 +13,7 @@ import pytest
 
 import gradwalk
 from gradwalk import doctor, engine
+from gradwalk.lessons import source
 from gradwalk.show import play
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -82,17 +83,18 @@ def test_missing_compiler_is_named(tmp_path: Path) -> None:
     assert "no-such-compiler" in kept.read_text(encoding="utf-8")
 
 
-def test_installed_page_is_the_repositorys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is installed as one archive makes the same page and the same widget, to the character."""
+def test_installed_texts_are_the_repositorys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is installed as archives makes the same page, widget and lessons, to the character."""
     command = [sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
     assert not (tmp_path / "gradwalk/show/page").exists()
     made = []
     for folder in (ROOT / "src", tmp_path):
         monkeypatch.setattr(play, "PAGE", folder / "gradwalk/show/page")
-        for cached in (play.files, play.script, play.style):
+        monkeypatch.setattr(source, "FOLDER", folder / "gradwalk/lessons")
+        for cached in (play.files, play.script, play.style, source.files):
             cached.cache_clear()
-        made.append((play.page("relu(a*b + d)"), play.script("widget")))
+        made.append((play.page("relu(a*b + d)"), play.script("widget"), source.files()))
     assert made[0] == made[1]
 
 

@@ -12,7 +12,8 @@ from conftest import ROOT
 from gradwalk.lessons import source
 
 WANTED = tuple(os.environ.get("LESSONS", "").split()) or ("",)
-START = source.read(ROOT / "docs" / "index.md")
+INDEX = ROOT / "docs" / "index.md"
+START = source.read(INDEX, INDEX.read_text(encoding="utf-8"))
 LESSONS = [lesson for lesson in (START, *source.lessons()) if lesson.name.startswith(WANTED)]
 MINUTES = 5 * 60.0
 

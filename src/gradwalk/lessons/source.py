@@ -13,7 +13,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+
+from gradwalk.bundled import texts
 
 FOLDER = Path(__file__).resolve().parent
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$\n?", re.DOTALL | re.MULTILINE)
@@ -85,12 +88,18 @@ def lessons() -> list[Lesson]:
     >>> lessons()[0].title
     'What a derivative tells'
     """
-    return [read(path) for path in sorted(FOLDER.glob("[0-9][0-9]-*.md"))]
+    return [read(FOLDER / name, text) for name, text in files().items() if name.endswith(".md")]
 
 
-def read(path: Path) -> Lesson:
-    """One lesson from its file."""
-    parts = parts_of(path.read_text(encoding="utf-8"))
+@lru_cache(maxsize=1)
+def files() -> dict[str, str]:
+    """The lessons and their figures, by name."""
+    return texts(FOLDER, "*.md", "figures.json")
+
+
+def read(path: Path, text: str) -> Lesson:
+    """One lesson from the text of its file."""
+    parts = parts_of(text)
     first = parts[0]
     if not isinstance(first, Text) or not first.markdown.startswith("# "):
         raise LessonError(f"{path.name}: expected a title in the first line")
@@ -152,7 +161,7 @@ def _is_number(text: str) -> bool:
 
 def figures() -> dict[str, str]:
     """Every figure by its name, as it is written in the text."""
-    found: dict[str, str] = json.loads((FOLDER / "figures.json").read_text(encoding="utf-8"))
+    found: dict[str, str] = json.loads(files()["figures.json"])
     return found
 
 

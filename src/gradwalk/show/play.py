@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from gradwalk.bundled import texts
 from gradwalk.expression import Expression, parsed, printable
 from gradwalk.show.program import program_of
 from gradwalk.show.remarks import without_remarks
@@ -33,13 +34,8 @@ _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const) ([A-Za-z_]\w*
 
 @lru_cache(maxsize=1)
 def files() -> dict[str, str]:
-    """What the page is made of, by name: a folder in the repository, one archive where setup.py has installed it."""
-    if PAGE.is_dir():
-        return {path.name: path.read_text(encoding="utf-8") for path in PAGE.iterdir()}
-    import zipfile
-
-    with zipfile.ZipFile(PAGE.with_suffix(".zip")) as archive:
-        return {name: archive.read(name).decode() for name in archive.namelist()}
+    """What the page is made of, by name."""
+    return texts(PAGE, "*")
 
 
 @lru_cache(maxsize=8)
