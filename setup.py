@@ -1,4 +1,4 @@
-"""The C extension, the page as one archive, and the README as PyPI shows it; all else is in pyproject.toml.
+"""The C extension, the page as one file, and the README as PyPI shows it; all else is in pyproject.toml.
 
 GRADWALK_SANITIZE=address or thread builds it with those sanitizers, GRADWALK_COVERAGE=1 so that gcov counts its lines;
 GRADWALK_PURE=1 leaves it out: a wheel for every platform, on the reference engine.
@@ -9,7 +9,6 @@ import re
 import runpy
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -23,8 +22,9 @@ FLAGS = {
     "unix": ["-std=c11", "-O3", "-g0", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno",
              "-fvisibility=hidden"],
 }  # fmt: skip
-# for compilers that know them: calls go straight, and no tables for exceptions that C does not have
-MAYBE = ["-fno-plt", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables"]
+# for compilers that know them: calls go straight; no tables for exceptions, which C does not have; no gaps at branches
+MAYBE = ["-fno-plt", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables", "-fno-align-jumps",
+         "-fno-align-labels"]  # fmt: skip
 # x87 registers round to another precision than the reference engine's doubles have
 SSE = ["-msse2", "-mfpmath=sse"]
 SANITIZERS = {
@@ -98,7 +98,7 @@ BUNDLED = {"show/page": ["*"], "lessons": ["*.md", "figures.json"]}
 
 
 class Modules(build_py):
-    """Texts are installed as archives: people read them in the repository, and together they are smaller."""
+    """Texts of a folder are installed as one file: people read them in the repository; together they are smaller."""
 
     def run(self):
         super().run()
@@ -106,12 +106,11 @@ class Modules(build_py):
             return
         without_remarks = runpy.run_path("src/gradwalk/show/remarks.py")["without_remarks"]
         for folder, patterns in BUNDLED.items():
-            files = sorted(file for pattern in patterns for file in Path("src/gradwalk", folder).glob(pattern))
-            with zipfile.ZipFile(Path(self.build_lib, "gradwalk", folder).with_suffix(".zip"), "w") as archive:
-                for file in files:
-                    text = file.read_text(encoding="utf-8")
-                    text = without_remarks(text) if file.suffix in (".js", ".css") else text
-                    archive.writestr(zipfile.ZipInfo(file.name), text)
+            together = ""
+            for file in sorted(file for pattern in patterns for file in Path("src/gradwalk", folder).glob(pattern)):
+                text = file.read_text(encoding="utf-8")
+                together += f"\f{file.name}\n{without_remarks(text) if file.suffix in ('.js', '.css') else text}"
+            Path(self.build_lib, "gradwalk", f"{folder}.txt").write_text(together, encoding="utf-8", newline="\n")
 
 
 native = Extension(

@@ -84,7 +84,7 @@ def test_missing_compiler_is_named(tmp_path: Path) -> None:
 
 
 def test_installed_texts_are_the_repositorys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is installed as archives makes the same page, widget and lessons, to the character."""
+    """What is installed as one file makes the same page, widget and lessons, to the character."""
     command = [sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
     assert not (tmp_path / "gradwalk/show/page").exists()

@@ -12,7 +12,6 @@
 #include "value/slab.c"
 #include "value/numbers.c"
 #include "value/value.c"
-#include "value/cycles.c"
 #include "value/structure.c"
 #include "value/construct.c"
 #include "value/modes.c"
@@ -24,7 +23,6 @@
 #include "value/optim.c"
 #include "kernels/kernels.c"
 #include "kernels/table.c"
-#include "executor/flat.c"
 #include "executor/rows.c"
 #include "executor/take.c"
 #include "executor/call.c"
@@ -45,8 +43,10 @@
 #endif
 
 #include "value/attributes.c"
+#include "value/cycles.c"
 #include "value/cut.c"
 #include "value/flatten.c"
+#include "executor/flat.c"
 #include "executor/read.c"
 #include "executor/models.c"
 #include "executor/directions.c"

@@ -44,6 +44,7 @@
 #define SETS_OF_THIS_ARCHITECTURE &kernels_neon,
 
 #elif defined(__GNUC__) && defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
@@ -80,21 +81,32 @@
 
 static const Kernels *const sets[] = {SETS_OF_THIS_ARCHITECTURE &kernels_baseline};
 
+#if defined(__GNUC__) && defined(__x86_64__)
+/* What the processor has, and the system keeps when it switches between threads. __builtin_cpu_supports knows every
+ * processor by its name, which takes as much room as a fifth of a set of kernels. */
 static int can_run(const Kernels *set)
 {
-#if defined(__GNUC__) && defined(__x86_64__)
-    __builtin_cpu_init();
-    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (set == &kernels_avx2)
-        return avx2;
-    if (set == &kernels_avx512)
-        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
-            && __builtin_cpu_supports("avx512vl");
-#endif
+    enum { VECTORS = 0x6, WIDE_VECTORS = 0xe6 };
+    unsigned a, b, has, more, kept = 0, high;
+    if (set == &kernels_baseline || !__get_cpuid(1, &a, &b, &has, &more) || !(has & bit_OSXSAVE) || !(has & bit_FMA)
+        || !__get_cpuid_count(7, 0, &a, &more, &b, &has))
+        return set == &kernels_baseline;
+    __asm__("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+    unsigned wanted = bit_AVX2, to_keep = VECTORS;
+    if (set == &kernels_avx512) {
+        wanted |= bit_AVX512F | bit_AVX512DQ | bit_AVX512VL;
+        to_keep = WIDE_VECTORS;
+    }
+    return (more & wanted) == wanted && (kept & to_keep) == to_keep;
+}
+#else
+static int can_run(const Kernels *set)
+{
     return set != NULL;
 }
+#endif
 
-INTERNAL const Kernels *kernels_next(const Kernels *set)
+COLD INTERNAL const Kernels *kernels_next(const Kernels *set)
 {
     size_t i = 0, count = sizeof sets / sizeof *sets;
     while (set != NULL && sets[i++] != set)
@@ -104,7 +116,7 @@ INTERNAL const Kernels *kernels_next(const Kernels *set)
     return i < count ? sets[i] : NULL;
 }
 
-INTERNAL const Kernels *kernels_named(const char *name)
+COLD INTERNAL const Kernels *kernels_named(const char *name)
 {
     const Kernels *set = kernels_next(NULL);
     while (set != NULL && strcmp(set->name, name) != 0)

@@ -329,7 +329,7 @@ static PyMethodDef stand_in_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-PyObject *stand_in_new(PyObject *module, PyObject *args)
+COLD PyObject *stand_in_new(PyObject *module, PyObject *args)
 {
     (void)module;
     const char *name;
