@@ -205,6 +205,7 @@ _ROWS = (
         local_grads=lambda xs, out: 1.0,
         doc="""The sum as one node.
 
+>>> from gradwalk import Value
 >>> x = Value(2.0)
 >>> sum([x, x, 3.0])
 Value(data=7.0, grad=0.0)""",

@@ -29,6 +29,15 @@ def test_doctests(name: str) -> None:
     assert failed == 0
 
 
+def test_doctests_of_the_other_engine() -> None:
+    """Functions that are C in one engine and Python in the other have the same examples; doctest finds the second."""
+    program = "import doctest, gradwalk.composites as composites; print(*doctest.testmod(composites))"
+    done = python(program, GRADWALK_ENGINE="reference")
+    failed, attempted = map(int, done.stdout.splitlines()[-1].split())
+    assert failed == 0, done.stdout
+    assert attempted > 10
+
+
 def test_there_are_doctests() -> None:
     """The test above is about something."""
     assert sum(doctest.testmod(importlib.import_module(name)).attempted for name in MODULES) > 20
