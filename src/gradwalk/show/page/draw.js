@@ -6,7 +6,7 @@ import { operation, PARTIAL } from "./describe.js";
 import { arrange, setAttributes, svg } from "./dom.js";
 import { arrowhead, curve, LABEL, labelSpots, overlaps, way } from "./edges.js";
 import { gradsAt, stepAt } from "./engine.js";
-import { connected, Folding, titleOf } from "./fold.js";
+import { connected, Folding } from "./fold.js";
 import { layout } from "./layout.js";
 import { Motion } from "./motion.js";
 import { exact, short } from "./numbers.js";
