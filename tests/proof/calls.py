@@ -62,7 +62,7 @@ def _changed(rng: random.Random, now: dict[str, Any], weight: float) -> float:
     elif kind == 6:
         now["n"] += 1
     elif kind == 7:
-        now["xs"] = [_number(rng) for _ in range(rng.choice((1, 2, 3, 3, 4)))]
+        now["xs"] = [_number(rng) for _ in range(rng.choice((1, 2, 3, 3, 4, 20)))]
     elif kind == 8:
         now["xs"] = [now["a"]] * len(now["xs"])
     elif kind == 9:
