@@ -117,3 +117,21 @@ def test_numbers_that_are_one_object_by_chance_are_two_in_the_next_call() -> Non
             shared = [1.0]
             expected = 2.0 * one + 2.0 + number
             assert expected == compiled(2.0, number, {"number": one}, shared, shared).data
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 3])
+def test_an_exact_program_takes_from_computed_numbers_in_the_functions_order(k: int) -> None:
+    """Were all of them below the node, what the third gets would be added up in another order."""
+
+    def function(ys: list[Any], k: int) -> Any:
+        ys = [*ys, ys[-1] - 1.0]
+        return gradwalk.take(ys, k) + gradwalk.softmax(ys)[0]
+
+    compiled = gradwalk.compile(function, exact=True)
+    for numbers in ([-0.966, -1.186, 0.646], [0.3, 0.1, 0.2], [1.7, -0.4, 0.9]):
+        found = []
+        for each in (function, compiled):
+            leaves = [gradwalk.Value(number) for number in numbers]
+            each(leaves, k).backward()
+            found.append([leaf.grad for leaf in leaves])
+        assert found[0] == found[1]

@@ -72,7 +72,7 @@ def _agrees(program: Program, call: int, way: str, expected: Outcome, found: Out
         return True  # refused: a derivative by each argument takes them as two lists, and the program changes one
     if "NoGraphError" in found.raised and "twice" in way:
         return True  # a custom operation: the plain function may come by without it, a program for all points may not
-    if expected.message.endswith("is not in list") and "makes a text of a number" in found.message:
+    if ".index(" in program.source and "makes a text of a number" in found.message:
         return True  # refused: before Python 3.14 an empty list's error shows the number that was looked for
     if not _same_raise(expected, found):
         return False
@@ -93,7 +93,7 @@ def _agrees(program: Program, call: int, way: str, expected: Outcome, found: Out
         # at a point where a slope is infinite, what its slope is depends on which comes first, and a program need not
         # multiply what is 0 at every point
         wanted, got = ([x if math.isfinite(x) else math.nan for x in each] for each in (wanted, got))  # type: ignore[assignment]
-        if any(map(math.isnan, wanted[: len(expected.numbers)])):
+        if not all(abs(x) < 1e150 for x in wanted[: len(expected.numbers)]):  # or where a product may overflow
             got = [x if x != x else y for x, y in zip(wanted, got, strict=False)]  # type: ignore[assignment]
         scale = max((abs(number) for number in wanted if math.isfinite(number)), default=0.0)
         return _close(wanted, got, [1e3 * scale] * len(wanted))
@@ -170,8 +170,8 @@ def _wrong_derivatives(program: Program, native: dict[str, list[Outcome]]) -> It
     """The eager gradient against central differences of the float code, where it is smooth."""
     for place in (0, len(program.calls) - 1):
         eager, call = native["eager"][place], program.calls[place]
-        if eager.raised or len(eager.numbers) != 1 or "stop_gradient" in program.source:
-            continue
+        if eager.raised or len(eager.numbers) != 1 or re.search("stop_gradient|fmod", program.source):
+            continue  # fmod: a saw's teeth may be finer than any difference
         point = list(leaves(arguments_of(call, float, objects)))
         if len(point) + 2 != len(eager.gradients or ()):
             continue  # one list was passed twice

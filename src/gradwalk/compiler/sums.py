@@ -13,10 +13,9 @@ import numpy as np
 
 from gradwalk.cached_property import cached_property
 from gradwalk.compiler.dead_code import needed_for
-from gradwalk.compiler.flat import CALL, CODES, CONSTANT, Flat, Ints, Truths, followed, ragged, starts_of
+from gradwalk.compiler.flat import CALL, CODES, CONSTANT, SIGNED, Flat, Ints, Truths, followed, ragged, starts_of
 
 _LONG = 8
-_SIGNED = ("atan2", "copysign")  # to which 0.0 and -0.0 are different numbers
 _ADD, _SUM, _DOT, _MUL = (CODES[name] for name in ("add", "sum", "dot", "mul"))
 
 
@@ -50,7 +49,7 @@ class _Trees:
 def with_fused_sums(flat: Flat) -> Flat:
     """Every tree of adds that are used once, with the products that are used once, as at most two nodes."""
     adds = (flat.op == _ADD) | (flat.op == _SUM)
-    if flat.is_op(*_SIGNED).any():  # 0 + -0.0 is 0.0: there the 0 that Python's sum begins with is not nothing
+    if flat.is_op(*SIGNED).any():  # 0 + -0.0 is 0.0: there the 0 that Python's sum begins with is not nothing
         zeros = (flat.op == CONSTANT) & (flat.numbers[flat.row, 0] == 0.0)
         adds[np.repeat(np.arange(flat.size), flat.counts)[zeros[flat.children]]] = False
     calls = np.flatnonzero(flat.op == CALL)

@@ -117,6 +117,8 @@ class Trace:
         if len({len(row) for row in listed}) > 1 or not index.within(len(rows)):
             return None
         values = [[x if is_value(x) else constant(x) for x in row] for row in listed]
+        if self.exact and any(value._children for row in values for value in row):
+            return None  # a walk that comes to all of them would add up what they get in another order
         key = tuple(id(value) for row in values for value in row)
         table = self.tables.setdefault(key, len(self.tables))
         made = []
