@@ -121,7 +121,7 @@ class Signs(optim.Optimiser):
 def by_signs(parameters, rate, keep, _, __, means):
     for i, parameter in enumerate(parameters):
         means[i] = keep * means[i] + (1.0 - keep) * parameter.grad
-        parameter.data -= rate if means[i] > 0.0 else -rate
+        parameter.data -= rate * ((means[i] > 0.0) - (means[i] < 0.0))  # which only plain numbers can do
 
 
 def test_a_new_optimiser_steps_by_its_own_loop(monkeypatch):

@@ -179,9 +179,12 @@ class Models:
             moved = [reference.Value(number) for number in self.weights[model].tolist()]
             for value, slope in zip(moved, gradient, strict=True):
                 value.grad = slope
-            moments = [each[model] for each in self.moments(optimiser).values()]
+            kept = [each[model] for each in self.moments(optimiser).values()]
+            moments = [each.tolist() for each in kept]  # an optimiser's loop is written for plain numbers
             optimiser.move(moved, moments, optimiser.settings(float(rates[model]), int(self.steps[model])))
             self.weights[model] = [value.data for value in moved]
+            for each, numbers in zip(kept, moments, strict=True):
+                each[:] = numbers
         return result
 
 
