@@ -63,6 +63,13 @@ def test_the_fallback_can_be_silenced() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_browser_is_told_nothing_about_compilers() -> None:
+    """In Pyodide there is no compiler to install: no warning."""
+    done = python(BLOCKED + "sys.platform = 'emscripten'\n" + SHOW, "-W", "error")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "reference gradwalk.reference there is no native engine in a browser\n"
+
+
 def test_native_without_the_extension_raises() -> None:
     """GRADWALK_ENGINE=native never falls back."""
     done = python(BLOCKED + SHOW, GRADWALK_ENGINE="native")
