@@ -14,7 +14,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMANDS = [["doctor"], ["trace", "relu(a*b + d)", "a=2", "b=-3", "d=10"], ["train", "--steps", "20"]]
+COMMANDS = [["doctor"], ["trace", "relu(a*b + d)", "a=2", "b=-3", "d=10"], ["train", "--steps", "5"]]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```\n```text\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 
