@@ -30,6 +30,7 @@ def main() -> None:
 
         text = lesson.path.read_text(encoding="utf-8")
         lesson.path.write_text(_CELL.sub(recorded, text), encoding="utf-8", newline="\n")
+        source.files.cache_clear()
         print(lesson.name)
 
 

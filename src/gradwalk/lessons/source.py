@@ -88,13 +88,13 @@ def lessons() -> list[Lesson]:
     >>> lessons()[0].title
     'What a derivative tells'
     """
-    return [read(FOLDER / name, text) for name, text in files().items() if name.endswith(".md")]
+    return [read(FOLDER / name, text) for name, text in files(FOLDER).items() if name.endswith(".md")]
 
 
 @lru_cache(maxsize=1)
-def files() -> dict[str, str]:
-    """The lessons and their figures, by name."""
-    return texts(FOLDER, "*.md", "figures.json")
+def files(folder: Path) -> dict[str, str]:
+    """The lessons and their figures, by name; whoever writes one clears the cache."""
+    return texts(folder, "*.md", "figures.json")
 
 
 def read(path: Path, text: str) -> Lesson:
@@ -161,7 +161,7 @@ def _is_number(text: str) -> bool:
 
 def figures() -> dict[str, str]:
     """Every figure by its name, as it is written in the text."""
-    found: dict[str, str] = json.loads(files()["figures.json"])
+    found: dict[str, str] = json.loads(files(FOLDER)["figures.json"])
     return found
 
 
