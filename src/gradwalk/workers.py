@@ -22,6 +22,7 @@ from gradwalk.errors import WorkerError
 
 KEPT = 64  # things that a worker keeps; what it no longer has is sent again
 PATIENCE = 1.0  # seconds without a result, until a look at the workers
+WITHOUT_WORKERS = 300  # such looks at a cluster, until it is given up: one that grows by itself takes some minutes
 
 
 class Shared:
@@ -81,6 +82,7 @@ class Workers:
         while executor in _anew:
             executor = _anew[executor]
         self.executor = executor
+        self._empty = 0  # looks at a cluster that had no workers, one after the other
 
     @property
     def count(self) -> int:
@@ -106,6 +108,7 @@ class Workers:
                 ended = wait(pending, timeout=PATIENCE, return_when=FIRST_COMPLETED).done
                 for _, executor in () if ended else pending.values():
                     _free_stuck(executor)
+                self._look_for_workers(is_stuck=not ended)
                 for future in ended:
                     task, executor = pending.pop(future)
                     try:
@@ -126,6 +129,12 @@ class Workers:
         finally:
             for future in pending:
                 future.cancel()
+
+    def _look_for_workers(self, is_stuck: bool) -> None:
+        client = getattr(self.executor, "_client", None) if is_stuck else None  # Dask's, which waits for ever
+        self._empty = self._empty + 1 if client is not None and not client.ncores() else 0
+        if self._empty >= WITHOUT_WORKERS:
+            raise WorkerError("executor: the cluster has had no workers for some minutes; their work is not done")
 
     def _submitted(self, task: Task, sent: dict[str, bytes]) -> Future[Any]:
         keys = [each.key for each in task.shared]

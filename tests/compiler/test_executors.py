@@ -10,6 +10,7 @@ import struct
 import sys
 import threading
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -235,3 +236,21 @@ def test_a_process_killed_while_it_writes(tmp_path):
         task = workers.Task(dies_while_it_writes, (), (tmp_path / "mark",))
         assert workers.Workers(pool).results([task]) == ["done"]
     workers._anew.clear()
+
+
+class Deserted(Executor):
+    """As Dask's, of a cluster whose workers are gone: what is given to it waits."""
+
+    def __init__(self):
+        self._client = SimpleNamespace(ncores=dict)
+
+    def submit(self, function, /, *args, **kwargs):
+        return Future()
+
+
+def test_a_cluster_without_workers(monkeypatch):
+    """One clear error, after a while."""
+    monkeypatch.setattr(workers, "PATIENCE", 0.01)
+    monkeypatch.setattr(workers, "WITHOUT_WORKERS", 3)
+    with pytest.raises(WorkerError, match="the cluster has had no workers for some minutes"):
+        workers.Workers(Deserted()).results([workers.Task(len, (), ("",))])
