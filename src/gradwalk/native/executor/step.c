@@ -113,7 +113,7 @@ INTERNAL int step_read(PyObject *instruction, Count size, const Kernels *kernels
         return -1;
     PyObject *op = PyObject_GetAttrString(instruction, "op");
     const char *name = op ? PyUnicode_AsUTF8(op) : NULL;
-    Signature signature;
+    Signature signature = {0}; /* gcc 16 does not see that what has not failed has filled it */
     int failed = name == NULL || step_signature(name, exact, &signature) < 0;
     Py_XDECREF(op);
     if (failed)
