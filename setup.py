@@ -25,8 +25,6 @@ FLAGS = {
 # for compilers that know them: calls go straight; no tables for exceptions, which C does not have; no gaps at branches
 MAYBE = ["-fno-plt", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables", "-fno-align-jumps",
          "-fno-align-labels"]  # fmt: skip
-# x87 registers round to another precision than the reference engine's doubles have
-SSE = ["-msse2", "-mfpmath=sse"]
 SANITIZERS = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
     "thread": ["-fsanitize=thread", "-fno-omit-frame-pointer"],
@@ -59,8 +57,7 @@ class Build(build_ext):
     def flags(self):
         if self.compiler.compiler_type == "msvc":
             return FLAGS["msvc"]
-        flags = FLAGS["unix"] + [flag for flag in MAYBE if self.takes("int x;", "-Werror", flag)]
-        return flags + (SSE if self.takes("#ifndef __i386__\n#error\n#endif\nint x;", *SSE) else [])
+        return FLAGS["unix"] + [flag for flag in MAYBE if self.takes("int x;", "-Werror", flag)]
 
     def takes(self, source, *flags):
         """Whether the compiler takes this source with these flags."""

@@ -21,7 +21,6 @@ TARGETS = [
     "x86_64-linux-gnu.2.28",
     "x86_64-linux-gnu.2.43",  # the first that declares call_once
     "aarch64-linux-gnu.2.28",
-    "x86-linux-gnu.2.28",
     "x86_64-linux-musl",
     "x86_64-windows-gnu",
     "aarch64-macos",
