@@ -94,7 +94,7 @@ def test_installed_texts_are_the_repositorys(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(source, "FOLDER", folder / "gradwalk/lessons")
         for cached in (play.files, play.script, play.style, source.files):
             cached.cache_clear()
-        made.append((play.page("relu(a*b + d)"), play.script("widget"), source.files()))
+        made.append((play.page("relu(a*b + d)"), play.script("widget"), source.files(source.FOLDER)))
     assert made[0] == made[1]
 
 
