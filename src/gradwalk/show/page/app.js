@@ -2,7 +2,7 @@
 // `mount(root, options)` is all that the file, and the widget in a notebook, call.
 
 import { sentence } from "./describe.js";
-import { become, element, fill, setText } from "./dom.js";
+import { become, drag, element, fill, placeBeside, setText } from "./dom.js";
 import { Drawing } from "./draw.js";
 import { titleOf } from "./fold.js";
 import { MODES, timeline } from "./engine.js";
@@ -13,7 +13,7 @@ import { keep } from "./keep.js";
 import { shortcut } from "./keyboard.js";
 import { short } from "./numbers.js";
 import { OwnPython } from "./own.js";
-import { detailContent, modeContent, nudge, partContent, stepContent, Table } from "./panel.js";
+import { detailContent, legend, modeContent, nudge, partContent, stepContent, Table } from "./panel.js";
 import { ExpressionError } from "./parser.js";
 import { KEYS, Player } from "./player.js";
 import { startingValues } from "./starts.js";
@@ -338,29 +338,10 @@ class App {
     setText(this.live, MODES.find((known) => known.id === mode).name);
   }
 
-  /** Drag a leaf's value with the pointer; a press that does not move is a tap. */
-  scrub(i, event, target, tap = () => {}) {
-    if (event.button !== 0) return;
-    const from = { x: event.clientX, value: this.values[i] };
-    let moved = false;
-    const move = (now) => {
-      const distance = now.clientX - from.x;
-      if (!moved && Math.abs(distance) < 4) return;
-      moved = true;
-      target.setPointerCapture?.(now.pointerId);
-      now.preventDefault();
-      this.edit(i, nudge(from.value, Math.round(distance / 2) * (now.shiftKey ? 0.1 : 0.01)));
-    };
-    const end = (now) => {
-      if (!moved && now.type === "pointerup") tap();
-      target.removeEventListener("pointermove", move);
-      target.removeEventListener("pointerup", end);
-      target.removeEventListener("pointercancel", end);
-    };
-    target.addEventListener("pointermove", move);
-    target.addEventListener("pointerup", end);
-    target.addEventListener("pointercancel", end);
-    target.setPointerCapture?.(event.pointerId);
+  /** Drag a leaf's value with the pointer. */
+  scrub(i, event, target, tap) {
+    const from = this.values[i];
+    drag(event, target, (distance, isFine) => this.edit(i, nudge(from, Math.round(distance / 2) * (isFine ? 0.1 : 0.01))), tap);
   }
 
   moved(t, how) {
@@ -435,14 +416,7 @@ class App {
     if (card === null) return;
     const { i, item } = card;
     fill(this.detail, ...(item.part ? partContent(item) : detailContent(this.line, i, this.t, (at) => (this.study.isAsking ? null : this.table.difference(at)))));
-    const box = card.group.getBoundingClientRect();
-    const stage = this.stage.getBoundingClientRect();
-    const { offsetWidth: width, offsetHeight: height } = this.detail;
-    const left = Math.max(8, Math.min(stage.width - width - 8, box.left - stage.left + box.width / 2 - width / 2));
-    const below = box.bottom - stage.top + 10;
-    const top = below + height > stage.height - 4 && box.top - stage.top - height - 10 > 0 ? box.top - stage.top - height - 10 : below;
-    this.detail.style.setProperty("left", `${left}px`);
-    this.detail.style.setProperty("top", `${top}px`);
+    placeBeside(this.detail, card.group, this.stage);
   }
 
   /** In another page's frame there is the graph, the step and one row of controls; the rest is a click away. */
@@ -516,12 +490,6 @@ class App {
   nodeKey(event, i) {
     if (event.key === "Enter" && this.table.focusFirst(i)) event.preventDefault();
   }
-}
-
-/** What the numbers on cards and edges are. */
-function legend() {
-  const entry = (className, text) => element("span", { class: `key ${className}` }, text);
-  return element("div", { class: "legend" }, entry("data", "value"), entry("grad", "gradient"), entry("local", "on an edge: local gradient"));
 }
 
 const sameText = (one, other) => one.replace(/\s+/g, "") === other.replace(/\s+/g, "");

@@ -85,3 +85,39 @@ export function download(name, content, type) {
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
+
+/** Drag with the pointer: `move` hears how far, and whether finely; a press that does not move is a tap. */
+export function drag(event, target, move, tap = () => {}) {
+  if (event.button !== 0) return;
+  let moved = false;
+  const follow = (now) => {
+    const distance = now.clientX - event.clientX;
+    if (!moved && Math.abs(distance) < 4) return;
+    moved = true;
+    target.setPointerCapture?.(now.pointerId);
+    now.preventDefault();
+    move(distance, now.shiftKey);
+  };
+  const end = (now) => {
+    if (!moved && now.type === "pointerup") tap();
+    target.removeEventListener("pointermove", follow);
+    target.removeEventListener("pointerup", end);
+    target.removeEventListener("pointercancel", end);
+  };
+  target.addEventListener("pointermove", follow);
+  target.addEventListener("pointerup", end);
+  target.addEventListener("pointercancel", end);
+  target.setPointerCapture?.(event.pointerId);
+}
+
+/** Below what it is about, or above where there is no room; never beyond the sides. */
+export function placeBeside(note, about, within) {
+  const box = about.getBoundingClientRect();
+  const stage = within.getBoundingClientRect();
+  const { offsetWidth: width, offsetHeight: height } = note;
+  const left = Math.max(8, Math.min(stage.width - width - 8, box.left - stage.left + box.width / 2 - width / 2));
+  const below = box.bottom - stage.top + 10;
+  const above = box.top - stage.top - height - 10;
+  note.style.setProperty("left", `${left}px`);
+  note.style.setProperty("top", `${below + height > stage.height - 4 && above > 0 ? above : below}px`);
+}

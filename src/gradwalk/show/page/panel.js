@@ -371,3 +371,9 @@ function clip(name) {
   const short = name.length > 14 ? abbreviated(name) : name;
   return short.length > 14 ? `${short.slice(0, 13)}\u2026` : short;
 }
+
+/** What the numbers on cards and edges are. */
+export function legend() {
+  const entry = (className, text) => element("span", { class: `key ${className}` }, text);
+  return element("div", { class: "legend" }, entry("data", "value"), entry("grad", "gradient"), entry("local", "on an edge: local gradient"));
+}
