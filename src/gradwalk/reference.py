@@ -95,9 +95,11 @@ class Value(Interface):
 
 
 def contribution(local_grad: float, grad: float) -> float:
-    """What a child gets: the product. But 0 · inf and 0 · nan are 0: what has no part in the result gets nothing."""
+    """What a child gets: the product. But 0 · inf is 0 here: what has no part in the result gets nothing."""
     product = local_grad * grad
-    return 0.0 if math.isnan(product) and 0.0 in (local_grad, grad) else product
+    if math.isnan(product) and (grad == 0.0 or (local_grad == 0.0 and math.isinf(grad))):
+        return 0.0
+    return product
 
 
 # ---------------------------------------------------------------- recording an operation

@@ -13,7 +13,7 @@ import pytest
 @pytest.mark.unsanitized
 @pytest.mark.parametrize("engine", ["native", "reference"])
 def test_nothing_in_every_mode(engine: str) -> None:
-    """Of every operation and composite: 0 at an infinite slope, an infinite gradient or nan at a slope of 0."""
+    """Of every operation and composite: a zero gradient at an infinite slope, and an infinite one at a slope of 0."""
     script = Path(__file__).with_name("zero_times_infinity.py")
     done = subprocess.run(
         [sys.executable, "-W", "error", str(script)],

@@ -323,7 +323,7 @@ def _contribution(local: Any, grad: Array) -> Array:
     product = np.asarray(local * grad)
     nothing = np.isnan(product)
     if nothing.any():
-        nothing &= (grad == 0.0) | (local == 0.0)
+        nothing &= (grad == 0.0) | ((local == 0.0) & np.isinf(grad))
         product[nothing] = 0.0
     return product
 

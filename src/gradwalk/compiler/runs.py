@@ -99,8 +99,7 @@ class Derivatives:
             by_many = None if alone else getattr(run.executor, "run_directions", None)
             found = np.empty((columns, len(run.version.program.outputs)))
             found_all = by_many is not None and by_many(numbers[:-columns], run.leaves, directions, found)
-            right = found_all and (run.version.is_finite or not np.isnan(found).any())
-            return np.ascontiguousarray(found[:, :rows].T) if right else Refused.PLAIN
+            return np.ascontiguousarray(found[:, :rows].T) if found_all else Refused.PLAIN
 
         made = program._run(side_by_side, given, {}, apart=True)
         if not isinstance(made, Refused):
@@ -171,10 +170,7 @@ def _numbers_of(compiled: Compiled, args: tuple[Any, ...]) -> tuple[Array, Resul
     """The numbers of the result, one after the other, and its structure."""
 
     def outputs(run: Run, numbers: Array, _: Any) -> Any:
-        refused = run.forward(numbers)
-        if refused is None and not run.version.is_finite and np.isnan(run.outputs()).any():
-            return Refused.PLAIN  # it multiplies 0 by whatever there is
-        return refused or (run.outputs(), run.version.result)
+        return run.forward(numbers) or (run.outputs(), run.version.result)
 
     made = compiled._run(outputs, args, {}, apart=True)
     if not isinstance(made, Refused):

@@ -64,7 +64,6 @@ class Version:
         # below a Value that is given, or one closed over that was computed, gradients go on
         self.ends = not self.values and not any(leaf._children for leaf in self.leaves)
         self.of_children = np.array([*self.values, *range(len(trace.entries), len(self.program.inputs))], np.int32)
-        self.is_finite = bool(np.isfinite(self.program.initial).all())  # what it is made of; else a 0 may become nan
         self._calls = bool(trace.functions)
         self._idle = [Run(self)]
         self.searched = trace.searched()

@@ -110,13 +110,15 @@ static void single_add_to_leaves(const Executor *self, PyObject *leaves)
     const double *grads = self->single.grads;
     const int32_t *slots = self->inputs + first;
     Count count = self->input_count - first;
-    for (Count i = 0; careful_nodes == 0 && i < count; i++) {
+    int careful = careful_nodes != 0; /* the last of them may become an ordinary one on the way */
+    for (Count i = 0; i < count; i++) {
         Value *leaf = LEAF_AT(leaves, i);
         leaves_to_come(leaf);
-        leaf->grad += grads[slots[i]];
+        if (careful)
+            gradient_set(leaf, gradient_of(leaf) + grads[slots[i]]);
+        else
+            leaf->grad += grads[slots[i]];
     }
-    for (Count i = 0; careful_nodes != 0 && i < count; i++)
-        gradient_set(LEAF_AT(leaves, i), gradient_of(LEAF_AT(leaves, i)) + grads[slots[i]]);
     grad_writes++;
 }
 

@@ -81,7 +81,7 @@ Value *value_over(PyObject *children)
 /* Apart, so that the loops around the product stay small. */
 INTERNAL NEVER_INLINE double contribution_of_nan(double local_grad, double grad)
 {
-    return grad == 0.0 || local_grad == 0.0 ? 0.0 : local_grad * grad;
+    return grad == 0.0 || (local_grad == 0.0 && isinf(grad)) ? 0.0 : local_grad * grad;
 }
 
 int value_show_constant(Value *v)

@@ -96,7 +96,7 @@ static inline int is_leaf(const Value *v)
     return kind == LEAF || (kind == MANY && (v->link & CHILDLESS || details_of(v)->count == 0));
 }
 
-/* What a child gets: the product. But 0 · inf and 0 · nan are 0 here: what has no part in the result gets nothing. */
+/* What a child gets: the product. But 0 · inf is 0 here: what has no part in the result gets nothing. */
 INTERNAL double contribution_of_nan(double local_grad, double grad);
 static inline double contribution(double local_grad, double grad)
 {

@@ -133,10 +133,11 @@ export function walk(graph, localGrads, mode) {
   return { ...wrong, right: right.grads, firstWrong };
 }
 
-/** The product; but 0 · ∞ and 0 · nan are 0 here: what has no part in the result gets nothing. */
+/** The product; but 0 · ∞ is 0 here: what has no part in the result gets nothing. */
 function contribution(local, upstream) {
   const product = local * upstream;
-  return Number.isNaN(product) && (local === 0 || upstream === 0) ? 0 : product;
+  const nothing = upstream === 0 || (local === 0 && Math.abs(upstream) === Infinity);
+  return Number.isNaN(product) && nothing ? 0 : product;
 }
 
 function pass(graph, localGrads, mode, start) {
