@@ -106,9 +106,10 @@ class Workers:
                     task = tasks.popleft()
                     pending[self._submitted(task, {})] = task, self.executor
                 ended = wait(pending, timeout=PATIENCE, return_when=FIRST_COMPLETED).done
-                for _, executor in () if ended else pending.values():
-                    _free_stuck(executor)
-                self._look_for_workers(is_stuck=not ended)
+                if ended:
+                    self._empty = 0
+                else:
+                    self._look_after({executor for _, executor in pending.values()})
                 for future in ended:
                     task, executor = pending.pop(future)
                     try:
@@ -130,8 +131,11 @@ class Workers:
             for future in pending:
                 future.cancel()
 
-    def _look_for_workers(self, is_stuck: bool) -> None:
-        client = getattr(self.executor, "_client", None) if is_stuck else None  # Dask's, which waits for ever
+    def _look_after(self, executors: set[Executor]) -> None:
+        """For a while there was no result: a pool may be stuck, and Dask waits for workers for ever."""
+        for executor in executors:
+            _free_stuck(executor)
+        client = getattr(self.executor, "_client", None)
         self._empty = self._empty + 1 if client is not None and not client.ncores() else 0
         if self._empty >= WITHOUT_WORKERS:
             raise WorkerError("executor: the cluster has had no workers for some minutes; their work is not done")

@@ -11,6 +11,8 @@ from gradwalk.compiler.flat import CODES, EXACT, SIGNED, SIGNS, Flat
 
 def with_guarded_signs(flat: Flat, zero: int) -> Flat:
     """Where a program adds up in another order, its 0 may have another sign: what sees that needs more than a 0."""
+    if not flat.is_op(*SIGNED).any():
+        return flat
     seen = [flat.child(np.flatnonzero(flat.op == CODES[name]), place) for name in SIGNED for place in SIGNED[name]]
     is_given, is_exact = flat.is_op("input", "constant"), flat.is_op("input", "constant", *EXACT)
 

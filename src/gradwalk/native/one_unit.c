@@ -3,10 +3,6 @@
 
 #define GRADWALK_ONE_UNIT
 
-#if (defined(__SIZEOF_POINTER__) && __SIZEOF_POINTER__ < 8) || (defined(_WIN32) && !defined(_WIN64))
-#error "the native engine needs 64-bit pointers, in whose unused bits it keeps facts; the reference engine does not"
-#endif
-
 /* What seldom runs is built to be small. Only on x86-64: before gcc 12, changing one option forgot others, and there no
  * forgotten option rounds differently. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__OPTIMIZE__)

@@ -47,6 +47,9 @@ struct Value {
     double local_grads[2];
 };
 
+/* Nodes lie one after the other, and `link` uses the lowest four bits of their addresses. */
+_Static_assert(sizeof(Value) % 16 == 0, "no native engine for 32-bit systems: a node has 56 bytes there, not 64");
+
 typedef struct {
     PyObject *label;        /* str, or NULL for "" */
     PyObject *op;           /* str given by the user, or NULL: the op's own symbol */
