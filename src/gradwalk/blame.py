@@ -139,7 +139,7 @@ class _Detector:
                 text = f"the gradient of {_shown(node)} overflowed as its contributions were added up{_at(site)}"
                 return None if node._constant else self.error(node, "backward", text, site)
             for i, (child, local_grad) in enumerate(zip(node._children, node._local_grads, strict=False)):
-                handed_on = contribution(local_grad, grad)
+                handed_on = contribution(local_grad, grad, node._name)
                 if not child._constant and not math.isfinite(handed_on):
                     text = (
                         f"{node._op!r} made {handed_on!r} in the backward pass{_at(site)}\n  it handed operand "

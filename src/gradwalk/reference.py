@@ -88,16 +88,20 @@ class Value(Interface):
         if len(self._local_grads) < len(self._children):
             refuse_backward(self)
         for child, local_grad in zip(self._children, self._local_grads, strict=True):
-            child.grad += contribution(local_grad, number_of(self.grad))
+            child.grad += contribution(local_grad, number_of(self.grad), self._name)
 
     def _apply(self, name: str, *arguments: Any) -> Value:
         return apply(name, *arguments)
 
 
-def contribution(local_grad: float, grad: float) -> float:
-    """What a child gets: the product. But 0 · inf is 0 here: what has no part in the result gets nothing."""
+def contribution(local_grad: float, grad: float, name: str = "") -> float:
+    """What a child gets: the product. But 0 · inf is 0 here: what has no part in the result gets nothing.
+
+    And what is stopped gets nothing, whatever comes.
+    """
     product = local_grad * grad
-    if math.isnan(product) and (grad == 0.0 or (local_grad == 0.0 and math.isinf(grad))):
+    stopped = name == "stop_gradient" or (local_grad == 0.0 and math.isinf(grad))
+    if math.isnan(product) and (grad == 0.0 or stopped):
         return 0.0
     return product
 

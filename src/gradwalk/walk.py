@@ -203,7 +203,7 @@ class Walk:
         grads, place, found = self._furthest, self._place, []
         upstream = grads[place[node]]
         for child, local_grad in zip(node._children, node._local_grads, strict=True):
-            before, product = grads[place[child]], contribution(local_grad, upstream)
+            before, product = grads[place[child]], contribution(local_grad, upstream, node._name)
             after = product if self.mode == "assign" else before + product
             grads[place[child]] = after
             found.append(Contribution(child, local_grad, upstream, product, before, after))

@@ -84,8 +84,8 @@ def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
             end = instruction.out + instruction.rows * instruction.columns
             shape = instruction.rows, instruction.columns
             grad = grads[instruction.out : end].reshape(shape)
-            if not grad.any():
-                continue  # only a guard reads it
+            if not grad.any() or instruction.op == "stop_gradient":
+                continue  # only a guard reads it, or nothing is handed on, whatever comes
             operands = [slots[view.slots] for view in instruction.operands]
             out = slots[instruction.out : end].reshape(shape)
             if instruction.op == "call":

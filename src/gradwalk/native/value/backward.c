@@ -5,10 +5,14 @@
 
 /* ---------------------------------------------------------------- the walk */
 
-/* What a node hands on to a child; in a pass as scripts write it, zero times infinity is what Python makes of it. */
-static ALWAYS_INLINE double backward_handed_on(double local_grad, double grad, int plainly)
+/* What a node hands on to a child: nothing where it is stopped, whatever comes; in a pass as scripts write it, zero
+ * times infinity is what Python makes of it. */
+static ALWAYS_INLINE double backward_handed_on(const Value *node, double local_grad, double grad, int plainly)
 {
-    return plainly ? local_grad * grad : contribution(local_grad, grad);
+    double product = local_grad * grad;
+    if (LIKELY(product == product) || plainly)
+        return product;
+    return op_of(node) == OP_stop_gradient ? 0.0 : contribution_of_nan(local_grad, grad);
 }
 
 /* Few branches: which kind of node comes next is hard to foretell. */
@@ -21,12 +25,12 @@ static ALWAYS_INLINE void backward_hand_on(Value *node, int plainly)
     if (kind == MANY) {
         const Details *details = details_of(node);
         for (Py_ssize_t i = 0; i < details->count; i++)
-            details->children[i]->grad += backward_handed_on(details->local_grads[i], grad, plainly);
+            details->children[i]->grad += backward_handed_on(node, details->local_grads[i], grad, plainly);
         return;
     }
-    first_of(node)->grad += backward_handed_on(node->local_grads[kind == CONSTANT_CHILD], grad, plainly);
+    first_of(node)->grad += backward_handed_on(node, node->local_grads[kind == CONSTANT_CHILD], grad, plainly);
     if (kind == TWO)
-        node->second->grad += backward_handed_on(node->local_grads[1], grad, plainly);
+        node->second->grad += backward_handed_on(node, node->local_grads[1], grad, plainly);
 }
 
 /* Adds to a gradient that may be a Value by now: hand-written code can have made it one. The addition may run Python
@@ -64,11 +68,11 @@ static int backward_hand_on_carefully(Value *node)
     if (kind == CHILD_CONSTANT || kind == CONSTANT_CHILD) {
         node->link |= PUSHED;
         local_grad = node->local_grads[kind == CONSTANT_CHILD];
-        return backward_add(first_of(node), backward_handed_on(local_grad, grad, plainly));
+        return backward_add(first_of(node), backward_handed_on(node, local_grad, grad, plainly));
     }
     for (Py_ssize_t i = 0; i < value_child_count(node); i++) {
         Value *child = value_child(node, i, &local_grad);
-        if (backward_add(child, backward_handed_on(local_grad, grad, plainly)) < 0)
+        if (backward_add(child, backward_handed_on(node, local_grad, grad, plainly)) < 0)
             return -1;
     }
     return 0;

@@ -133,10 +133,10 @@ export function walk(graph, localGrads, mode) {
   return { ...wrong, right: right.grads, firstWrong };
 }
 
-/** The product; but 0 · ∞ is 0 here: what has no part in the result gets nothing. */
-function contribution(local, upstream) {
+/** The product; but 0 · ∞ is 0 here: what has no part in the result gets nothing, nor does what is stopped. */
+function contribution(local, upstream, op) {
   const product = local * upstream;
-  const nothing = upstream === 0 || (local === 0 && Math.abs(upstream) === Infinity);
+  const nothing = upstream === 0 || op === "stop_gradient" || (local === 0 && Math.abs(upstream) === Infinity);
   return Number.isNaN(product) && nothing ? 0 : product;
 }
 
@@ -149,7 +149,7 @@ function pass(graph, localGrads, mode, start) {
       if (graph.nodes[child].constant) return; // nobody differentiates by a number that stands in the text
       const local = localGrads[node][slot];
       const upstream = grads[node];
-      const product = contribution(local, upstream);
+      const product = contribution(local, upstream, graph.nodes[node].op);
       const before = grads[child];
       const after = mode === "assign" ? product : before + product;
       grads[child] = after;
