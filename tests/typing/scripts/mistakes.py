@@ -27,5 +27,6 @@ if TYPE_CHECKING:
     compiled("text", 1.0)  # type: ignore[call-overload]
     number: float = compiled([1.0], 1.0)  # type: ignore[assignment]
     compiled.backward([1.0])  # type: ignore[call-arg]
+    first: Value = gradwalk.nn.Layer(2, 3)([1.0, 2.0])  # type: ignore[assignment]
     score: str = gradwalk.nn.MLP(2, [1])([1.0, 2.0])  # type: ignore[assignment]
     gradwalk.sofmax  # type: ignore[attr-defined] # noqa: B018

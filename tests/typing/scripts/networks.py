@@ -21,6 +21,10 @@ for _ in range(2):
 
 neuron, layer = Neuron(2), Layer(2, 3)
 activation: Value = neuron([1.0, 2.0])
+activations: list[Value] = layer([1.0, 2.0])
+alone: Value = Layer(2, 1)([1.0, 2.0])
+classifier: MLP[list[Value]] = MLP(2, [4, 3])
+probabilities: list[Value] = gradwalk.softmax(classifier([1.0, 2.0]))
 
 
 class Scaled(Module):
