@@ -121,7 +121,7 @@ Value *value_child(const Value *v, Py_ssize_t i, double *local_grad)
         *local_grad = i < details->local_count ? details->local_grads[i] : 0.0;
         return details->children[i];
     }
-    *local_grad = v->local_grads[i];
+    *local_grad = v->local_grads[i != 0]; /* one of two, which gcc 16 does not see in i */
     return i == 0 ? first_of(v) : v->second;
 }
 
