@@ -6,7 +6,6 @@ Run it with `make generate` after changing a row. A test runs it again and compa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from generate_rows import (
     c_composites,
     c_string,
     composite_stub,
+    imports,
     javascript_composites,
     js_list,
     js_string,
@@ -272,22 +272,16 @@ def js_definition(name: str, function: Callable[..., Number]) -> str:
 
 def javascript() -> str:
     rows = "".join(javascript_functions(op) for op in OPS.values())
-    used = [name for name in sorted(DEFINITIONS) if re.search(rf"\b{name}\(", rows)]
     return f"""// {NOTICE}
 
-import {{ {", ".join(used)} }} from "./formulas.js";
-import {{ copysign, erf, erfc, pow }} from "./special.js";
-
-export const OPS = {{
+{imports(rows)}export const OPS = {{
 {rows}}};
 """
 
 
 def javascript_formulas() -> str:
     definitions = "\n".join(js_definition(name, DEFINITIONS[name]) for name in definitions_in_order())
-    used = [name for name in ("copysign", "erf", "erfc", "pow") if mentions(definitions, name)]
-    imported = f'import {{ {", ".join(used)} }} from "./special.js";\n\n' if used else ""
-    return f"// {NOTICE}\n\n{imported}{definitions}"
+    return f"// {NOTICE}\n\n{imports(definitions)}{definitions}"
 
 
 def javascript_agreement() -> str:

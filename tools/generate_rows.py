@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gradwalk.formula import DEFINITIONS, JAVASCRIPT, C, Symbol, variable
 from gradwalk.row_formula import Loops, RowVariable, Spelling, is_row, row_latex
 from gradwalk.row_ops import COMPOSITES, Composite, in_rows
@@ -9,6 +11,22 @@ from gradwalk.row_ops import COMPOSITES, Composite, in_rows
 ROW_NOTICE = "do not edit; made by tools/generate.py from src/gradwalk/row_ops.py"
 C_LOOPS = Spelling(C, "double", "const double", "ptrdiff_t", "(double)n", "(ptrdiff_t)")
 JAVASCRIPT_LOOPS = Spelling(JAVASCRIPT, "let", "const", "let", "n", "")
+
+
+# the page's own modules of functions, and what generated ones take from them
+LIBRARIES = {
+    "formulas.js": tuple(DEFINITIONS),
+    "rounded.js": ("acos", "acosh", "asin", "asinh", "atan", "atan2", "cos", "cosh", "exp", "log", "sin", "tan"),
+    "special.js": ("copysign", "erf", "erfc", "pow"),
+}
+
+
+def imports(text: str) -> str:
+    """What a module has to import for the functions that it calls and does not have."""
+    called = set(re.findall(r"(?<![.\w])\w+(?=\()", text)) - set(re.findall(r"function (\w+)", text))
+    found = {module: sorted(called & set(names)) for module, names in LIBRARIES.items()}
+    lines = [f'import {{ {", ".join(names)} }} from "./{module}";\n' for module, names in found.items() if names]
+    return "".join(lines) + "\n" if lines else ""
 
 
 def mentions(text: str, name: str) -> bool:
@@ -201,17 +219,9 @@ def javascript_composite(row: Composite) -> str:
 
 def javascript_composites() -> str:
     rows = "".join(javascript_composite(row) for row in COMPOSITES.values())
-    special = [name for name in ("copysign", "erf", "erfc", "pow") if f"{name}(" in rows.replace(f"Math.{name}(", "")]
-    defined = [name for name in DEFINITIONS if mentions(rows, name)]
-    imports = "".join(
-        f'import {{ {", ".join(names)} }} from "./{module}";\n'
-        for names, module in ((defined, "formulas.js"), (special, "special.js"))
-        if names
-    )
     return f"""// {ROW_NOTICE}
 
-{imports}
-export const COMPOSITES = {{
+{imports(rows)}export const COMPOSITES = {{
 {rows}}};
 """
 

@@ -1,5 +1,6 @@
 // do not edit; made by tools/generate.py from src/gradwalk/row_ops.py
 
+import { exp, log } from "./rounded.js";
 import { pow } from "./special.js";
 
 export const COMPOSITES = {
@@ -114,9 +115,9 @@ export const COMPOSITES = {
         if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-      let t2 = Math.exp(xs[0] - t1);
-      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(xs[j] - t1);
-      return Math.log(t2) + t1;
+      let t2 = exp(xs[0] - t1);
+      for (let j = 1; j < n; j++) t2 = t2 + exp(xs[j] - t1);
+      return log(t2) + t1;
     },
     localGrads(xs, out) {
       const n = xs.length;
@@ -127,9 +128,9 @@ export const COMPOSITES = {
         if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-      let t2 = Math.exp(xs[0] - t1);
-      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(xs[j] - t1);
-      for (let j = 0; j < n; j++) localGrads[j] = Math.exp(xs[j] - t1) / t2;
+      let t2 = exp(xs[0] - t1);
+      for (let j = 1; j < n; j++) t2 = t2 + exp(xs[j] - t1);
+      for (let j = 0; j < n; j++) localGrads[j] = exp(xs[j] - t1) / t2;
       return localGrads;
     },
   },
@@ -148,9 +149,9 @@ export const COMPOSITES = {
         if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-      let t2 = Math.exp(xs[0] - t1);
-      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(xs[j] - t1);
-      return Math.exp(xs[i] - t1) / t2;
+      let t2 = exp(xs[0] - t1);
+      for (let j = 1; j < n; j++) t2 = t2 + exp(xs[j] - t1);
+      return exp(xs[i] - t1) / t2;
     },
     localGrads(xs, i, out) {
       const n = xs.length;
@@ -161,9 +162,9 @@ export const COMPOSITES = {
         if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-      let t2 = Math.exp(xs[0] - t1);
-      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(xs[j] - t1);
-      for (let j = 0; j < n; j++) localGrads[j] = out * ((j === i ? 1.0 : 0.0) - Math.exp(xs[j] - t1) / t2);
+      let t2 = exp(xs[0] - t1);
+      for (let j = 1; j < n; j++) t2 = t2 + exp(xs[j] - t1);
+      for (let j = 0; j < n; j++) localGrads[j] = out * ((j === i ? 1.0 : 0.0) - exp(xs[j] - t1) / t2);
       return localGrads;
     },
   },
@@ -182,9 +183,9 @@ export const COMPOSITES = {
         if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-      let t2 = Math.exp(xs[0] - t1);
-      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(xs[j] - t1);
-      return xs[i] - t1 - Math.log(t2);
+      let t2 = exp(xs[0] - t1);
+      for (let j = 1; j < n; j++) t2 = t2 + exp(xs[j] - t1);
+      return xs[i] - t1 - log(t2);
     },
     localGrads(xs, i, out) {
       const n = xs.length;
@@ -195,9 +196,9 @@ export const COMPOSITES = {
         if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-      let t2 = Math.exp(xs[0] - t1);
-      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(xs[j] - t1);
-      for (let j = 0; j < n; j++) localGrads[j] = (j === i ? 1.0 : 0.0) - Math.exp(xs[j] - t1) / t2;
+      let t2 = exp(xs[0] - t1);
+      for (let j = 1; j < n; j++) t2 = t2 + exp(xs[j] - t1);
+      for (let j = 0; j < n; j++) localGrads[j] = (j === i ? 1.0 : 0.0) - exp(xs[j] - t1) / t2;
       return localGrads;
     },
   },
@@ -216,9 +217,9 @@ export const COMPOSITES = {
         if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-      let t2 = Math.exp(logits[0] - t1);
-      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(logits[j] - t1);
-      return Math.log(t2) - (logits[i] - t1);
+      let t2 = exp(logits[0] - t1);
+      for (let j = 1; j < n; j++) t2 = t2 + exp(logits[j] - t1);
+      return log(t2) - (logits[i] - t1);
     },
     localGrads(logits, i, out) {
       const n = logits.length;
@@ -229,9 +230,9 @@ export const COMPOSITES = {
         if (x > t0 || (x != x && t0 == t0)) { t0 = x; }
       }
       const t1 = t0 - t0 == 0.0 ? t0 : 0.0;
-      let t2 = Math.exp(logits[0] - t1);
-      for (let j = 1; j < n; j++) t2 = t2 + Math.exp(logits[j] - t1);
-      for (let j = 0; j < n; j++) localGrads[j] = Math.exp(logits[j] - t1) / t2 - (j === i ? 1.0 : 0.0);
+      let t2 = exp(logits[0] - t1);
+      for (let j = 1; j < n; j++) t2 = t2 + exp(logits[j] - t1);
+      for (let j = 0; j < n; j++) localGrads[j] = exp(logits[j] - t1) / t2 - (j === i ? 1.0 : 0.0);
       return localGrads;
     },
   },

@@ -1,5 +1,6 @@
 // do not edit; made by tools/generate.py from src/gradwalk/ops.py
 
+import { exp, log, sin, tan } from "./rounded.js";
 import { copysign, pow } from "./special.js";
 
 export function hypot(x, y) {
@@ -21,7 +22,7 @@ export function cbrt(x) {
 }
 
 export function sigmoid(x) {
-  const t0 = Math.exp(-Math.abs(x));
+  const t0 = exp(-Math.abs(x));
   return (x < 0.0 ? t0 : 1.0) / (1.0 + t0);
 }
 
@@ -30,8 +31,8 @@ export function lgamma_above_half(x) {
   const t1 = (t0 ? x + 8.0 : x);
   const t2 = 1.0 / t1;
   const t3 = t2 * t2;
-  const t4 = (t1 - 0.5) * (Math.log(t1) - 1.0) + ((((((((-0.029550653594771242 * t3 + 0.00641025641025641) * t3 + -0.0019175269175269176) * t3 + 0.0008417508417508417) * t3 + -0.0005952380952380953) * t3 + 0.0007936507936507937) * t3 + -0.002777777777777778) * t3 + 0.08333333333333333) * t2 + 0.9189385332046727 - 0.5);
-  return (t0 ? t4 - Math.log((t0 ? x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0) * (x + 5.0) * (x + 6.0) * (x + 7.0) : 1.0)) : t4);
+  const t4 = (t1 - 0.5) * (log(t1) - 1.0) + ((((((((-0.029550653594771242 * t3 + 0.00641025641025641) * t3 + -0.0019175269175269176) * t3 + 0.0008417508417508417) * t3 + -0.0005952380952380953) * t3 + 0.0007936507936507937) * t3 + -0.002777777777777778) * t3 + 0.08333333333333333) * t2 + 0.9189385332046727 - 0.5);
+  return (t0 ? t4 - log((t0 ? x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0) * (x + 5.0) * (x + 6.0) * (x + 7.0) : 1.0)) : t4);
 }
 
 export function lgamma_near_two(x) {
@@ -42,7 +43,7 @@ export function lgamma_near_two(x) {
 }
 
 export function sin_pi(x) {
-  return Math.sin(3.141592653589793 * Math.abs(x - Math.floor(x + 0.5)));
+  return sin(3.141592653589793 * Math.abs(x - Math.floor(x + 0.5)));
 }
 
 export function digamma(x) {
@@ -52,9 +53,9 @@ export function digamma(x) {
   const t3 = (t2 ? t1 + 8.0 : t1);
   const t4 = 1.0 / t3;
   const t5 = t4 * t4;
-  const t6 = Math.log(t3) - 0.5 * t4 - (((((((-0.4432598039215686 * t5 + 0.08333333333333333) * t5 + -0.021092796092796094) * t5 + 0.007575757575757575) * t5 + -0.0041666666666666675) * t5 + 0.003968253968253968) * t5 + -0.008333333333333333) * t5 + 0.08333333333333333) * t5;
+  const t6 = log(t3) - 0.5 * t4 - (((((((-0.4432598039215686 * t5 + 0.08333333333333333) * t5 + -0.021092796092796094) * t5 + 0.007575757575757575) * t5 + -0.0041666666666666675) * t5 + 0.003968253968253968) * t5 + -0.008333333333333333) * t5 + 0.08333333333333333) * t5;
   const t7 = (t2 ? t6 - (1.0 / t1 + 1.0 / (t1 + 1.0) + 1.0 / (t1 + 2.0) + 1.0 / (t1 + 3.0) + 1.0 / (t1 + 4.0) + 1.0 / (t1 + 5.0) + 1.0 / (t1 + 6.0) + 1.0 / (t1 + 7.0)) : t6);
-  return (t0 ? t7 - 3.141592653589793 / Math.tan(3.141592653589793 * (x - Math.floor(x + 0.5))) : t7);
+  return (t0 ? t7 - 3.141592653589793 / tan(3.141592653589793 * (x - Math.floor(x + 0.5))) : t7);
 }
 
 export function lgamma(x) {
@@ -62,5 +63,5 @@ export function lgamma(x) {
   const t1 = x < 0.5;
   const t2 = (t1 ? 1.0 - x : x);
   const t3 = (t2 < 2.5 ? lgamma_near_two((t2 < 2.5 ? t2 : 2.0)) : lgamma_above_half(t2));
-  return (t0 === Infinity ? Infinity : (t1 ? (Math.abs(x) < 1e-290 ? -Math.log(Math.abs(x)) : 1.1447298858494002 - Math.log(sin_pi(x)) - t3) : t3));
+  return (t0 === Infinity ? Infinity : (t1 ? (Math.abs(x) < 1e-290 ? -log(Math.abs(x)) : 1.1447298858494002 - log(sin_pi(x)) - t3) : t3));
 }

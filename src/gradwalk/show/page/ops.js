@@ -1,6 +1,7 @@
 // do not edit; made by tools/generate.py from src/gradwalk/ops.py
 
 import { cbrt, digamma, hypot, lgamma, power, sigmoid } from "./formulas.js";
+import { acos, acosh, asin, asinh, atan, atan2, cos, cosh, exp, log, sin, tan } from "./rounded.js";
 import { copysign, erf, erfc, pow } from "./special.js";
 
 export const OPS = {
@@ -61,7 +62,7 @@ export const OPS = {
     },
     forward(x, y) { return pow(x, y); },
     localGrads(x, y, out) {
-      return [y * (y === 0.0 && Math.abs(x) < 1e-300 ? 0.0 : pow(x, y - 1.0)), (x === 0.0 ? 0.0 : out * Math.log(x))];
+      return [y * (y === 0.0 && Math.abs(x) < 1e-300 ? 0.0 : pow(x, y - 1.0)), (x === 0.0 ? 0.0 : out * log(x))];
     },
   },
   pow_number: {
@@ -108,7 +109,7 @@ export const OPS = {
     latex: "\\exp\\left(x\\right)",
     localGradsLatex: ["\\mathit{out}"],
     domain(x) { return true; },
-    forward(x) { return Math.exp(x); },
+    forward(x) { return exp(x); },
     localGrads(x, out) { return [out]; },
   },
   expm1: {
@@ -120,7 +121,7 @@ export const OPS = {
     localGradsLatex: ["\\exp\\left(x\\right)"],
     domain(x) { return true; },
     forward(x) { return Math.expm1(x); },
-    localGrads(x, out) { return [Math.exp(x)]; },
+    localGrads(x, out) { return [exp(x)]; },
   },
   log: {
     symbol: "log", glyph: "log", operator: false,
@@ -130,7 +131,7 @@ export const OPS = {
     latex: "\\ln\\left(x\\right)",
     localGradsLatex: ["\\frac{1}{x}"],
     domain(x) { return x > 0.0; },
-    forward(x) { return Math.log(x); },
+    forward(x) { return log(x); },
     localGrads(x, out) { return [1.0 / x]; },
   },
   log1p: {
@@ -196,8 +197,8 @@ export const OPS = {
     latex: "\\sin\\left(x\\right)",
     localGradsLatex: ["\\cos\\left(x\\right)"],
     domain(x) { return Math.abs(x) < Infinity; },
-    forward(x) { return Math.sin(x); },
-    localGrads(x, out) { return [Math.cos(x)]; },
+    forward(x) { return sin(x); },
+    localGrads(x, out) { return [cos(x)]; },
   },
   cos: {
     symbol: "cos", glyph: "cos", operator: false,
@@ -207,8 +208,8 @@ export const OPS = {
     latex: "\\cos\\left(x\\right)",
     localGradsLatex: ["-\\sin\\left(x\\right)"],
     domain(x) { return Math.abs(x) < Infinity; },
-    forward(x) { return Math.cos(x); },
-    localGrads(x, out) { return [-Math.sin(x)]; },
+    forward(x) { return cos(x); },
+    localGrads(x, out) { return [-sin(x)]; },
   },
   tan: {
     symbol: "tan", glyph: "tan", operator: false,
@@ -218,7 +219,7 @@ export const OPS = {
     latex: "\\tan\\left(x\\right)",
     localGradsLatex: ["1 + {\\mathit{out}}^{2}"],
     domain(x) { return Math.abs(x) < Infinity; },
-    forward(x) { return Math.tan(x); },
+    forward(x) { return tan(x); },
     localGrads(x, out) { return [1.0 + out * out]; },
   },
   asin: {
@@ -229,7 +230,7 @@ export const OPS = {
     latex: "\\arcsin\\left(x\\right)",
     localGradsLatex: ["\\frac{1}{\\sqrt{1 - {x}^{2}}}"],
     domain(x) { return Math.abs(x) <= 1.0; },
-    forward(x) { return Math.asin(x); },
+    forward(x) { return asin(x); },
     localGrads(x, out) { return [1.0 / Math.sqrt((1.0 - x) * (1.0 + x))]; },
   },
   acos: {
@@ -240,7 +241,7 @@ export const OPS = {
     latex: "\\arccos\\left(x\\right)",
     localGradsLatex: ["-\\frac{1}{\\sqrt{1 - {x}^{2}}}"],
     domain(x) { return Math.abs(x) <= 1.0; },
-    forward(x) { return Math.acos(x); },
+    forward(x) { return acos(x); },
     localGrads(x, out) { return [-(1.0 / Math.sqrt((1.0 - x) * (1.0 + x)))]; },
   },
   atan: {
@@ -251,7 +252,7 @@ export const OPS = {
     latex: "\\arctan\\left(x\\right)",
     localGradsLatex: ["\\frac{1}{1 + {x}^{2}}"],
     domain(x) { return true; },
-    forward(x) { return Math.atan(x); },
+    forward(x) { return atan(x); },
     localGrads(x, out) { return [1.0 / (1.0 + x * x)]; },
   },
   atan2: {
@@ -262,7 +263,7 @@ export const OPS = {
     latex: "\\operatorname{atan2}\\left(y, x\\right)",
     localGradsLatex: ["\\frac{x}{{x}^{2} + {y}^{2}}", "-\\frac{y}{{x}^{2} + {y}^{2}}"],
     domain(y, x) { return true; },
-    forward(y, x) { return Math.atan2(y, x); },
+    forward(y, x) { return atan2(y, x); },
     localGrads(y, x, out) {
       return [(x === 0.0 && y === 0.0 ? 0.0 : x / hypot(y, x) / hypot(y, x)), (x === 0.0 && y === 0.0 ? 0.0 : -(y / hypot(y, x) / hypot(y, x)))];
     },
@@ -276,7 +277,7 @@ export const OPS = {
     localGradsLatex: ["\\cosh\\left(x\\right)"],
     domain(x) { return true; },
     forward(x) { return Math.sinh(x); },
-    localGrads(x, out) { return [Math.cosh(x)]; },
+    localGrads(x, out) { return [cosh(x)]; },
   },
   cosh: {
     symbol: "cosh", glyph: "cosh", operator: false,
@@ -286,7 +287,7 @@ export const OPS = {
     latex: "\\cosh\\left(x\\right)",
     localGradsLatex: ["\\sinh\\left(x\\right)"],
     domain(x) { return true; },
-    forward(x) { return Math.cosh(x); },
+    forward(x) { return cosh(x); },
     localGrads(x, out) { return [Math.sinh(x)]; },
   },
   tanh: {
@@ -308,7 +309,7 @@ export const OPS = {
     latex: "\\operatorname{asinh}\\left(x\\right)",
     localGradsLatex: ["\\frac{1}{\\sqrt{{x}^{2} + 1}}"],
     domain(x) { return true; },
-    forward(x) { return Math.asinh(x); },
+    forward(x) { return asinh(x); },
     localGrads(x, out) { return [1.0 / hypot(x, 1.0)]; },
   },
   acosh: {
@@ -319,7 +320,7 @@ export const OPS = {
     latex: "\\operatorname{acosh}\\left(x\\right)",
     localGradsLatex: ["\\frac{1}{\\sqrt{{x}^{2} - 1}}"],
     domain(x) { return x >= 1.0; },
-    forward(x) { return Math.acosh(x); },
+    forward(x) { return acosh(x); },
     localGrads(x, out) { return [1.0 / (Math.sqrt(x - 1.0) * Math.sqrt(x + 1.0))]; },
   },
   atanh: {
@@ -364,7 +365,7 @@ export const OPS = {
     localGradsLatex: ["\\begin{cases}1 & x > 0 \\\\ \\mathit{alpha} \\cdot \\exp\\left(x\\right) & \\text{otherwise}\\end{cases}"],
     domain(x, alpha) { return true; },
     forward(x, alpha) { return (x < 0.0 ? alpha * Math.expm1(x) : x); },
-    localGrads(x, alpha, out) { return [(x > 0.0 ? 1.0 : alpha * Math.exp(x))]; },
+    localGrads(x, alpha, out) { return [(x > 0.0 ? 1.0 : alpha * exp(x))]; },
   },
   gelu: {
     symbol: "gelu", glyph: "gelu", operator: false,
@@ -375,9 +376,7 @@ export const OPS = {
     localGradsLatex: ["0.5 \\cdot \\operatorname{erfc}\\left(-x \\cdot \\tfrac{1}{\\sqrt{2}}\\right) + x \\cdot \\tfrac{1}{\\sqrt{2\\pi}} \\cdot \\exp\\left(-0.5 \\cdot x \\cdot x\\right)"],
     domain(x) { return true; },
     forward(x) { return 0.5 * x * erfc(-x * 0.7071067811865476); },
-    localGrads(x, out) {
-      return [0.5 * erfc(-x * 0.7071067811865476) + x * 0.3989422804014327 * Math.exp(-0.5 * x * x)];
-    },
+    localGrads(x, out) { return [0.5 * erfc(-x * 0.7071067811865476) + x * 0.3989422804014327 * exp(-0.5 * x * x)]; },
   },
   silu: {
     symbol: "silu", glyph: "silu", operator: false,
@@ -409,7 +408,7 @@ export const OPS = {
     latex: "\\ln\\left(1 + \\exp\\left(x\\right)\\right)",
     localGradsLatex: ["\\sigma\\left(x\\right)"],
     domain(x) { return true; },
-    forward(x) { return (x < 0.0 ? 0.0 : x) + Math.log1p(Math.exp(-Math.abs(x))); },
+    forward(x) { return (x < 0.0 ? 0.0 : x) + Math.log1p(exp(-Math.abs(x))); },
     localGrads(x, out) { return [sigmoid(x)]; },
   },
   erf: {
@@ -421,7 +420,7 @@ export const OPS = {
     localGradsLatex: ["\\tfrac{2}{\\sqrt{\\pi}} \\cdot \\exp\\left(-{x}^{2}\\right)"],
     domain(x) { return true; },
     forward(x) { return erf(x); },
-    localGrads(x, out) { return [1.1283791670955126 * Math.exp(-(x * x))]; },
+    localGrads(x, out) { return [1.1283791670955126 * exp(-(x * x))]; },
   },
   erfc: {
     symbol: "erfc", glyph: "erfc", operator: false,
@@ -432,7 +431,7 @@ export const OPS = {
     localGradsLatex: ["-\\tfrac{2}{\\sqrt{\\pi}} \\cdot \\exp\\left(-{x}^{2}\\right)"],
     domain(x) { return true; },
     forward(x) { return erfc(x); },
-    localGrads(x, out) { return [-1.1283791670955126 * Math.exp(-(x * x))]; },
+    localGrads(x, out) { return [-1.1283791670955126 * exp(-(x * x))]; },
   },
   lgamma: {
     symbol: "lgamma", glyph: "lgamma", operator: false,

@@ -1,6 +1,8 @@
 // What JavaScript's Math lacks and the generated ops.js needs: copysign, pow as C has it, erf and erfc.
 // Both error functions keep a relative error below 2e-15 wherever the result is a normal number.
 
+import { exp } from "./rounded.js";
+
 const TWO_OVER_SQRT_PI = 2 / Math.sqrt(Math.PI);
 const ONE_OVER_SQRT_PI = 1 / Math.sqrt(Math.PI);
 
@@ -25,7 +27,7 @@ export function pow(base, exponent) {
 /** exp(-x²); rounding x² first would cost as many units in the last place as x² has. */
 function gaussian(x) {
   const head = Math.fround(x); // 24 bits: its square is exact
-  return Math.exp(-head * head) * Math.exp((head - x) * (head + x));
+  return exp(-head * head) * exp((head - x) * (head + x));
 }
 
 /** erf(x) for |x| < 0.6: 2/sqrt(pi) (x - x³/3 + x⁵/(2!·5) - …), whose terms shrink too fast to cancel. */
