@@ -20,6 +20,7 @@ ORDER = [line.split() for line in """
     _version cached_property own_files hub bundled _native
     lessons
     formula passes
+    printing
     row_formula
     operation row_ops
     ops agreement

@@ -26,9 +26,10 @@ from generate_rows import (
 )
 
 from gradwalk.agreement import RULE, STEPS
-from gradwalk.formula import DEFINITIONS, JAVASCRIPT, C, Number, Target, latex, statements, variable
+from gradwalk.formula import DEFINITIONS, Number, variable
 from gradwalk.operation import Op, everywhere, never, nowhere
 from gradwalk.ops import OPERATORS, OPS
+from gradwalk.printing import JAVASCRIPT, C, Target, latex, statements
 from gradwalk.row_ops import COMPOSITES
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gradwalk.formula import DEFINITIONS, JAVASCRIPT, C, Symbol, variable
+from gradwalk.formula import DEFINITIONS, Symbol, variable
+from gradwalk.printing import JAVASCRIPT, C
 from gradwalk.row_formula import Loops, RowVariable, Spelling, is_row, row_latex
 from gradwalk.row_ops import COMPOSITES, Composite, in_rows
 
@@ -17,7 +18,7 @@ JAVASCRIPT_LOOPS = Spelling(JAVASCRIPT, "let", "const", "let", "n", "")
 LIBRARIES = {
     "formulas.js": tuple(DEFINITIONS),
     "rounded.js": ("acos", "acosh", "asin", "asinh", "atan", "atan2", "cos", "cosh", "exp", "log", "sin", "tan"),
-    "special.js": ("copysign", "erf", "erfc", "pow"),
+    "special.js": ("copysign", "pow"),
 }
 
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, NoReturn
 
@@ -192,8 +189,6 @@ tanh = _function("tanh", math.tanh)
 asinh = _function("asinh", math.asinh)
 acosh = _function("acosh", _ieee(math.acosh, _nan))
 atanh = _function("atanh", _ieee(math.atanh, _atanh))
-erf = _function("erf", math.erf)
-erfc = _function("erfc", math.erfc)
 
 
 def where(condition: Number, a: Number, b: Number) -> Number:
@@ -212,8 +207,8 @@ def equal(a: Number, b: Number) -> Number:
 
 
 # ---------------------------------------------------------------- functions defined by a formula of their own
-# Python's math module and C's libm disagree in the last bit here (hypot, lgamma), or one of them lacks the
-# function (cbrt before Python 3.11, digamma); one definition for all targets makes them agree.
+# Python's math module and C's libm disagree in the last bit here (hypot, lgamma), or one of the targets lacks the
+# function (cbrt before Python 3.11, digamma; JavaScript erf); one definition for all targets makes them agree.
 
 DEFINITIONS: dict[str, Callable[..., Number]] = {}
 
@@ -267,6 +262,61 @@ def sigmoid(x: Number) -> Number:
     """exp never sees a positive number, so it cannot overflow."""
     e = exp(-absolute(x))
     return div(where(x < 0.0, e, 1.0), 1.0 + e)
+
+
+# erf(x) / x - 1 as a series in x², and (1 + 2x) exp(x²) erfc(x) as a polynomial in (x - 4) / (x + 4) for 1/2 ≤ x ≤ 28
+_TWO_BY_ROOT_PI = 2.0 / math.sqrt(math.pi)
+_ERF = (0.1283791670955126, *(_TWO_BY_ROOT_PI * (-1) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(1, 19)))
+_SCALED_ERFC = (
+    1.2329951186255526, -0.1396211168405625, 0.015379652102619901, 0.06809705425468844, -0.1010390660363143,
+    0.09373283499853434, -0.06633036581196795, 0.03716751553379472, -0.016197734061059108, 0.00503197001856426,
+    -0.0007577732634973155, -0.00019925696553927866, 0.00015062155590137163, -2.4398057333996413e-05,
+    -1.1221668942295945e-05, 5.706494720146254e-06, 2.9313186423696087e-07, -8.195085083459565e-07,
+    7.540467350144586e-08, 1.03256669073015e-07, -1.8406671051403966e-08, -9.652213521087604e-09,
+    1.9717656765049794e-09,
+)  # fmt: skip
+
+
+@_auxiliary
+def erf_near_zero(x: Number) -> Number:
+    """erf for |x| ≤ 1."""
+    square = x * x
+    series: Number = _ERF[-1]
+    for coefficient in reversed(_ERF[:-1]):
+        series = series * square + coefficient
+    return x + x * series
+
+
+@_auxiliary
+def erfc_above_half(x: Number) -> Number:
+    """erfc for x ≥ 1/2; all of it is used up at 28. The square in exp is rounded, and what it loses is made up for."""
+    y = where(x < 28.0, x, 28.0)
+    ratio = div(y - 4.0, y + 4.0)
+    scaled: Number = _SCALED_ERFC[-1]
+    for coefficient in reversed(_SCALED_ERFC[:-1]):
+        scaled = scaled * ratio + coefficient
+    wide = 134217729.0 * y
+    high = wide - (wide - y)  # half the digits: its square is exact
+    low = y - high
+    square = y * y
+    e = exp(-square)
+    return div((e - e * (high * high - square + 2.0 * high * low + low * low)) * scaled, 1.0 + 2.0 * y)
+
+
+@_defined
+def erf(x: Number) -> Number:
+    """A series near 0, and 1 - erfc beyond."""
+    a = absolute(x)
+    beyond = copysign(1.0 - erfc_above_half(a), x)
+    return where(a < 1.0, erf_near_zero(x), where(equal(x, x), beyond, x))
+
+
+@_defined
+def erfc(x: Number) -> Number:
+    """1 - erf where nothing cancels, else a function of its own."""
+    a = absolute(x)
+    beyond = where(x < 0.0, 2.0, 0.0) + copysign(erfc_above_half(a), x)
+    return where(a < 0.5, 1.0 - erf_near_zero(x), where(equal(x, x), beyond, x))
 
 
 # The Stirling series of log Gamma beyond its leading terms: B(2k) / (2k (2k-1) z^(2k-1)), k = 1, 2, …
@@ -392,188 +442,3 @@ def signed_heads(formula: Number) -> set[str]:
 def is_exact(formula: Number, names: Sequence[str]) -> bool:
     """Whether a formula over variables of these names has one result, however and by whom it is computed."""
     return heads(formula) <= _EXACT | {*names, ""}
-
-
-# ---------------------------------------------------------------- printing
-
-_COMPARISONS = {"<", "<=", ">", ">=", "and", "or"}
-_PRECEDENCE = {"or": 1, "and": 2, "<": 3, "<=": 3, ">": 3, ">=": 3, "+": 4, "-": 4, "*": 5, "div": 5, "neg": 6}
-_ATOM = 9
-
-
-@dataclass(frozen=True)
-class Target:
-    """How one output language spells numbers, operators and functions."""
-
-    infix: Mapping[str, str]
-    functions: Mapping[str, str]
-    equals: str
-    number: Callable[[float], str]
-    declare: Callable[[str, bool], str]
-
-
-def _literal(infinity: str) -> Callable[[float], str]:
-    return lambda x: repr(x) if math.isfinite(x) else infinity if x > 0.0 else f"-{infinity}"
-
-
-_C_LIKE = {"and": " && ", "or": " || ", "div": " / "} | {o: f" {o} " for o in ("+", "-", "*", "<", "<=", ">", ">=")}
-
-C = Target(
-    infix=_C_LIKE,
-    functions={"abs": "fabs"} | {name: f"formula_{name}" for name in DEFINITIONS},
-    equals="==",
-    number=_literal("INFINITY"),
-    declare=lambda name, is_condition: f"const {'int' if is_condition else 'double'} {name}",
-)
-
-# the others are the page's own: browsers round exp and the like otherwise than C does
-_MATH = ("abs", "atanh", "ceil", "expm1", "floor", "log10", "log1p", "log2", "sinh", "sqrt", "tanh")
-
-JAVASCRIPT = Target(
-    infix=_C_LIKE | {"fmod": " % "},
-    functions={name: f"Math.{name}" for name in _MATH},
-    equals="===",
-    number=_literal("Infinity"),
-    declare=lambda name, is_condition: f"const {name}",
-)
-
-
-def expression(formula: Number, target: Target, names: Mapping[int, str] | None = None) -> str:
-    """The formula as one expression; `names` spells the symbols (by id) that have a name already."""
-
-    def write(part: Number) -> tuple[str, int]:
-        if isinstance(part, bool):
-            return ("1" if part else "0"), _ATOM
-        if not isinstance(part, Symbol):
-            return target.number(float(part)), (_ATOM if part >= 0.0 else _PRECEDENCE["neg"])
-        if names and id(part) in names:
-            return names[id(part)], _ATOM
-        head, arguments = part.head, part.arguments
-        if not arguments:
-            return head, _ATOM
-        if head == "where":
-            condition, a, b = (enclosed(argument, 1) for argument in arguments)
-            return f"({condition} ? {a} : {b})", _ATOM
-        if head == "neg":
-            return "-" + enclosed(arguments[0], _PRECEDENCE["neg"] + 1), _PRECEDENCE["neg"]
-        if head == "and" and _is_equality(part):
-            left, right = arguments[0].arguments  # type: ignore[union-attr]
-            return f"{enclosed(left, 4)} {target.equals} {enclosed(right, 4)}", 3
-        if head in target.infix:
-            level = _PRECEDENCE.get(head, 5)
-            # the right side of every operator is enclosed at its own level: a - (b - c), a / (b * c);
-            # "and" inside "or" is enclosed too, which compilers ask for
-            sides = (3, 3) if head == "or" else (level, level + 1)
-            return enclosed(arguments[0], sides[0]) + target.infix[head] + enclosed(arguments[1], sides[1]), level
-        inside = ", ".join(enclosed(argument, 0) for argument in arguments)
-        return f"{target.functions.get(head, head)}({inside})", _ATOM
-
-    def enclosed(part: Number, level: int) -> str:
-        text, own = write(part)
-        return text if own >= level else f"({text})"
-
-    return enclosed(formula, 0)
-
-
-def statements(formulas: Sequence[Number], target: Target) -> tuple[list[str], list[str]]:
-    """The formulas as declarations of what they share, and one expression each."""
-    uses: Counter[int] = Counter()
-    order: list[Symbol] = []
-
-    def count(part: Number) -> None:
-        if isinstance(part, Symbol) and part.arguments:
-            uses[id(part)] += 1
-            if uses[id(part)] == 1:
-                for argument in part.arguments:
-                    count(argument)
-                order.append(part)
-
-    for formula in formulas:
-        count(formula)
-    names: dict[int, str] = {}
-    lines = []
-    for part in order:
-        if uses[id(part)] > 1:
-            text = expression(part, target, names)
-            names[id(part)] = f"t{len(names)}"
-            lines.append(f"{target.declare(names[id(part)], part.head in _COMPARISONS)} = {text};")
-    return lines, [expression(formula, target, names) for formula in formulas]
-
-
-_LATEX_NUMBERS = {
-    math.inf: r"\infty",
-    math.pi: r"\pi",
-    1.0 / math.log(2.0): r"\tfrac{1}{\ln 2}",
-    1.0 / math.log(10.0): r"\tfrac{1}{\ln 10}",
-    2.0 / math.sqrt(math.pi): r"\tfrac{2}{\sqrt{\pi}}",
-    math.sqrt(0.5): r"\tfrac{1}{\sqrt{2}}",
-    math.sqrt(0.5 / math.pi): r"\tfrac{1}{\sqrt{2\pi}}",
-}
-_LATEX_OPERATORS = {"+": " + ", "-": " - ", "*": r" \cdot ", "<": " < ", "<=": r" \le ", ">": " > ", ">=": r" \ge ",
-                    "and": r" \wedge ", "or": r" \vee "}  # fmt: skip
-_LATEX_FUNCTIONS = {"log": r"\ln", "log2": r"\log_2", "log10": r"\log_{10}", "digamma": r"\psi", "sigmoid": r"\sigma",
-                    "asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan"}  # fmt: skip
-_LATEX_KNOWN = {"exp", "sin", "cos", "tan", "sinh", "cosh", "tanh"}
-_LATEX_AROUND = {
-    "div": r"\frac{%s}{%s}",
-    "pow": "{%s}^{%s}",
-    "power": "{%s}^{%s}",
-    "sqrt": r"\sqrt{%s}",
-    "cbrt": r"\sqrt[3]{%s}",
-    "abs": r"\left|%s\right|",
-    "floor": r"\lfloor %s \rfloor",
-    "ceil": r"\lceil %s \rceil",
-    "hypot": r"\sqrt{{%s}^2 + {%s}^2}",
-    "fmod": r"%s \bmod %s",
-}
-
-
-def latex(formula: Number) -> str:
-    """The formula as LaTeX mathematics."""
-
-    def write(part: Number) -> tuple[str, int]:
-        if not isinstance(part, Symbol):
-            value = float(part)
-            text = _LATEX_NUMBERS.get(abs(value)) or re.sub(r"^1e-0*(\d+)$", r"10^{-\1}", format(abs(value), "g"))
-            return (text, _ATOM) if value >= 0.0 else ("-" + text, _PRECEDENCE["neg"])
-        head, arguments = part.head, part.arguments
-        if not arguments:
-            return (head if len(head) == 1 or isinstance(part, Raw) else rf"\mathit{{{head}}}"), _ATOM
-        if head == "total":
-            return rf"\sum_{{{enclosed(arguments[0], 0)}}} {enclosed(arguments[1], _PRECEDENCE['*'])}", _PRECEDENCE["*"]
-        if head == "where":
-            branches = []
-            rest: Number = part
-            while isinstance(rest, Symbol) and rest.head == "where":
-                condition, chosen, rest = rest.arguments
-                branches.append(rf"{enclosed(chosen, 0)} & {enclosed(condition, 0)}")
-            branches.append(rf"{enclosed(rest, 0)} & \text{{otherwise}}")
-            return r"\begin{cases}" + r" \\ ".join(branches) + r"\end{cases}", _ATOM
-        if head == "and" and _is_equality(part):
-            left, right = arguments[0].arguments  # type: ignore[union-attr]
-            return enclosed(left, 4) + " = " + enclosed(right, 4), 3
-        if head == "neg":
-            return "-" + enclosed(arguments[0], 5), _PRECEDENCE["neg"]
-        if head in _LATEX_OPERATORS:
-            level = _PRECEDENCE[head]
-            return enclosed(arguments[0], level) + _LATEX_OPERATORS[head] + enclosed(arguments[1], level + 1), level
-        if head in _LATEX_AROUND:
-            level = _ATOM if head in ("pow", "power", "hypot") else 0
-            first = enclosed(arguments[0], level)
-            own = _PRECEDENCE["*" if head == "fmod" else "neg"]
-            return _LATEX_AROUND[head] % (first, *(enclosed(a, 0) for a in arguments[1:])), own
-        name = _LATEX_FUNCTIONS.get(head) or (f"\\{head}" if head in _LATEX_KNOWN else rf"\operatorname{{{head}}}")
-        return rf"{name}\left({', '.join(enclosed(a, 0) for a in arguments)}\right)", _PRECEDENCE["div"] + 1
-
-    def enclosed(part: Number, level: int) -> str:
-        text, own = write(part)
-        return text if own >= level else rf"\left({text}\right)"
-
-    return enclosed(formula, 0)
-
-
-def _is_equality(part: Symbol) -> bool:
-    sides = [a for a in part.arguments if isinstance(a, Symbol)]
-    return [s.head for s in sides] == ["<=", ">="] and all(
-        x is y for x, y in zip(sides[0].arguments, sides[1].arguments, strict=True)
-    )

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradwalk.formula import FUNCTIONS, Number, Raw, Symbol, Target, expression, latex
+from gradwalk.formula import FUNCTIONS, Number, Raw, Symbol
+from gradwalk.printing import Target, expression, latex
 
 Row = Any  # a symbol of a row, a list, or an array
 

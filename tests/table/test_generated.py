@@ -10,9 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from gradwalk.formula import latex, variable
+from gradwalk.formula import variable
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
+from gradwalk.printing import latex
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = (

@@ -7,7 +7,6 @@ mean for arrays.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,11 +32,10 @@ _OTHER_NAMES = {
 class Arrays:
     """What the heads of formulas mean for the arrays of `xp`, a module with NumPy's functions."""
 
-    def __init__(self, xp: Any, erf: Callable[[Any], Any], erfc: Callable[[Any], Any]) -> None:
+    def __init__(self, xp: Any) -> None:
         self.xp = xp
         names = _OTHER_NAMES | dict(zip(_SAME_NAME, _SAME_NAME, strict=True))
         self.heads: dict[str, Callable[..., Any]] = {head: getattr(xp, name) for head, name in names.items()}
-        self.heads |= {"erf": erf, "erfc": erfc}
         # the language of rows: the entries of a row are the last axis
         self.heads |= {
             "total": lambda xs: xs.sum(axis=-1, keepdims=True),
@@ -164,8 +162,4 @@ def _edge(name: str) -> Number:
     return op.edge(*map(variable, op.names))
 
 
-def _one_by_one(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    return lambda x: np.array([function(entry) for entry in np.ravel(x).tolist()]).reshape(np.shape(x))
-
-
-NUMPY = Arrays(np, _one_by_one(math.erf), _one_by_one(math.erfc))
+NUMPY = Arrays(np)

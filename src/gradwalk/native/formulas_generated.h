@@ -34,6 +34,36 @@ static inline double formula_sigmoid(double x)
     return (x < 0.0 ? t0 : 1.0) / (1.0 + t0);
 }
 
+static inline double formula_erf_near_zero(double x)
+{
+    const double t0 = x * x;
+    return x + x * ((((((((((((((((((4.763348040515068e-18 * t0 + -9.063970842808673e-17) * t0 + 1.6342614095367152e-15) * t0 + -2.7835162072109212e-14) * t0 + 4.4632242632864775e-13) * t0 + -6.7113668551641105e-12) * t0 + 9.422759064650411e-11) * t0 + -1.2290555301717926e-09) * t0 + 1.4807192815879218e-08) * t0 + -1.6365844691234924e-07) * t0 + 1.6462114365889246e-06) * t0 + -1.492565035840625e-05) * t0 + 0.00012055332981789664) * t0 + -0.0008548327023450852) * t0 + 0.005223977625442188) * t0 + -0.026866170645131252) * t0 + 0.11283791670955126) * t0 + -0.37612638903183754) * t0 + 0.1283791670955126);
+}
+
+static inline double formula_erfc_above_half(double x)
+{
+    const double t0 = (x < 28.0 ? x : 28.0);
+    const double t1 = t0 * t0;
+    const double t2 = exp(-t1);
+    const double t3 = 134217729.0 * t0;
+    const double t4 = t3 - (t3 - t0);
+    const double t5 = t0 - t4;
+    const double t6 = (t0 - 4.0) / (t0 + 4.0);
+    return (t2 - t2 * (t4 * t4 - t1 + 2.0 * t4 * t5 + t5 * t5)) * ((((((((((((((((((((((1.9717656765049794e-09 * t6 + -9.652213521087604e-09) * t6 + -1.8406671051403966e-08) * t6 + 1.03256669073015e-07) * t6 + 7.540467350144586e-08) * t6 + -8.195085083459565e-07) * t6 + 2.9313186423696087e-07) * t6 + 5.706494720146254e-06) * t6 + -1.1221668942295945e-05) * t6 + -2.4398057333996413e-05) * t6 + 0.00015062155590137163) * t6 + -0.00019925696553927866) * t6 + -0.0007577732634973155) * t6 + 0.00503197001856426) * t6 + -0.016197734061059108) * t6 + 0.03716751553379472) * t6 + -0.06633036581196795) * t6 + 0.09373283499853434) * t6 + -0.1010390660363143) * t6 + 0.06809705425468844) * t6 + 0.015379652102619901) * t6 + -0.1396211168405625) * t6 + 1.2329951186255526) / (1.0 + 2.0 * t0);
+}
+
+static inline double formula_erf(double x)
+{
+    const double t0 = fabs(x);
+    return (t0 < 1.0 ? formula_erf_near_zero(x) : (x == x ? copysign(1.0 - formula_erfc_above_half(t0), x) : x));
+}
+
+static inline double formula_erfc(double x)
+{
+    const double t0 = fabs(x);
+    return (t0 < 0.5 ? 1.0 - formula_erf_near_zero(x) : (x == x ? (x < 0.0 ? 2.0 : 0.0) + copysign(formula_erfc_above_half(t0), x) : x));
+}
+
 static inline double formula_lgamma_above_half(double x)
 {
     const int t0 = x < 8.0;
@@ -332,11 +362,11 @@ static inline void elu_local_grads(double x, double alpha, double out, double *l
     local_grads[0] = (x > 0.0 ? 1.0 : alpha * exp(x));
 }
 
-static inline double gelu_forward(double x) { return 0.5 * x * erfc(-x * 0.7071067811865476); }
+static inline double gelu_forward(double x) { return 0.5 * x * formula_erfc(-x * 0.7071067811865476); }
 static inline void gelu_local_grads(double x, double out, double *local_grads)
 {
     (void)out;
-    local_grads[0] = 0.5 * erfc(-x * 0.7071067811865476) + x * 0.3989422804014327 * exp(-0.5 * x * x);
+    local_grads[0] = 0.5 * formula_erfc(-x * 0.7071067811865476) + x * 0.3989422804014327 * exp(-0.5 * x * x);
 }
 
 static inline double silu_forward(double x) { return x * formula_sigmoid(x); }
@@ -359,14 +389,14 @@ static inline void softplus_local_grads(double x, double out, double *local_grad
     local_grads[0] = formula_sigmoid(x);
 }
 
-static inline double erf_forward(double x) { return erf(x); }
+static inline double erf_forward(double x) { return formula_erf(x); }
 static inline void erf_local_grads(double x, double out, double *local_grads)
 {
     (void)out;
     local_grads[0] = 1.1283791670955126 * exp(-(x * x));
 }
 
-static inline double erfc_forward(double x) { return erfc(x); }
+static inline double erfc_forward(double x) { return formula_erfc(x); }
 static inline void erfc_local_grads(double x, double out, double *local_grads)
 {
     (void)out;

@@ -1,8 +1,8 @@
 // do not edit; made by tools/generate.py from src/gradwalk/ops.py
 
-import { cbrt, digamma, hypot, lgamma, power, sigmoid } from "./formulas.js";
+import { cbrt, digamma, erf, erfc, hypot, lgamma, power, sigmoid } from "./formulas.js";
 import { acos, acosh, asin, asinh, atan, atan2, cos, cosh, exp, log, sin, tan } from "./rounded.js";
-import { copysign, erf, erfc, pow } from "./special.js";
+import { copysign, pow } from "./special.js";
 
 export const OPS = {
   add: {
