@@ -82,7 +82,9 @@ class Timed:
         steps = self.tab.run("gradwalk.line.steps")
         at = [source.randrange(steps) for _ in range(FRAMES // 2)]
         at += [at[-1] // 2 + 3 * k for k in range(FRAMES // 2)]
-        return [self.frame(f"gradwalk.player.go({t}, 'scrub')") for t in at]
+        # the hand does not rest between two frames, though on a machine with other work the clock may say so
+        moving = "requestAnimationFrame(() => clearTimeout(gradwalk.following))"
+        return [self.frame(f"gradwalk.player.go({t}, 'scrub'); {moving}") for t in at]
 
     def typed(self, text: str) -> list[tuple[float, float]]:
         return [self.frame(f"gradwalk.header.on.text({text!r} + ' + {letter}')") for letter in "abcdefgh"]

@@ -17,9 +17,10 @@ JAVASCRIPT_LOOPS = Spelling(JAVASCRIPT, "let", "const", "let", "n", "")
 # the page's own modules of functions, and what generated ones take from them
 LIBRARIES = {
     "formulas.js": tuple(DEFINITIONS),
-    "rounded.js": ("acos", "acosh", "asin", "asinh", "atan", "atan2", "cos", "cosh", "exp", "log", "sin", "tan"),
+    "rounded.js": ("acos", "acosh", "asin", "asinh", "atan", "atan2", "cos", "cosh", "exp", "log", "log10", "log2",
+                   "sin", "tan"),
     "special.js": ("copysign", "pow"),
-}
+}  # fmt: skip
 
 
 def imports(text: str) -> str:

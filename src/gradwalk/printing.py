@@ -41,7 +41,7 @@ C = Target(
 )
 
 # the others are the page's own: browsers round exp and the like otherwise than C does
-_MATH = ("abs", "atanh", "ceil", "expm1", "floor", "log10", "log1p", "log2", "sinh", "sqrt", "tanh")
+_MATH = ("abs", "atanh", "ceil", "expm1", "floor", "log1p", "sinh", "sqrt", "tanh")
 
 JAVASCRIPT = Target(
     infix=_C_LIKE | {"fmod": " % "},

@@ -47,9 +47,9 @@ function answers(graph, values, mode) {
   return JSON.stringify({
     labels: graph.nodes.map((node) => node.label), ops: graph.nodes.map((node) => node.op),
     data: [...line.data].map(encode), grads: [...line.grads].map(encode),
-    steps: line.contributions.map((step) => [
+    steps: [...line.contributions].map((step) => [
       step.node, step.child, ...[step.local, step.upstream, step.product, step.before, step.after].map(encode)]),
-    firstWrong: line.firstWrong < 0 ? null : line.contributions[line.firstWrong].node,
+    firstWrong: line.firstWrong < 0 ? null : line.contributions.node[line.firstWrong],
     problems: line.problems.map((problem) => problem.message),
     slopes: graph.nodes.map((node, i) => (
       node.children.length ? null : encode(module_engine.finiteDifference(line, i).slope))),

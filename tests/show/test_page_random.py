@@ -53,8 +53,9 @@ def v8() -> Iterator[MiniRacer]:
 def test_gradients_and_verdicts_in_every_mode(v8: MiniRacer) -> None:
     """Gradients are the package's to 1e-12 of themselves; a right one gets no cross, a wrong one no tick.
 
-    JavaScript's exp and sin have other last digits than C's. Where the parts of a gradient cancel, or a difference on
-    the way does, that is all that is left of it: more than 1e-12 is allowed by as much as last digits can move it.
+    The page's exp and sin have another last digit than C's once in a thousand times. Where the parts of a gradient
+    cancel, or a difference on the way does, that is all that is left of it: more than 1e-12 is allowed by as much as
+    last digits can move it.
     """
     counts: Counter[str] = Counter()
     for seed in range(PROGRAMS):
@@ -82,7 +83,7 @@ def test_gradients_and_verdicts_in_every_mode(v8: MiniRacer) -> None:
     assert counts["said 1"] > PROGRAMS
     assert counts["said -1"] > PROGRAMS
     assert counts["said 0"] < 0.05 * counts["said 1"]
-    assert counts["moved by last digits"] < 0.01 * counts["compared"]
+    assert counts["moved by last digits"] < 1e-4 * counts["compared"]
 
 
 def test_steps_are_numbered_as_in_the_terminal(v8: MiniRacer) -> None:

@@ -142,7 +142,7 @@ def test_the_view_follows_the_step(browser: Browser, tmp_path: Path) -> None:
         for _ in range(tab.run("gradwalk.line.steps")):
             seen = tab.run(
                 "(() => { gradwalk.player.step(1); const { drawing, line, t, rootChip } = gradwalk;"
-                " const card = drawing.cards[drawing.itemOf[line.contributions[t - line.forwardSteps - 2]?.child"
+                " const card = drawing.cards[drawing.itemOf[line.contributions.child[t - line.forwardSteps - 2]"
                 " ?? line.computing[t - 1] ?? line.graph.root]];"
                 " return [drawing.viewport.sees(drawing.placed.at[card.k], card.size),"
                 " drawing.seesRoot || !rootChip.hidden]; })()"
@@ -199,7 +199,9 @@ def test_a_step_inside_a_folded_part_says_which(tab: Tab, tmp_path: Path) -> Non
     tab.show(page(MLP(20, [40, 40, 1])([0.1] * 20)), tmp_path)
     tab.run("gradwalk.player.go(gradwalk.line.steps - 40, 'jump')")
     assert tab.run("document.querySelectorAll('.part.active-child').length") == 1
-    name = tab.run("gradwalk.graph.names[gradwalk.line.contributions.at(-41).child]")
+    name = tab.run(
+        "gradwalk.graph.names[gradwalk.line.contributions.at(gradwalk.line.contributions.length - 41).child]"
+    )
     assert tab.text(".part.active-child .grad").startswith(f"{name}: ")
 
 
@@ -223,6 +225,22 @@ def test_a_scrub_writes_what_differs(tab: Tab, tmp_path: Path) -> None:
     for way in ("back", "again"):
         assert sum(kind in ("data", "grad") for kind in written[way]) <= 3  # the parts that the step is in
     assert len(written["next"]) <= 24
+
+
+def test_a_long_table_comes_in_parts(tab: Tab, tmp_path: Path) -> None:
+    """Forty rows, as many more for each click, then all; another graph begins again."""
+    tab.show(page(MLP(4, [16, 1])([0.1] * 4)), tmp_path)
+    rows = "[document.querySelectorAll('tbody tr').length, gradwalk.table.more.hidden]"
+    assert tab.run(rows) == [40, False]
+    assert tab.text(".more") == "40 more, of 57"
+    tab.run("document.querySelector('.more').click()")
+    assert tab.run(rows) == [80, False]
+    assert tab.run("[...document.querySelectorAll('tbody input')].every((field) => field.value)")
+    assert tab.text(".more") == "17 more, of 17"
+    tab.run("document.querySelector('.more').click()")
+    assert tab.run(rows) == [97, True]
+    tab.run("gradwalk.header.on.program()")
+    assert tab.run(rows) == [40, False]
 
 
 # ---------------------------------------------------------------- nothing jumps

@@ -41,7 +41,7 @@ function started(text) {
   const graph = module_graph.fromExpression(text);
   const values = module_starts.startingValues(graph, {});
   const line = module_engine.timeline(graph, values, "right");
-  return JSON.stringify({ problems: line.problems, locals: line.contributions.map((step) => step.local) });
+  return JSON.stringify({ problems: line.problems, locals: [...line.contributions].map((step) => step.local) });
 }
 """
 
@@ -152,7 +152,7 @@ def test_a_part_is_called_so_wherever_it_is_said(browser: Browser, tmp_path: Any
     tab.run(f"gradwalk.start = {{ program: {json.dumps(program)} }}; gradwalk.showProgram()")
     leaf = tab.run("gradwalk.graph.names.indexOf('x')")
     assert tab.run(f"gradwalk.graph.nodes[{leaf}].partial")
-    step = tab.run(f"gradwalk.line.contributions.findIndex(({{ child }}) => child === {leaf})")
+    step = tab.run(f"gradwalk.line.contributions.child.indexOf({leaf})")
     tab.run(f"gradwalk.player.go(gradwalk.line.forwardSteps + 2 + {step}, 'step')")
     tab.run(f"gradwalk.drawing.focus({leaf})")
     tab.run("gradwalk.study.choose('paths')")
@@ -184,7 +184,7 @@ def test_constants_receive_nothing(v8: MiniRacer) -> None:
     """No step hands a gradient to a number that stands in the text."""
     program = "module_engine.timeline(module_graph.fromExpression('sqrt(2)*a + 5*a'), [], 'right')"
     steps = v8.eval(
-        f"JSON.stringify({program}.contributions.map((step) => {program}.graph.nodes[step.child].constant))"
+        f"JSON.stringify([...{program}.contributions].map((step) => {program}.graph.nodes[step.child].constant))"
     )
     assert json.loads(steps) == [False] * 4
 

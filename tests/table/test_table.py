@@ -249,7 +249,7 @@ def test_digamma_of_negative_numbers() -> None:
 
 @pytest.mark.usefixtures("fifty_digits")
 def test_error_functions() -> None:
-    """erf to a unit in the last place, erfc to four, where the result is a normal number; C has them to one and three."""
+    """erf to a unit in the last place, erfc to four, where the result is a normal number; in C to one and three."""
     source = random.Random(7)
     at = [source.uniform(-6.0, 6.0) for _ in range(600)] + [source.uniform(0.0, 26.5) for _ in range(300)]
     at += [math.copysign(10.0 ** source.uniform(-307.0, 0.0), source.random() - 0.5) for _ in range(200)]

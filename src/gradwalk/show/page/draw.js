@@ -189,6 +189,9 @@ export class Drawing {
 
   /** What a screen reader says of a card: the node, how it was computed, and its numbers in full, those that are known. */
   describe(card, data, grad) {
+    const said = card.said;
+    if (said?.about === card.about && Object.is(said.data, data) && Object.is(said.grad, grad)) return;
+    card.said = { about: card.about, data, grad };
     const { constant, partial } = card.i < 0 ? {} : this.graph.nodes[card.i];
     const gradient = grad === null || constant ? "" : `, gradient ${exact(grad)}${partial ? `, ${PARTIAL}` : ""}`;
     setAttributes(card.group, { "aria-label": `${card.about}${data === null ? "" : `, data ${exact(data)}`}${gradient}` });

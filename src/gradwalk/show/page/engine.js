@@ -118,19 +118,18 @@ function visitOrder(graph, mode) {
   return mode === "no_order" ? made : made.reverse();
 }
 
-/** The backward pass as contributions, in order; `start` are the gradients it begins with. */
+/** The backward pass as contributions, in order, beside the right one's gradients. */
 export function walk(graph, localGrads, mode) {
-  const right = pass(graph, localGrads, "right", new Float64Array(graph.nodes.length));
-  if (mode === "right") return { ...right, right: right.grads, firstWrong: -1 };
+  const right = new Contributions(graph, localGrads, "right", new Float64Array(graph.nodes.length));
+  if (mode === "right") return { contributions: right, start: right.start, grads: right.grads, right: right.grads, firstWrong: -1 };
   const start = new Float64Array(graph.nodes.length);
   if (mode === "not_reset") {
     // leaves were set to zero between the passes, what was computed on the way was forgotten
     graph.nodes.forEach((node, i) => node.children.length && (start[i] = right.grads[i]));
   }
-  const wrong = pass(graph, localGrads, mode, start);
-  mark(wrong.contributions, right.contributions, mode);
-  const firstWrong = wrong.contributions.findIndex((step) => step.wrong);
-  return { ...wrong, right: right.grads, firstWrong };
+  const wrong = new Contributions(graph, localGrads, mode, start, right);
+  const firstWrong = [...wrong].findIndex((step) => step.wrong);
+  return { contributions: wrong, start, grads: wrong.grads, right: right.grads, firstWrong };
 }
 
 /** The product; but 0 · ∞ is 0 here: what has no part in the result gets nothing, nor does what is stopped. */
@@ -140,41 +139,66 @@ function contribution(local, upstream, op) {
   return Number.isNaN(product) && nothing ? 0 : product;
 }
 
-function pass(graph, localGrads, mode, start) {
-  const grads = start.slice();
-  const contributions = [];
-  grads[graph.root] = 1;
-  for (const node of visitOrder(graph, mode)) {
+/** A pass, by columns: an object for each of a hundred thousand contributions is more than a browser tidies up in a frame. */
+class Contributions {
+  /** `start` are the gradients it begins with; a pass that goes wrong is compared with the `right` one. */
+  constructor(graph, localGrads, mode, start, right = null) {
+    const count = graph.nodes.reduce((sum, { children }) => sum + children.length, 0);
+    Object.assign(this, { graph, localGrads, mode, start, right, length: 0, grads: start.slice() });
+    for (const column of ["node", "slot", "child"]) this[column] = new Int32Array(count);
+    for (const column of ["upstream", "before", "after"]) this[column] = new Float64Array(count);
+    this.first = new Int32Array(graph.nodes.length); // of each node: where its contributions stand
+    this.grads[graph.root] = 1;
+    for (const node of visitOrder(graph, mode)) this.visit(node);
+  }
+
+  visit(node) {
+    const { graph, grads } = this;
+    this.first[node] = this.length;
     graph.nodes[node].children.forEach((child, slot) => {
       if (graph.nodes[child].constant) return; // nobody differentiates by a number that stands in the text
-      const local = localGrads[node][slot];
-      const upstream = grads[node];
-      const product = contribution(local, upstream, graph.nodes[node].op);
-      const before = grads[child];
-      const after = mode === "assign" ? product : before + product;
-      grads[child] = after;
-      contributions.push({ node, slot, child, local, upstream, product, before, after, wrong: false, should: null });
+      const k = this.length;
+      const product = contribution(this.localGrads[node][slot], grads[node], graph.nodes[node].op);
+      this.node[k] = node;
+      this.slot[k] = slot;
+      this.child[k] = child;
+      this.upstream[k] = grads[node];
+      this.before[k] = grads[child];
+      this.after[k] = this.mode === "assign" ? product : grads[child] + product;
+      grads[child] = this.after[k];
+      this.length += 1;
     });
   }
-  return { contributions, start, grads };
+
+  /** One of them: {node, slot, child, local, upstream, product, before, after, wrong, should}. */
+  at(k) {
+    const [node, slot, upstream] = [this.node[k], this.slot[k], this.upstream[k]];
+    const local = this.localGrads[node][slot];
+    const product = contribution(local, upstream, this.graph.nodes[node].op);
+    const step = { node, slot, child: this.child[k], local, upstream, product, before: this.before[k], after: this.after[k], wrong: false, should: null };
+    if (this.right) {
+      step.should = this.right.at(this.right.first[node] + k - this.first[node]);
+      step.wrong = this.isWrong(step);
+    }
+    return step;
+  }
+
+  /** By what it hands on or by what it leaves the child; the order of a sum is no mistake. */
+  isWrong({ upstream, after, should }) {
+    const reordered = this.mode === "breadth_first" || this.mode === "no_order";
+    if (reordered) return !same(upstream, should.upstream, 1e-9);
+    return !same(upstream, should.upstream, 0) || !same(after, should.after, 0);
+  }
+
+  * [Symbol.iterator]() {
+    for (let k = 0; k < this.length; k += 1) yield this.at(k);
+  }
 }
 
 const same = (ours, theirs, tolerance) =>
   ours === theirs ||
   (Number.isNaN(ours) && Number.isNaN(theirs)) ||
   Math.abs(ours - theirs) <= tolerance * Math.max(Math.abs(ours), Math.abs(theirs));
-
-/** A step is wrong by what it hands on or by what it leaves the child; the order of a sum is no mistake. */
-function mark(contributions, right, mode) {
-  const reordered = mode === "breadth_first" || mode === "no_order";
-  const places = new Map(right.map((step) => [`${step.node}/${step.slot}`, step]));
-  for (const step of contributions) {
-    step.should = places.get(`${step.node}/${step.slot}`);
-    step.wrong = reordered
-      ? !same(step.upstream, step.should.upstream, 1e-9)
-      : !same(step.upstream, step.should.upstream, 0) || !same(step.after, step.should.after, 0);
-  }
-}
 
 // ---------------------------------------------------------------- the timeline: forward, seed, backward
 
@@ -202,7 +226,7 @@ export function stepAt(line, t) {
   if (t <= 0) return { kind: "start" };
   if (t <= line.forwardSteps) return { kind: "forward", node: line.computing[t - 1] };
   if (t === line.forwardSteps + 1) return { kind: "seed", node: line.graph.root };
-  return { kind: "contribution", ...line.contributions[t - line.forwardSteps - 2] };
+  return { kind: "contribution", ...line.contributions.at(t - line.forwardSteps - 2) };
 }
 
 /** The gradients when `t` steps are done, valid until the next call; null while the backward pass has not begun. */
@@ -215,8 +239,9 @@ export function gradsAt(line, t) {
   // from where we are, on or back: a step costs what it changes, however large the graph is
   const { reached, contributions } = line;
   const count = t - line.forwardSteps - 1;
-  for (; reached.count < count; reached.count += 1) reached.grads[contributions[reached.count].child] = contributions[reached.count].after;
-  for (; reached.count > count; reached.count -= 1) reached.grads[contributions[reached.count - 1].child] = contributions[reached.count - 1].before;
+  const { child, before, after } = contributions;
+  for (; reached.count < count; reached.count += 1) reached.grads[child[reached.count]] = after[reached.count];
+  for (; reached.count > count; reached.count -= 1) reached.grads[child[reached.count - 1]] = before[reached.count - 1];
   return reached.grads;
 }
 

@@ -1,7 +1,7 @@
 // do not edit; made by tools/generate.py from src/gradwalk/ops.py
 
 import { cbrt, digamma, erf, erfc, hypot, lgamma, power, sigmoid } from "./formulas.js";
-import { acos, acosh, asin, asinh, atan, atan2, cos, cosh, exp, log, sin, tan } from "./rounded.js";
+import { acos, acosh, asin, asinh, atan, atan2, cos, cosh, exp, log, log10, log2, sin, tan } from "./rounded.js";
 import { copysign, pow } from "./special.js";
 
 export const OPS = {
@@ -153,7 +153,7 @@ export const OPS = {
     latex: "\\log_2\\left(x\\right)",
     localGradsLatex: ["\\frac{\\tfrac{1}{\\ln 2}}{x}"],
     domain(x) { return x > 0.0; },
-    forward(x) { return Math.log2(x); },
+    forward(x) { return log2(x); },
     localGrads(x, out) { return [1.4426950408889634 / x]; },
   },
   log10: {
@@ -164,7 +164,7 @@ export const OPS = {
     latex: "\\log_{10}\\left(x\\right)",
     localGradsLatex: ["\\frac{\\tfrac{1}{\\ln 10}}{x}"],
     domain(x) { return x > 0.0; },
-    forward(x) { return Math.log10(x); },
+    forward(x) { return log10(x); },
     localGrads(x, out) { return [0.43429448190325176 / x]; },
   },
   sqrt: {

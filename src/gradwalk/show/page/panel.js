@@ -9,7 +9,7 @@ import { isEditable } from "./graph.js";
 import { identifier, math, numeral, subscripted } from "./mathml.js";
 import { exact, short, typed } from "./numbers.js";
 
-const MOST_ROWS = 100;
+const MORE_ROWS = 40; // at a time: each field in sight or out of it costs the browser something whenever anything changes
 const AT_ONCE = 1500; // nodes times rows: their differences take a moment; those of more wait until the hand rests
 const REST_MS = 150;
 const BUDGET_MS = 5;
@@ -165,9 +165,10 @@ export class Table {
   constructor(on) {
     this.on = on;
     this.all = false;
+    this.most = MORE_ROWS;
     this.rows = [];
     this.body = element("tbody");
-    this.more = element("p", { class: "more" });
+    this.more = element("button", { type: "button", class: "quiet more", click: () => this.showMore() });
     this.toggle = element("button", { type: "button", class: "quiet", "aria-pressed": "false", click: () => this.showAll(!this.all) }, "all nodes");
     this.root = element("section", { class: "values", "aria-label": "Values and gradients" },
       element("div", { class: "values-head" }, element("h2", {}, "Values and gradients"), this.toggle),
@@ -188,14 +189,27 @@ export class Table {
     this.update(this.line, this.t);
   }
 
+  showMore() {
+    this.most += MORE_ROWS;
+    this.list();
+    this.update(this.line, this.t);
+  }
+
   build(graph) {
     this.graph = graph;
+    this.most = MORE_ROWS;
+    this.list();
+  }
+
+  list() {
+    const { graph } = this;
     const listed = graph.nodes.flatMap((node, i) => (this.all || (!node.children.length && !node.constant) ? [i] : []));
     if (this.all) listed.reverse();
     const known = new Map(this.rows.map((row) => [row.key, row]));
-    this.rows = listed.slice(0, MOST_ROWS).map((i) => this.row(i, known));
+    this.rows = listed.slice(0, this.most).map((i) => this.row(i, known));
     const left = listed.length - this.rows.length;
-    setText(this.more, left > 0 ? `and ${left} more` : "");
+    this.more.hidden = left <= 0;
+    setText(this.more, `${Math.min(left, MORE_ROWS)} more, of ${left.toLocaleString("en")}`);
     arrange(this.body, this.rows.map((row) => row.root));
   }
 

@@ -4,6 +4,7 @@
 
 const SPLITTER = 2 ** 27 + 1;
 const LN2 = [0.6931471806019545, -4.2009150726810846e-11]; // 33 bits, so that small multiples are exact, and the rest
+const LOG2 = [0.30102999566361177, 3.694239077158931e-13]; // to base 10
 const HALF_PI = [1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21]; // 33 bits, 33 bits, and the rest
 const HALVINGS = 8;
 const FARTHEST = 1e6; // beyond it multiples of half pi are not exact
@@ -109,11 +110,22 @@ export const tan = (x) => corrected(Math.tan(x), over(...turn(x)));
 
 // inverses: from the browser's to where the function is exactly what was asked for
 
-export function log(x) {
-  const near = Math.log(x);
+/** By how much the logarithm of x is more than `near`. */
+function moreThan(near, x) {
   const inverse = power(-near);
   const one = times(x, 0, inverse, rest);
-  return corrected(near, near + (one - 1 + rest));
+  return one - 1 + rest;
+}
+
+export function log(x) {
+  const near = Math.log(x);
+  return corrected(near, near + moreThan(near, x));
+}
+
+export function log2(x) {
+  const near = Math.log(x);
+  const [two, twoRest] = LN2;
+  return corrected(Math.log2(x), over(near, moreThan(near, x), two, twoRest));
 }
 
 export function asin(x) {
@@ -140,6 +152,12 @@ export function atan2(y, x) {
 export const atan = (x) => atan2(x, 1);
 
 // what follows from them, by the formulas that C's libraries have
+
+export function log10(x) {
+  const found = Math.floor(Math.log2(x));
+  const n = found - (2 ** found > x) + (x < 1);
+  return corrected(Math.log10(x), n * LOG2[1] + Math.LOG10E * log(x / 2 ** n) + n * LOG2[0]);
+}
 
 export function cosh(x) {
   const size = Math.abs(x);

@@ -40,6 +40,6 @@ function start(place, choice, tries) {
 
 function flawsOf(graph, values) {
   const line = timeline(graph, values, "right");
-  const flat = line.contributions.filter(({ local, product }) => !(Math.abs(local) > FLAT && Math.abs(product) < STEEP));
+  const flat = [...line.contributions].filter(({ local, product }) => !(Math.abs(local) > FLAT && Math.abs(product) < STEEP));
   return 100 * line.problems.length + flat.length + (Number.isFinite(line.data[graph.root]) ? 0 : 1000);
 }
