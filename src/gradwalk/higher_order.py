@@ -6,7 +6,6 @@ fast every node moves if the inputs do.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -105,18 +104,15 @@ def chained(derivative: Any, local_grad: Any) -> Any:
     if _is(derivative, 1.0):
         return local_grad
     product = local_grad * derivative
-    # in a trace this would be so in every later call; there, what is nan here is for the plain function
-    if _is_nan(product) and not is_traced() and contribution(_number(local_grad), _number(derivative)) == 0.0:
-        return 0.0
+    number = _number(product)
+    if isinstance(number, float) and number != number and not is_traced():
+        # in a trace this would be so in every later call; there, what is nan here is for the plain function
+        return 0.0 if contribution(_number(local_grad), _number(derivative)) == 0.0 else product
     return product
 
 
-def _is_nan(product: Any) -> bool:
-    return (is_value(product) or isinstance(product, float)) and math.isnan(_number(product))
-
-
-def _number(given: Any) -> float:
-    return float(given.data) if is_value(given) else given
+def _number(given: Any) -> Any:
+    return given.data if is_value(given) else given
 
 
 def local_grads_of(node: Any) -> Any:
