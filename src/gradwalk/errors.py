@@ -212,6 +212,9 @@ def refuse_conversion(value: Any) -> NoReturn:
     )
 
 
+ENDLESS = "expected numbers in a structure that ends, got one that contains itself; give the numbers in it alone"
+
+
 def refuse_backward(value: Any) -> NoReturn:
     """A node made by hand with children, but without local gradients, and no `_backward` assigned."""
     label = f" (node {value.label!r})" if value.label else ""

@@ -20,7 +20,7 @@ from gradwalk.engine import Value
 from gradwalk.errors import advise_on_arrays, described, number_from
 from gradwalk.modes import current
 from gradwalk.passed_twice import Watching, repeated
-from gradwalk.searches import Comparisons
+from gradwalk.searches import Comparisons, warn_of_rounding
 from gradwalk.structure import (
     ARRAY,
     ONE,
@@ -208,10 +208,12 @@ class Recording:
         return self._told(engine.gradients_of(output, self.inputs) if is_value(output) else [0.0] * len(self.inputs))
 
     def _told(self, found: list[Any]) -> list[Any]:
-        """What was found; if some of it is 0, and the function searched by comparing, with a warning."""
+        """What was found; with a warning if it is 0 because the function searched by comparing, or rounds."""
         if self.compared.sides and any(type(each) is float and each == 0.0 for each in found):
             names = list(self.structure.names("the argument"))
             self.compared.warn(self.what, self._root([0.0] * len(self.outputs)), self.inputs, names)
+        if found and not any(type(each) is not float or each for each in found):
+            warn_of_rounding(self.what, self._root([0.0] * len(self.outputs)), self.inputs)
         return found
 
     def _backward_with_graph(self, weights: Sequence[Any]) -> list[Any]:

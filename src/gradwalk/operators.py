@@ -14,6 +14,7 @@ from gradwalk import engine
 from gradwalk import math as gm
 from gradwalk.control import current_modes, is_traced
 from gradwalk.errors import DivisionByZeroError, DomainError, number_from
+from gradwalk.searches import ROUNDED
 from gradwalk.structure import is_value
 
 
@@ -71,7 +72,7 @@ def _rounded(self: Any, digits: int | None = None) -> Any:
                 "round: digits of a traced number would be fixed in every later call; write "
                 "round(x * 1000.0) / 1000.0, or round after the call"
             )
-        return type(self)(round(self.data, digits))
+        return type(self)(round(self.data, digits), (), ROUNDED)
     below = gm.floor(self)
     rest = self - below
     if rest < 0.5:

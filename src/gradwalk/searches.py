@@ -1,4 +1,4 @@
-"""What a differentiated function compares, to tell a search (bisection) whose result has lost its derivative."""
+"""Results that have lost their derivative, and are told of: found by comparing (bisection), or rounded."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from gradwalk.own_files import is_own
 # A search compares an argument again and again; a single comparison is a branch, and loses nothing.
 SEARCH = 10
 MOST_COMPARISONS = 1000  # that are looked at: each keeps a part of the graph alive
+ROUNDED = "round"  # the op of a number rounded to so many digits, which has no history
+MOST_NODES = 1000  # that are looked at for a rounding: it is among the last things a function does
 
 
 class Comparisons:
@@ -55,14 +57,35 @@ class Comparisons:
 
 
 def warn_of_search(what: str, name: str, times: int) -> None:
-    """At the line of the user's that asked for the derivative, however deep below it this is."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and not is_own(frame.f_code.co_filename):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(
+    _warn(
         f"{what}: the result does not depend on {name}, which was compared with {times} times, but not computed "
         "with: a search by comparing, as bisection, has no derivative; give its result to gradwalk.implicit_root, "
-        "which has one",
-        GradwalkWarning,
-        stacklevel=level,
+        "which has one"
     )
+
+
+def warn_of_rounding(what: str, root: Any, inputs: Sequence[Any]) -> None:
+    """Where every derivative is 0: if the root depends on the inputs through what was rounded alone."""
+    ends, seen, ahead, rounded = set(inputs), {root}, [root], False
+    while ahead:
+        node = ahead.pop()
+        if node in ends or len(seen) > MOST_NODES:
+            return
+        if node._op == ROUNDED or node._name in ("floor", "ceil"):
+            rounded = True
+            continue
+        ahead += (child for child in node._children if child not in seen)
+        seen.update(node._children)
+    if rounded:
+        _warn(
+            f"{what}: the derivative is 0, because the result is rounded; differentiate the function without its "
+            "round(), floor() or ceil(), and round what comes out"
+        )
+
+
+def _warn(message: str) -> None:
+    """At the line of the user's that asked for the derivative, however deep below it this is."""
+    frame, level = sys._getframe(2), 3
+    while frame.f_back is not None and not is_own(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, GradwalkWarning, stacklevel=level)

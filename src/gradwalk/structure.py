@@ -20,6 +20,7 @@ from numbers import Real
 from typing import Any, TypeVar
 
 from gradwalk import engine
+from gradwalk.errors import ENDLESS
 
 T = TypeVar("T")
 Shape = tuple[int, ...] | None  # None: a number on its own, not in an array
@@ -30,7 +31,6 @@ VALUE_TYPES: tuple[type, ...] = ()
 for _name in engine.ENGINES:
     with suppress(ImportError):
         VALUE_TYPES += (engine.load(_name).Value,)
-
 
 _PLAIN = {float, int}
 
@@ -125,10 +125,8 @@ def plain_array(given: Any) -> Any:
 
 def with_values(array: Any) -> Any:
     """An array of objects as one that computes with numbers and Values side by side."""
-    if array.dtype.kind != "O":
-        return array
-    arrays: Any = sys.modules.get("gradwalk.numpy.arrays") or importlib.import_module("gradwalk.numpy.arrays")
-    return array.view(arrays.Array)
+    arrays: Any = importlib.import_module("gradwalk.numpy.arrays") if array.dtype.kind == "O" else None
+    return array if arrays is None else array.view(arrays.Array)
 
 
 # ---------------------------------------------------------------- what counts as a number
@@ -496,8 +494,7 @@ class Structure:
 def flatten(whole: Any, numbers: list[Any], reading: Reading = NUMBERS) -> Structure:
     """The structure of `whole`; its numbers and Values are put at the end of `numbers`.
 
-    >>> numbers = []
-    >>> structure = flatten({"rate": 0.5, "sizes": [2, 3.0], "name": "tanh"}, numbers)
+    >>> structure = flatten({"rate": 0.5, "sizes": [2, 3.0], "name": "tanh"}, numbers := [])
     >>> numbers
     [0.5, 2, 3.0]
     >>> structure.fill([10.0, 20.0, 30.0])
@@ -506,7 +503,10 @@ def flatten(whole: Any, numbers: list[Any], reading: Reading = NUMBERS) -> Struc
     if type(whole) is float and reading is NUMBERS:
         numbers.append(whole)
         return Structure((ONE,), whole)
-    return Structure(key_of(whole, numbers, reading), whole)
+    try:
+        return Structure(key_of(whole, numbers, reading), whole)
+    except RecursionError:
+        raise TypeError(ENDLESS) from None
 
 
 def array_structure(given: Any) -> Structure | None:

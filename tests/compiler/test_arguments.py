@@ -221,3 +221,33 @@ def test_numpy_takes_an_integer_argument_for_an_integer() -> None:
 def test_truth_values_in_a_result_are_none_of_the_numbers() -> None:
     compiled = compile(lambda x: (x * 2.0, True, 3, x > 1.0))
     assert [type(part) for part in compiled(2.0)[1:]] == [bool, int, bool]
+
+
+@dataclass
+class Twig:
+    length: float
+    grown_from: Any = None
+    twigs: list[Any] = field(default_factory=list)
+
+
+def twice_the_first(whole: Any) -> Any:
+    return 2.0 * (
+        whole.length if isinstance(whole, Twig) else next(iter(whole.values() if type(whole) is dict else whole))
+    )
+
+
+def endless() -> list[Any]:
+    twig, numbers, by_name = Twig(1.0), [1.0], {"length": 1.0}
+    twig.twigs.append(Twig(2.0, grown_from=twig))
+    numbers.append(numbers)  # type: ignore[arg-type]
+    by_name["all"] = by_name  # type: ignore[assignment]
+    return [twig, numbers, by_name]
+
+
+@pytest.mark.parametrize("whole", endless(), ids=["dataclass", "list", "dict"])
+@pytest.mark.parametrize("made", [gradwalk.grad, compile, gradwalk.jacobian])
+def test_what_contains_itself_is_refused_in_one_sentence(made: Any, whole: Any) -> None:
+    with pytest.raises(TypeError, match="structure that ends, got one that contains itself"):
+        made(twice_the_first)(whole)
+    with pytest.raises(TypeError, match="structure that ends, got one that contains itself"):
+        compile(lambda x: [x, whole])(1.0)

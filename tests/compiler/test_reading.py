@@ -81,11 +81,3 @@ def test_what_cannot_be_written_is_said() -> None:
     assert not structure.write([1.0, np.arange(2.0), 2.0], into)
     with pytest.raises(OverflowError):
         structure.write([1.0, 10**400, 2.0], into)
-
-
-def test_a_structure_that_holds_itself_is_refused() -> None:
-    """As deep as Python goes, and no further."""
-    endless: list[Any] = [1.0]
-    endless.append(endless)
-    with pytest.raises(RecursionError):
-        reading.Call((endless,), {})

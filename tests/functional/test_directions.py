@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradwalk
+import gradwalk.math
 from gradwalk import Value, compile, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 
 MAKERS = [pytest.param(lambda f: f, id="plain"), pytest.param(compile, id="compiled")]
@@ -120,6 +122,38 @@ def test_a_compiled_function_tells_of_a_search_when_it_is_asked_for_the_derivati
         assert function.value_and_grad(3.0, 4.0)[1] == (2.0, 0.0)
     with pytest.warns(RuntimeWarning, match="does not depend on a, which was compared with 60 times"):
         assert grad(function, argnums=(0, 1))(3.0, 4.0) == (2.0, 0.0)
+
+
+ROUNDED = {
+    "digits": lambda x: round(3.0 * x, 2),
+    "scaled": lambda x: 0.1 + round(3.0 * x, 2) * 2.0,
+    "whole": lambda x: round(3.0 * x) + 1.0,
+    "floor": lambda x: gradwalk.math.floor(x * 100.0) / 100.0,
+    "ceil and trunc": lambda x: gradwalk.math.ceil(x) * gradwalk.math.trunc(x),
+}
+
+
+@pytest.mark.parametrize("function", ROUNDED.values(), ids=ROUNDED)
+@pytest.mark.parametrize("derivative", [grad, jacobian, *(
+    lambda f, taken=taken: lambda a: taken(f)(a, 1.0) for taken in (jvp, vjp)
+)])  # fmt: skip
+def test_a_result_that_is_rounded_is_told(derivative: Any, function: Any) -> None:
+    """0 is its derivative; whoever asks for it wants that of the number before."""
+    with pytest.warns(RuntimeWarning, match="the derivative is 0, because the result is rounded") as told:
+        assert derivative(function)(1.234) in (0.0, (0.0,))
+    assert {warning.filename for warning in told} == {__file__}
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: (x - gradwalk.math.floor(x)) ** 2,  # flat at 2, and a wave elsewhere
+    lambda x: x - round(x, 1) - x,
+    lambda x: 5.0,
+    lambda x: gradwalk.relu(-x),
+])  # fmt: skip
+def test_a_derivative_that_is_0_otherwise_is_not_told_of(function: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert grad(function)(2.0) == 0.0
 
 
 def straight(x: Any) -> Any:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import math
 import pickle
+import statistics
 import sys
 import threading
 import types
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -108,6 +111,24 @@ def test_everywhere_reaches_imports_in_functions() -> None:
     before = builtins.__import__
     assert grad(gnp.everywhere()(published))([3.0, 5.0]) == [11.0, 3.0]
     assert builtins.__import__ is before
+
+
+def length(x: float, y: float) -> float:
+    """As it is published: with the standard modules, however they are imported."""
+    from math import log
+
+    return sqrt(x * x + y * y) + math.exp(-x) * math.pi + statistics.mean([x, y]) + log(y)
+
+
+@pytest.mark.parametrize("made", MAKERS)
+def test_everywhere_the_standard_math_takes_values(made: Any) -> None:
+    x, y = 3.0, 4.0
+    value, gradient = value_and_grad(made(gnp.everywhere()(length)), argnums=(0, 1))(x, y)
+    assert value == length(x, y)
+    assert gradient == pytest.approx((x / 5.0 - math.exp(-x) * math.pi + 0.5, y / 5.0 + 0.5 + 1.0 / y), rel=1e-14)
+    assert (sqrt, math.sqrt(4.0)) == (math.sqrt, 2.0)
+    with pytest.raises(TypeError, match="everywhere"):
+        grad(length)(x, y)
 
 
 @pytest.mark.parametrize("name", ["zeros", "ones", "empty"])

@@ -20,6 +20,7 @@ import numpy as np
 
 from gradwalk import engine
 from gradwalk.compiler.index import is_index
+from gradwalk.errors import ENDLESS
 from gradwalk.passed_twice import Watching
 from gradwalk.structure import (
     ANYTHING,
@@ -246,6 +247,8 @@ class Result:
             self.key = key_of(returned, self.values, RESULTS)
         except StrayError as stray:
             refuse_result(function, stray.args[0])
+        except RecursionError:
+            raise TypeError(f"compile: the result: {ENDLESS}") from None
         if not self.values:
             refuse_result(function, returned)
         self.is_bare = self.key == VALUE
@@ -293,8 +296,8 @@ class Call(Arguments):
         self.holders, self.entries = holders, entries
         try:
             keys = read((*args, kwargs) if kwargs else args, entries, holders, _KINDS, self._key)
-        except TypeError as error:
-            raise TypeError(f"compile: {error}") from None
+        except (TypeError, RecursionError) as error:
+            raise TypeError(f"compile: {ENDLESS if isinstance(error, RecursionError) else error}") from None
         self.keys = keys
         self.key = len(args), *keys
         if len(holders) > 1 and (repeated := repetitions(holders)):

@@ -1,20 +1,22 @@
-"""`everywhere`: arrays that accept Values, in code that is not to be touched.
+"""`everywhere`: arrays and a `math` that accept Values, in code that is not to be touched.
 
 NumPy itself is left alone, because compiled code writes doubles into what `np.empty` gives it. What is exchanged, for
-as long as somebody is inside, are the names that your own modules have for NumPy and its makers; what stands there
-then asks in which thread it is, and is NumPy for all that are not inside. An `import numpy` in a function of such a
-module gets the same.
+as long as somebody is inside, are the names that your own modules have for NumPy and its makers, `math` and its
+functions; what stands there then asks in which thread it is, and is NumPy for all that are not inside. An
+`import numpy` in a function of such a module gets the same.
 """
 
 from __future__ import annotations
 
 import builtins
 import functools
+import math
+import statistics
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator
 from importlib import import_module
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,7 @@ _named: list[str] = []  # packages that somebody who is inside has named
 
 
 class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
-    """Inside, in this thread, NumPy makes arrays that accept Values; also a decorator.
+    """Inside, in this thread, NumPy makes arrays that accept Values, and so does `math`; also a decorator.
 
     It holds for the modules that are not installed as packages; of those that are, for the ones named.
 
@@ -93,7 +95,7 @@ def _importer(theirs: Callable[..., Any]) -> Callable[..., Any]:
         module = theirs(name, variables, *rest, **named)
         if (
             inside.depth
-            and name.split(".")[0] in ("numpy", "scipy")
+            and name.split(".")[0] in ("numpy", "scipy", "math", "statistics")
             and _is_meant((variables or {}).get("__name__", ""))
         ):
             return _stand_ins().get(id(module), (module, module))[1]
@@ -118,7 +120,7 @@ def _is_own(name: str) -> bool:
     file = getattr(sys.modules.get(name), "__file__", None)
     if name.split(".")[0] in ("gradwalk", "numpy", "scipy") or name in sys.builtin_module_names:
         return False
-    return file is None or (file.endswith((".py", ".pyc")) and is_own(file))
+    return file is None or file == "<stdin>" or (file.endswith((".py", ".pyc")) and is_own(file))
 
 
 # ---------------------------------------------------------------- what stands there
@@ -148,12 +150,15 @@ def _chooser(theirs: Any, ours: Any) -> Any:
 
 def _stand_ins() -> dict[int, tuple[Any, Any]]:
     """What is exchanged, by its id: itself, and what stands there instead."""
-    if "numpy" not in _made:
+    if not _made:
         _made["numpy"] = _pairs(np, ACCEPTING)
+        for module in (math, statistics):
+            ours = import_module(f"gradwalk.{module.__name__}")
+            _made[module.__name__] = _pairs(module, {name: getattr(ours, name) for name in ours.__all__})
     for room in ("special", "stats", "integrate"):
         if (name := f"scipy.{room}") in sys.modules and name not in _made:
             _made[name] = _pairs(sys.modules[name], import_module(f"gradwalk.{name}").OURS)
-            rooms = {each.rpartition(".")[2]: pairs[0][1] for each, pairs in _made.items() if each != "numpy"}
+            rooms = {each.rpartition(".")[2]: pairs[0][1] for each, pairs in _made.items() if "." in each}
             _made["scipy"] = [(sys.modules["scipy"], _StandIn(sys.modules["scipy"], rooms))]
     return {id(theirs): (theirs, ours) for pairs in _made.values() for theirs, ours in pairs}
 
@@ -162,6 +167,8 @@ _made: dict[str, list[tuple[Any, Any]]] = {}
 
 
 def _pairs(module: ModuleType, ours: dict[str, Any]) -> list[tuple[Any, Any]]:
-    named = [(getattr(module, name), instead) for name, instead in ours.items()]
-    choosers = [(theirs, _chooser(theirs, own) if isinstance(own, FunctionType) else own) for theirs, own in named]
+    functions = FunctionType, BuiltinFunctionType
+    named = [(getattr(module, name), own) for name, own in ours.items() if hasattr(module, name)]
+    exchanged = [(theirs, own) for theirs, own in named if theirs is not own]
+    choosers = [(theirs, _chooser(theirs, own) if isinstance(own, functions) else own) for theirs, own in exchanged]
     return [(module, _StandIn(module, ours)), *choosers]
