@@ -26,21 +26,76 @@ def tokens(step, seed):
 
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_as_many_separate_runs(name):
-    """Names of different lengths are different programs; every model's weights are those of a run of its own."""
-    count, steps = 5, 6
+    """Names of different lengths are different programs; every model's weights are those of a run of its own.
+
+    Some lengths have eight models and more, which go side by side, some have fewer, and two are left over.
+    """
+    count, steps = 24, 6
     shared = small(0)
     models = gradwalk.compile(lambda t: shared.loss(t)).models([small(seed) for seed in range(count)], shared)
     optimiser = OPTIMISERS[name](shared.parameters())
     before = [value.data for value in shared.parameters()]
     values = [models.step(optimiser, [tokens(i, seed) for seed in range(count)]) for i in range(steps)]
     assert before == [value.data for value in shared.parameters()]
-    for seed in range(count):
+    for seed in (0, 1, 2, 9, 22, 23):
         model = small(seed)
         alone, own = gradwalk.compile(lambda t, model=model: model.loss(t)), OPTIMISERS[name](model.parameters())
         losses = [alone.train_step(own, tokens(i, seed)) for i in range(steps)]
         assert np.allclose([made[seed] for made in values], losses, rtol=1e-12)
         expected = np.array([value.data for value in model.parameters()])
         assert np.abs(models.weights[seed] - expected).max() <= 1e-12 * np.abs(expected).max()
+
+
+def layered(weights):
+    """A loss that is no exact program, with a branch, a slope that can be infinite, and a result that can."""
+    *first, last, under, scale = weights
+    rows = [first[8 * i : 8 * i + 8] for i in range(8)]
+
+    def loss(x, y):
+        hidden = [gradwalk.tanh(gradwalk.dot(row, x)) for row in rows]
+        out = gradwalk.dot(hidden, hidden) * last if last > 0.0 else last * hidden[0]
+        return (out - y) ** 2 + last * gradwalk.sqrt(gradwalk.relu(under)) + gradwalk.exp(scale) * y
+
+    return loss
+
+
+@pytest.mark.parametrize("count", [15, 18])
+def test_neighbours_do_not_matter(count):
+    """Side by side, one branches otherwise, one has no finite result, one an infinite slope; others sit a step out."""
+    rng = np.random.default_rng(count)
+    rows = np.hstack([rng.normal(0.0, 0.4, (count, 64)), rng.uniform(0.5, 1.0, (count, 2)), -np.ones((count, 1))])
+    rows[1, 64], rows[9, 66], rows[12, 65] = -0.7, 2000.0, 0.0
+    masks = [rng.permutation(count) > 0 for _ in range(3)] + [np.ones(count, bool)]
+    inputs = [[(rng.normal(size=8).tolist(), float(rng.normal())) for _ in rows] for _ in masks]
+    rates = rng.uniform(0.01, 0.1, count)
+    shared = [gradwalk.Value(number) for number in rows[0]]
+    models = gradwalk.compile(layered(shared)).models(rows, shared)
+    optimiser = Adam(shared)
+    made = [models.try_step(optimiser, given, rates, mask)[0] for given, mask in zip(inputs, masks, strict=True)]
+    for model, row in enumerate(rows):
+        weights = [gradwalk.Value(number) for number in row]
+        alone, own = gradwalk.compile(layered(weights)), Adam(weights, lr=rates[model])
+        for step, mask in enumerate(masks):
+            expected = np.nan
+            if mask[model] and model != 9:
+                expected = alone.train_step(own, *inputs[step][model])
+            assert np.allclose(made[step][model], expected, rtol=1e-12, equal_nan=True)
+        moved = np.array([value.data for value in weights])
+        assert np.allclose(models.weights[model], moved, rtol=0.0, atol=1e-12, equal_nan=True)
+
+
+def test_one_that_branches_otherwise_goes_alone(monkeypatch):
+    """And the program that fits the others stays theirs, although another one was used last."""
+    rows = np.random.default_rng(0).uniform(0.1, 1.0, (16, 67))
+    rows[4, 64] = -0.7
+    shared = [gradwalk.Value(number) for number in rows[0]]
+    models = gradwalk.compile(layered(shared)).models(rows, shared)
+    alone: list[int] = []
+    once = models._alone
+    monkeypatch.setattr(models, "_alone", lambda model, *others: alone.append(model) or once(model, *others))
+    for _ in range(3):
+        models.step(SGD(shared, lr=1e-4), [([0.1] * 8, 1.0)] * 16)
+    assert alone == [4, 4, 4]
 
 
 def test_rates_and_masks():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -239,7 +239,7 @@ def _numbers(version: Version, rows: Rows) -> tuple[Rows, Array]:
     return fitting, numbers
 
 
-def by_structure(inputs: list[Any]) -> dict[Hashable, Rows]:
+def by_structure(inputs: Sequence[Any]) -> dict[Hashable, Rows]:
     """The inputs, sorted by the structure of their arguments."""
     sorted_by: dict[Hashable, Rows] = {}
     alike: dict[tuple[Any, int], Rows] = {}  # of one list of plain numbers, by type and length; of a number: -1

@@ -6,11 +6,13 @@ A step is one jitted function: the program by `to_jax`, over all models by `vmap
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from gradwalk.compiler.batch import Rows, arguments_of
 from gradwalk.compiler.models import Models
 from gradwalk.compiler.reading import with_line
 from gradwalk.compiler.to_jax import (
@@ -43,13 +45,14 @@ class JaxModels(Models):
         return jnp.zeros_like(self.weights)
 
     def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> tuple[Any, dict[int, Exception]]:
-        calls, groups = self._grouped(inputs, mask)
         values = np.full(len(self), np.nan)
         failed: list[int] = []
-        for rows in groups:
-            version = self.compiled.version_for(calls[rows[0][0]], "models")
-            fitting = [each for each in rows if version.fits(each[1])]
-            failed += [model for model, entries in rows if not version.fits(entries)]
+        for rows in self._grouped(inputs, mask).values():
+            version = self.compiled.version_for(arguments_of(inputs[rows.places[0]]), "models")
+            fitting = rows.only(map(version.fits, rows.entries))
+            failed += [
+                model for model, entries in zip(rows.places, rows.entries, strict=True) if not version.fits(entries)
+            ]
             failed += self._stepped_by_jax(version, fitting, optimiser, rates, values)
         if optimiser is not None:
             self.steps[np.isfinite(values)] += 1
@@ -62,12 +65,10 @@ class JaxModels(Models):
             return values, dict.fromkeys(failed, error)
         return values, {}
 
-    def _stepped_by_jax(
-        self, version: Version, chosen: list[tuple[int, Any]], optimiser: Any, rates: Any, values: Any
-    ) -> list[int]:
-        rows = np.array([model for model, _ in chosen])
+    def _stepped_by_jax(self, version: Version, chosen: Rows, optimiser: Any, rates: Any, values: Any) -> list[int]:
+        rows = np.array(chosen.places, int)
         arguments = np.empty((len(chosen), version.program.arguments))
-        write([number for _, entries in chosen for number in entries], arguments.reshape(-1))
+        write(list(itertools.chain.from_iterable(chosen.entries)), arguments.reshape(-1))
         whole = len(rows) == len(self)
         names = () if optimiser is None else optimiser.moments
         state = [self.weights, *(self._moments[name] for name in names)]

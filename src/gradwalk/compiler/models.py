@@ -7,16 +7,18 @@ live here, in arrays; the Values the function closes over are left as they are.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gradwalk import reference
-from gradwalk.compiler.batch import arguments_of, by_structure
+from gradwalk.compiler.batch import Rows, arguments_of, by_structure
 from gradwalk.compiler.reading import with_line
+from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import PLAIN, Run, Version
+from gradwalk.control import is_watched
 from gradwalk.structure import flatten, is_value, write
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Models:
         self.weights = _rows(weights, parameters, len(self.parameters))
         self.steps = np.zeros(len(self), np.int64)  # of each model
         self._moments: dict[str, Array] = {}
+        self._served: dict[Hashable, Version] = {}  # the last to fit most models, of each structure of arguments
         self._slots: dict[int, tuple[Version, Any]] = {}  # of the parameters in each version, by its id
 
     def __len__(self) -> int:
@@ -86,64 +89,75 @@ class Models:
 
     # ---------------------------------------------------------------- one pass over the models
 
-    def _grouped(self, inputs: Sequence[Any], mask: Any) -> tuple[list[Any], list[list[tuple[int, Any]]]]:
-        """The arguments of every model, and the chosen models with their numbers, by the structure of these."""
+    def _grouped(self, inputs: Sequence[Any], mask: Any) -> dict[Hashable, Rows]:
+        """The chosen models with the entries of their arguments, by the structure of these."""
         if len(inputs) != len(self):
             raise ValueError(f"models: expected {len(self)} inputs, one for each model, got {len(inputs)}")
-        chosen = range(len(self)) if mask is None else np.flatnonzero(np.broadcast_to(mask, len(self))).tolist()
-        groups = by_structure([inputs[model] for model in chosen]).values()
-        pairs = [zip(rows.places, rows.entries, strict=True) for rows in groups]
-        return list(map(arguments_of, inputs)), [
-            [(chosen[place], entries) for place, entries in rows] for rows in pairs
-        ]
+        if mask is None:
+            return by_structure(inputs)
+        chosen = np.flatnonzero(np.broadcast_to(mask, len(self))).tolist()
+        groups = by_structure([inputs[model] for model in chosen])
+        for rows in groups.values():
+            rows.places = [chosen[place] for place in rows.places]
+        return groups
 
     def _settings(self, optimiser: Any, rates: Any, rows: Any) -> Array:
         """A row of settings for each of these models' next step."""
         at = list(zip(rates[rows].tolist(), self.steps[rows].tolist(), strict=True))
-        known = {each: optimiser.settings(*each) for each in set(at)}  # mostly one rate, and one count of steps
-        return np.array([known[each] for each in at], np.float64)
+        known = dict.fromkeys(at)  # mostly one rate, and one count of steps
+        settings = np.array([optimiser.settings(*each) for each in known], np.float64)
+        place = dict(zip(known, range(len(known)), strict=True))
+        return settings[[place[each] for each in at]]
 
     def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> tuple[Array, dict[int, Exception]]:
-        calls, groups = self._grouped(inputs, mask)
         values = np.full(len(self), np.nan)
         errors: dict[int, Exception] = {}
-        for waiting in groups:
-            version = self._version(calls[waiting[0][0]])
-            left = waiting
+        for key, rows in self._grouped(inputs, mask).items():
+            version = self._version(key, rows.entries[0], arguments_of(inputs[rows.places[0]]))
+            left = rows.places
             if version is not None:
-                fitting = [each for each in waiting if version.fits(each[1])]
+                fitting = rows.only(map(version.fits, rows.entries)) if version.whole else rows
                 failed = self._stepped(version, fitting, optimiser, rates, values)
-                done = {model for model, _ in fitting} - failed
-                left = [each for each in waiting if each[0] not in done]
-            for model, _ in left:
+                if 2 * len(failed) > len(fitting):
+                    self._served.pop(key, None)
+                else:
+                    self._served[key] = version
+                done = set(fitting.places) - failed
+                left = [] if len(done) == len(rows) else [model for model in left if model not in done]
+            for model in left:
                 values[model] = np.nan
                 try:
-                    values[model] = self._alone(model, calls[model], optimiser, rates)
+                    values[model] = self._alone(model, arguments_of(inputs[model]), optimiser, rates)
                 except Exception as raised:  # the other models go on: each has made this step, or has not
                     errors[model] = raised
         if optimiser is not None:
             self.steps[np.isfinite(values)] += 1
         return values, errors
 
-    def _version(self, args: tuple[Any, ...]) -> Version | None:
+    def _version(self, key: Hashable, entries: list[Any], args: tuple[Any, ...]) -> Version | None:
         """One that the native executor can step; which weights it was traced with does not matter to it."""
-        found: Any = self.compiled._run(Run.applicable, args, {})
+        known = () if tracing.active or is_watched() else self.compiled._versions.get(key, ())
+        served = self._served.get(key)
+        order = (
+            (served, *known) if served is not None and served in known else known
+        )  # one that went alone was the last
+        found: Any = next((version for version in order if version.fits(entries)), None)
+        if found is None:
+            found = self.compiled._run(Run.applicable, args, {})
         if found is PLAIN or found.values or not found.result.single or not found.ends or found.program.functions:
             return None
         return found if hasattr(found.used(lambda run, *_: run.executor, None), "step_models") else None
 
-    def _stepped(
-        self, version: Version, chosen: list[tuple[int, Any]], optimiser: Any, rates: Any, values: Array
-    ) -> set[int]:
+    def _stepped(self, version: Version, chosen: Rows, optimiser: Any, rates: Any, values: Array) -> set[int]:
         """One step of these models by the version's program; those to which it does not apply."""
         slots = self._slots_in(version)
         # the executor has two loops, and would take another optimiser's numbers for those of one of them
         known = optimiser is None or optimiser.loop in ("adam", "sgd")
-        if not chosen or slots is None or not known:
-            return {model for model, _ in chosen}
-        rows = np.array([model for model, _ in chosen], np.int32)
+        if not len(chosen) or slots is None or not known:
+            return set(chosen.places)
+        rows = np.array(chosen.places, np.int32)
         arguments = np.empty((len(chosen), version.program.arguments))
-        write(list(itertools.chain.from_iterable(entries for _, entries in chosen)), arguments.reshape(-1))
+        write(list(itertools.chain.from_iterable(chosen.entries)), arguments.reshape(-1))
         made = np.empty(len(chosen))
         settings: Any = None
         moments: list[Any] = [None, None]
@@ -156,7 +170,7 @@ class Models:
 
         failed = version.used(use, None)
         values[rows] = made
-        return {chosen[place][0] for place in failed}
+        return {chosen.places[place] for place in failed}
 
     def _slots_in(self, version: Version) -> Any:
         known = self._slots.get(id(version))

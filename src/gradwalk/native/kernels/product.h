@@ -187,13 +187,13 @@ static void NAME(dots)(Count rows, Count columns, Count depth, const double *lef
 
 /* ---------------------------------------------------------------- transposing */
 
-/* SIDE rows of as many entries, to as many columns. */
+/* The entries from `at` on of SIDE rows, as many of each, to as many columns. */
 #if LANES >= 4
 #define SIDE 4
-INLINE void NAME(transpose_square)(const double *from, Count from_row, double *into, Count into_row)
+INLINE void NAME(transpose_square)(const double *const *rows, Count at, double *into, Count into_row)
 {
-    __m256d a = _mm256_loadu_pd(from), b = _mm256_loadu_pd(from + from_row);
-    __m256d c = _mm256_loadu_pd(from + 2 * from_row), d = _mm256_loadu_pd(from + 3 * from_row);
+    __m256d a = _mm256_loadu_pd(rows[0] + at), b = _mm256_loadu_pd(rows[1] + at);
+    __m256d c = _mm256_loadu_pd(rows[2] + at), d = _mm256_loadu_pd(rows[3] + at);
     __m256d ab_even = _mm256_unpacklo_pd(a, b), ab_odd = _mm256_unpackhi_pd(a, b);
     __m256d cd_even = _mm256_unpacklo_pd(c, d), cd_odd = _mm256_unpackhi_pd(c, d);
     _mm256_storeu_pd(into, _mm256_permute2f128_pd(ab_even, cd_even, 0x20));
@@ -203,10 +203,10 @@ INLINE void NAME(transpose_square)(const double *from, Count from_row, double *i
 }
 #else
 #define SIDE 1
-INLINE void NAME(transpose_square)(const double *from, Count from_row, double *into, Count into_row)
+INLINE void NAME(transpose_square)(const double *const *rows, Count at, double *into, Count into_row)
 {
-    (void)from_row, (void)into_row;
-    *into = *from;
+    (void)into_row;
+    *into = rows[0][at];
 }
 #endif
 
@@ -214,9 +214,12 @@ static void NAME(transpose)(Count rows, Count columns, const double *from, Count
 {
     Count i = 0;
     for (; i + SIDE <= rows; i += SIDE) {
+        const double *here[SIDE];
+        for (Count r = 0; r < SIDE; r++)
+            here[r] = from + (i + r) * from_row;
         Count j = 0;
         for (; j + SIDE <= columns; j += SIDE)
-            NAME(transpose_square)(from + i * from_row + j, from_row, into + j * rows + i, rows);
+            NAME(transpose_square)(here, j, into + j * rows + i, rows);
         for (; j < columns; j++) {
             for (Count r = i; r < i + SIDE; r++)
                 into[j * rows + r] = from[r * from_row + j];
@@ -225,6 +228,19 @@ static void NAME(transpose)(Count rows, Count columns, const double *from, Count
     for (; i < rows; i++) {
         for (Count j = 0; j < columns; j++)
             into[j * rows + i] = from[i * from_row + j];
+    }
+}
+
+static void NAME(side_by_side)(Count n, const double *const *rows, double *into)
+{
+    Count i = 0;
+    for (; i + SIDE <= n; i += SIDE) {
+        for (Count lane = 0; lane < BATCH; lane += SIDE)
+            NAME(transpose_square)(rows + lane, i, into + i * BATCH + lane, BATCH);
+    }
+    for (; i < n; i++) {
+        for (Count lane = 0; lane < BATCH; lane++)
+            into[i * BATCH + lane] = rows[lane][i];
     }
 }
 #undef SIDE
@@ -240,11 +256,14 @@ INLINE void NAME(add_totals)(const vec *sums, double *out)
         out[k] += totals[k];
 }
 
+#define BATCH_ROWS 3 /* by 4 columns: sums and what they are made of fit 16 registers */
+#define PACKED 64    /* so deep, 4 columns take half of the first-level cache */
+
 /* Which side is shared and whether the total is asked for are known where it is inlined, too. */
 INLINE void NAME(batch_tile)(const int rows, const int columns, const int left_shared, const int right_shared,
-                             const int total, const BatchProduct *p, Count i, Count j, int part)
+                             const int total, const BatchProduct *p, Count i, int part)
 {
-    vec sums[TILE_ROWS][TILE_ROWS];
+    vec sums[BATCH_ROWS][4];
     UNROLLED
     for (int r = 0; r < rows; r++) {
         UNROLLED
@@ -253,32 +272,32 @@ INLINE void NAME(batch_tile)(const int rows, const int columns, const int left_s
     }
     const Count left_width = left_shared ? 1 : BATCH, right_width = right_shared ? 1 : BATCH;
     const double *left = p->left + left_width * i * p->left_row + (left_shared ? 0 : part);
-    const double *right = p->right + right_width * j * p->right_column + (right_shared ? 0 : part);
+    const double *right = p->right + (right_shared ? 0 : part);
     for (Count k = 0; k < p->depth; k++, left += left_width * p->left_depth, right += right_width * p->right_depth) {
-        vec across[TILE_ROWS];
-        UNROLLED
-        for (int c = 0; c < columns; c++) {
-            const double *entry = right + right_width * c * p->right_column;
-            across[c] = right_shared ? SPLAT(*entry) : LOAD(entry);
-        }
+        vec down[BATCH_ROWS];
         UNROLLED
         for (int r = 0; r < rows; r++) {
             const double *entry = left + left_width * r * p->left_row;
-            vec down = left_shared ? SPLAT(*entry) : LOAD(entry);
+            down[r] = left_shared ? SPLAT(*entry) : LOAD(entry);
+        }
+        UNROLLED
+        for (int c = 0; c < columns; c++) {
+            const double *entry = right + right_width * c * p->right_column;
+            vec across = right_shared ? SPLAT(*entry) : LOAD(entry);
             UNROLLED
-            for (int c = 0; c < columns; c++)
-                sums[r][c] = FMA(down, across[c], sums[r][c]);
+            for (int r = 0; r < rows; r++)
+                sums[r][c] = FMA(down[r], across, sums[r][c]);
         }
     }
     UNROLLED
     for (int r = 0; r < rows; r++) {
         if (total && columns == 4 && p->out_column == 1) {
-            NAME(add_totals)(sums[r], p->out + (i + r) * p->out_row + j);
+            NAME(add_totals)(sums[r], p->out + (i + r) * p->out_row);
             continue;
         }
         UNROLLED
         for (int c = 0; c < columns; c++) {
-            Count entry = (i + r) * p->out_row + (j + c) * p->out_column;
+            Count entry = (i + r) * p->out_row + c * p->out_column;
             double *out = p->out + BATCH * entry + part;
             if (total)
                 p->out[entry] += NAME(total)(sums[r][c]);
@@ -288,24 +307,48 @@ INLINE void NAME(batch_tile)(const int rows, const int columns, const int left_s
     }
 }
 
-INLINE void NAME(batch_tiles)(const int left_shared, const int right_shared, const int total, const BatchProduct *p)
+/* All rows of some columns. */
+INLINE void NAME(batch_column_of_tiles)(const int columns, const int left_shared, const int right_shared,
+                                        const int total, const BatchProduct *p)
 {
-#define TILE(rows, columns) NAME(batch_tile)(rows, columns, left_shared, right_shared, total, p, i, j, part)
-    for (Count j = 0; j < p->columns; j += FITS(4, p->columns - j) ? 4 : 1) {
-        for (Count i = 0; i < p->rows; i += FITS(4, p->rows - i) ? 4 : 1) {
-            for (int part = 0; part < BATCH; part += LANES) {
-                if (FITS(4, p->columns - j) && FITS(4, p->rows - i))
-                    TILE(4, 4);
-                else if (FITS(4, p->columns - j))
-                    TILE(1, 4);
-                else if (FITS(4, p->rows - i))
-                    TILE(4, 1);
-                else
-                    TILE(1, 1);
-            }
+    for (Count i = 0, here; i < p->rows; i += here) {
+        Count rest = p->rows - i;
+        here = FITS(BATCH_ROWS, rest) && rest != 4 ? BATCH_ROWS : FITS(2, rest) ? 2 : 1;
+        for (int part = 0; part < BATCH; part += LANES) {
+            if (here == BATCH_ROWS)
+                NAME(batch_tile)(BATCH_ROWS, columns, left_shared, right_shared, total, p, i, part);
+            else if (here == 2)
+                NAME(batch_tile)(2, columns, left_shared, right_shared, total, p, i, part);
+            else
+                NAME(batch_tile)(1, columns, left_shared, right_shared, total, p, i, part);
         }
     }
-#undef TILE
+}
+
+INLINE void NAME(batch_tiles)(const int left_shared, const int right_shared, const int total, const BatchProduct *p)
+{
+    const Count right_width = right_shared ? 1 : BATCH, out_width = total ? 1 : BATCH;
+    double packed[PACKED * 4 * BATCH];
+    /* numbers that are a power of two apart would push each other out of the cache, once for every tile */
+    int packs = !right_shared && p->right_depth != 1 && p->rows > BATCH_ROWS && p->depth <= PACKED;
+    for (Count j = 0, here; j < p->columns; j += here) {
+        BatchProduct columns = *p;
+        here = FITS(4, p->columns - j) ? 4 : 1;
+        columns.right += right_width * j * p->right_column;
+        columns.out += out_width * j * p->out_column;
+        if (packs && here == 4) {
+            for (Count k = 0; k < p->depth; k++) {
+                for (Count c = 0; c < 4; c++)
+                    memcpy(packed + (4 * k + c) * BATCH,
+                           columns.right + (k * p->right_depth + c * p->right_column) * BATCH, BATCH * sizeof *packed);
+            }
+            columns.right = packed, columns.right_depth = 4, columns.right_column = 1;
+        }
+        if (here == 4)
+            NAME(batch_column_of_tiles)(4, left_shared, right_shared, total, &columns);
+        else
+            NAME(batch_column_of_tiles)(1, left_shared, right_shared, total, &columns);
+    }
 }
 
 static void NAME(batch_product)(const BatchProduct *p)
