@@ -5,6 +5,12 @@ BIN = .venv/bin
 DIST = .venv-dist/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
 
+# targets may run side by side, but what is installed or built for them comes one at a time
+ALONE = $(if $(shell command -v flock),flock Makefile)
+# $(call debian,programs,packages,what fails without them)
+debian = @which $(1) >/dev/null || $(ALONE) sh -c "apt-get -qq update && apt-get -qq install -y $(2) >/dev/null" \
+	  || echo "$(1): missing and not to be installed; $(3) will fail: apt-get install $(2)"
+
 .PHONY: help train test firefox chromium clang mingw advzip npm check docs docs-test notebook sanitize tsan soak coverage fuzz mutate bench builds arm64 dist generate clean
 
 THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
@@ -32,26 +38,19 @@ scale: .venv-scale/installed  ## what is beyond one machine (or TESTS=…): jax,
 	  $(or $(TESTS),tests/scale)
 
 chromium:  # the page is tested in real browsers
-	@(command -v chromium && command -v firefox-esr) >/dev/null \
-	  || (apt-get -qq update && apt-get -qq install -y chromium firefox-esr >/dev/null) \
-	  || echo "a browser is missing and could not be installed; the page's tests will fail: apt-get install chromium firefox-esr"
+	$(call debian,chromium firefox-esr,chromium firefox-esr,the page's tests)
 
 clang:  # each file of the engine is compiled by two compilers
-	@command -v clang >/dev/null || (apt-get -qq update && apt-get -qq install -y --no-install-recommends clang >/dev/null) \
-	  || echo "clang is missing and could not be installed; tests of the C files will fail: apt-get install clang"
+	$(call debian,clang,--no-install-recommends clang,tests of the C files)
 
 mingw:  # links for Windows
-	@command -v x86_64-w64-mingw32-gcc >/dev/null \
-	  || (apt-get -qq update && apt-get -qq install -y --no-install-recommends gcc-mingw-w64-x86-64 >/dev/null) \
-	  || echo "mingw is missing and could not be installed; make builds will fail: apt-get install gcc-mingw-w64-x86-64"
+	$(call debian,x86_64-w64-mingw32-gcc,--no-install-recommends gcc-mingw-w64-x86-64,make builds)
 
 advzip:  # wheels that are 3 % smaller
-	@command -v advzip >/dev/null || (apt-get -qq update && apt-get -qq install -y --no-install-recommends advancecomp >/dev/null) \
-	  || echo "advzip is missing and could not be installed; make dist will fail: apt-get install advancecomp"
+	$(call debian,advzip,--no-install-recommends advancecomp,make dist)
 
 npm:  # through it the tests fetch axe-core, which judges whether everybody can use the page
-	@command -v npm >/dev/null || (apt-get -qq update && apt-get -qq install -y --no-install-recommends npm >/dev/null) \
-	  || echo "npm is missing and could not be installed; a test of the page will fail: apt-get install npm"
+	$(call debian,npm,--no-install-recommends npm,a test of the page)
 
 check: .venv/tested
 	$(BIN)/ruff check .
@@ -134,7 +133,7 @@ clean:  ## remove environments and everything built
 # the environment of a target: what is installed, how it is built, and whether it was
 .venv-%/installed: pyproject.toml setup.py $(NATIVE)
 	$(PYTHON) -m venv .venv-$*
-	$(BUILD_$*) .venv-$*/bin/pip install --quiet $(PACKAGES_$*)
+	$(BUILD_$*) $(ALONE) .venv-$*/bin/pip install --quiet $(PACKAGES_$*)
 	$(CHECK_$*)
 	@touch $@
 
@@ -158,8 +157,8 @@ PACKAGES_dist = build twine check-wheel-contents pyroma
 
 # Debian's Python for arm64, unpacked and run by qemu; the compiler is a cross compiler, which needs no emulation
 .venv-arm64/python:
-	@(command -v qemu-aarch64 && command -v aarch64-linux-gnu-gcc && command -v mmdebstrap) >/dev/null || (apt-get -qq update && apt-get -qq install -y \
-	  --no-install-recommends qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross mmdebstrap debian-archive-keyring >/dev/null)
+	$(call debian,qemu-aarch64 aarch64-linux-gnu-gcc mmdebstrap,--no-install-recommends qemu-user gcc-aarch64-linux-gnu \
+	  libc6-dev-arm64-cross mmdebstrap debian-archive-keyring,make arm64)
 	rm -rf .venv-arm64
 	mkdir -p .venv-arm64/bin
 	mmdebstrap --quiet --variant=extract --arch=arm64 --include=python3.11,libpython3.11-dev,libstdc++6 bookworm .venv-arm64/root

@@ -57,6 +57,16 @@ class Build(build_ext):
             finally:
                 print(text_of(said), file=sys.stderr)
 
+    def copy_extensions_to_source(self):
+        """For an editable install: what was kept belongs beside the sources, too, or nobody finds it there."""
+        super().copy_extensions_to_source()
+        for ext in self.extensions:
+            there, built = map(Path, self._get_inplace_equivalent(self.get_finalized_command("build_py"), ext))
+            kept, beside = built.with_name("build_failure.txt"), there.with_name("build_failure.txt")
+            beside.unlink(missing_ok=True)
+            if kept.exists():
+                kept.replace(beside)
+
     def flags(self):
         if self.compiler.compiler_type == "msvc":
             return FLAGS["msvc"]

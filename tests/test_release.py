@@ -46,41 +46,46 @@ def test_links_on_pypi_are_absolute(tmp_path: Path) -> None:
         )
 
 
-def built_with(compiler: Path, tmp_path: Path) -> tuple[subprocess.CompletedProcess[str], Path]:
+def built_with(compiler: Path, tmp_path: Path, *where: str) -> subprocess.CompletedProcess[str]:
     """A build of an extension with this compiler, in a small copy of the tree."""
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "src/gradwalk/_version.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / "src/gradwalk/native").mkdir()
+    (tmp_path / "src/gradwalk/native").mkdir(exist_ok=True)
     (tmp_path / "src/gradwalk/native/one_unit.c").write_text("int x;\n")
     done = subprocess.run(
-        [sys.executable, "setup.py", "build_ext", "--build-lib", "out"],
+        [sys.executable, "setup.py", "build_ext", *where],
         cwd=tmp_path,
         env={**os.environ, "CC": str(compiler)},
         capture_output=True,
         text=True,
         check=False,
     )
-    return done, tmp_path / "out" / "gradwalk" / "build_failure.txt"
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+WAYS = {"out": ["--build-lib", "out"], "src": ["--inplace"]}  # the second is an editable install's
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the compiler is a shell script")
-def test_failed_build_keeps_what_the_compiler_said(tmp_path: Path) -> None:
-    """The package installs all the same, and the message lies beside it."""
+@pytest.mark.parametrize("place", WAYS)
+def test_failed_build_keeps_what_the_compiler_said(place: str, tmp_path: Path) -> None:
+    """The package installs all the same, and the message lies beside it until a build succeeds."""
     compiler = tmp_path / "cc"
     compiler.write_text("#!/bin/sh\necho 'one_unit.c:7:1: error: conflicting types for call_once' >&2\nexit 1\n")
     compiler.chmod(0o755)
-    done, kept = built_with(compiler, tmp_path)
-    assert done.returncode == 0, done.stderr
+    done, kept = built_with(compiler, tmp_path, *WAYS[place]), tmp_path / place / "gradwalk/build_failure.txt"
     assert "conflicting types for call_once" in kept.read_text(encoding="utf-8")
     assert "conflicting types for call_once" in done.stderr
+    built_with(Path("cc"), tmp_path, *WAYS[place])
+    assert not kept.exists()
 
 
 def test_missing_compiler_is_named(tmp_path: Path) -> None:
     """Where there is none, the message says so."""
-    done, kept = built_with(tmp_path / "no-such-compiler", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "no-such-compiler" in kept.read_text(encoding="utf-8")
+    built_with(tmp_path / "no-such-compiler", tmp_path, *WAYS["out"])
+    assert "no-such-compiler" in (tmp_path / "out/gradwalk/build_failure.txt").read_text(encoding="utf-8")
 
 
 def test_installed_texts_are_the_repositorys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,6 +108,7 @@ def test_failure_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     said = "gcc -O3 one_unit.c\none_unit.c: In function\none_unit.c:7:1: error: conflicting types for call_once\nmore\n"
     monkeypatch.setattr(engine, "build_failure", lambda: said)
     assert engine.why_not_built() == "one_unit.c:7:1: error: conflicting types for call_once"
+    assert engine._what_to_do() == "see what the compiler said: gradwalk doctor"
     found = doctor.report()
     found["native"] = {"available": False, "file": None, "error": "No module", "build_failure": said}
     rows = {what: finding for what, finding, _ in doctor.lines(found)}

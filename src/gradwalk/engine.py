@@ -37,7 +37,7 @@ def _chosen() -> tuple[str, str]:
                 raise
             raise ImportError(
                 f"GRADWALK_ENGINE={wanted} is set, but that engine could not be imported ({why_not_built() or error}); "
-                f"install a C compiler and run: {REINSTALL}, or unset it",
+                f"{_what_to_do()}, or unset it",
                 name="gradwalk",
             ) from error
         return wanted, f"GRADWALK_ENGINE={wanted} is set"
@@ -50,7 +50,7 @@ def _chosen() -> tuple[str, str]:
             return "reference", "there is no native engine in a browser"
         warnings.warn(
             f"gradwalk runs on its slow reference engine, the native one was not built ({why_not_built() or error}); "
-            f"install a C compiler and run: {REINSTALL}, or set GRADWALK_ENGINE=reference to silence this",
+            f"{_what_to_do()}, or set GRADWALK_ENGINE=reference to silence this",
             GradwalkWarning,
             stacklevel=2,
         )
@@ -76,6 +76,13 @@ def why_not_built() -> str:
     """Its first line with an error."""
     lines = build_failure().splitlines()
     return next((line.strip() for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+
+
+def _what_to_do() -> str:
+    """Nobody is to install a compiler that they have: it said what is wrong."""
+    if ": error" in why_not_built():
+        return "see what the compiler said: gradwalk doctor"
+    return f"install a C compiler and run: {REINSTALL}"
 
 
 def load(name: str) -> ModuleType:
