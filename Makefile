@@ -15,7 +15,8 @@ debian = @which $(1) >/dev/null || $(ALONE) sh -c "apt-get -qq update && apt-get
 
 THREADED = tests/engine/test_threads.py tests/engine/test_stateful.py tests/compiler/test_batches.py
 
-EMULATED = tests/engine/test_operators.py tests/engine/test_backward.py tests/compiler/test_second_order.py \
+EMULATED = tests/engine/test_operators.py tests/engine/test_backward.py tests/engine/test_composites.py \
+  tests/compiler/test_second_order.py tests/compiler/test_compiled_models.py \
   tests/compiler/test_kernel_accuracy.py::test_rows_keep_their_digits_on_wide_and_saturated_inputs \
   tests/functional/test_functional.py
 

@@ -135,13 +135,15 @@ int modes_constructed(PyObject *value)
 }
 
 /* ---------------------------------------------------------------- Change: a block with other modes
- * In C, so that no signal handler runs between the change and the protected block, nor before it is undone. */
+ * In C, so that no signal handler runs between the change and the protected block, nor before it is undone. From Python
+ * 3.14 on one does run before the block is protected: then nobody calls __exit__, and the end of the Change undoes it. */
 
 typedef struct {
     PyObject_HEAD
     PyObject *changes; /* a dict: name → what it is inside */
     PyObject *token;   /* what undoes it, or NULL outside of the block */
     PyObject *before;  /* what was in force around the block */
+    PyObject *after;   /* what is in force inside */
 } Change;
 
 static int change_init(PyObject *self, PyObject *args, PyObject *changes)
@@ -158,13 +160,41 @@ static int change_init(PyObject *self, PyObject *args, PyObject *changes)
     return 0;
 }
 
+/* Undoes the change, if it was made; may leave an exception set. */
+static void change_undo(Change *change)
+{
+    PyObject *token = change->token;
+    change->token = NULL;
+    modes.version = LOOK_AGAIN;
+    if (token != NULL && PyContextVar_Reset(variable, token) < 0) {
+        int elsewhere = PyErr_ExceptionMatches(PyExc_ValueError);
+        PyErr_Clear();
+        if (!elsewhere) /* out of memory: once more, what the failure let go of may be enough */
+            Py_XDECREF(PyContextVar_Set(variable, change->before));
+    } /* elsewhere: a generator that was closed in another context, where nothing was set */
+    Py_XDECREF(token);
+    Py_CLEAR(change->before);
+    Py_CLEAR(change->after);
+}
+
 static void change_dealloc(PyObject *self)
 {
+    Change *change = (Change *)self;
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    Py_XDECREF(((Change *)self)->changes);
-    Py_XDECREF(((Change *)self)->token);
-    Py_XDECREF(((Change *)self)->before);
+    if (change->token != NULL) {
+        PyObject *kind, *error, *traceback;
+        PyErr_Fetch(&kind, &error, &traceback);
+        PyObject *now = in_force();
+        if (now == change->after) /* not where other blocks began since */
+            change_undo(change);
+        Py_XDECREF(now);
+        PyErr_Restore(kind, error, traceback); /* which drops what undoing it raised */
+    }
+    Py_XDECREF(change->changes);
+    Py_XDECREF(change->token);
+    Py_XDECREF(change->before);
+    Py_XDECREF(change->after);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -175,6 +205,7 @@ static int change_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(((Change *)self)->changes);
     Py_VISIT(((Change *)self)->token);
     Py_VISIT(((Change *)self)->before);
+    Py_VISIT(((Change *)self)->after);
     return 0;
 }
 
@@ -183,6 +214,7 @@ static int change_clear(PyObject *self)
     Py_CLEAR(((Change *)self)->changes);
     Py_CLEAR(((Change *)self)->token);
     Py_CLEAR(((Change *)self)->before);
+    Py_CLEAR(((Change *)self)->after);
     return 0;
 }
 
@@ -238,7 +270,7 @@ static PyObject *change_enter(PyObject *self, PyObject *unused)
     if (after != NULL && PyTuple_GET_ITEM(after, SCOPE) != PyTuple_GET_ITEM(before, SCOPE))
         scopes_in_use = 1;
     Py_XSETREF(change->before, before);
-    Py_XDECREF(after);
+    Py_XSETREF(change->after, after);
     return change->token == NULL ? NULL : Py_NewRef(Py_None);
 }
 
@@ -246,18 +278,7 @@ static PyObject *change_exit(PyObject *self, PyObject *const *unused, Py_ssize_t
 {
     (void)unused;
     (void)count;
-    Change *change = (Change *)self;
-    PyObject *token = change->token;
-    change->token = NULL;
-    modes.version = LOOK_AGAIN;
-    if (token != NULL && PyContextVar_Reset(variable, token) < 0) {
-        int elsewhere = PyErr_ExceptionMatches(PyExc_ValueError);
-        PyErr_Clear();
-        if (!elsewhere) /* out of memory: once more, what the failure let go of may be enough */
-            Py_XDECREF(PyContextVar_Set(variable, change->before));
-    } /* elsewhere: a generator that was closed in another context, where nothing was set */
-    Py_XDECREF(token);
-    Py_CLEAR(change->before);
+    change_undo((Change *)self);
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
