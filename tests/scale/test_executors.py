@@ -69,8 +69,12 @@ def test_loky(alone):
 
 def test_dask(alone, tmp_path):
     """A LocalCluster; `gradwalk train --dask` and `gradwalk sweep --dask` reach it by its address."""
+    import dask
     from distributed import Client, LocalCluster
 
+    # a LocalCluster gives up a worker that is not there 15 seconds after it was lost, though it was there in between,
+    # and was lost again: where one is killed every second, that comes to be
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         pool = client.get_executor(pure=False)
         assert trained(pool) == alone
