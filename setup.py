@@ -26,8 +26,7 @@ FLAGS = {
 # makes the library larger by a tenth and nothing faster: gaps, copies of loops, copies of what is called
 MAYBE = ["-fno-plt", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables", "-fno-align-functions",
          "-fno-align-jumps", "-fno-align-labels", "-fno-align-loops", "-fno-unswitch-loops", "-fno-peel-loops",
-         "-fno-split-loops", "-fno-split-paths", "-fno-version-loops-for-strides", "-fno-tree-loop-vectorize",
-         "-fno-tree-slp-vectorize",  # kernels are vectors as they are written
+         "-fno-split-loops", "-fno-split-paths", "-fno-version-loops-for-strides",
          "--param=max-inline-insns-auto=15"]  # fmt: skip
 SANITIZERS = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],

@@ -53,8 +53,7 @@ def c_definition(name: str) -> str:
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     lines, (result,) = body([function(*map(variable, names))], C, "    ")
     arguments = ", ".join(f"double {argument}" for argument in names)
-    size = "COLD " if len(lines + result) > 400 else ""  # a long one is called, not copied to where it is used
-    return f"static inline {size}double formula_{name}({arguments})\n{{\n{lines}    return {result};\n}}\n"
+    return f"static inline double formula_{name}({arguments})\n{{\n{lines}    return {result};\n}}\n"
 
 
 def c_function(kind: str, name: str, names: tuple[str, ...], formula: object) -> str:
@@ -127,8 +126,6 @@ def c_formulas() -> str:
 #define GRADWALK_FORMULAS_GENERATED_H
 
 #include <math.h>
-
-#include "internal.h"
 
 /* ---- functions defined by a formula of their own ---- */
 
