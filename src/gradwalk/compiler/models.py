@@ -137,10 +137,8 @@ class Models:
     def _version(self, key: Hashable, entries: list[Any], args: tuple[Any, ...]) -> Version | None:
         """One that the native executor can step; which weights it was traced with does not matter to it."""
         known = () if tracing.active or is_watched() else self.compiled._versions.get(key, ())
-        served = self._served.get(key)
-        order = (
-            (served, *known) if served is not None and served in known else known
-        )  # one that went alone was the last
+        # what served most comes first: the last to be used may be that of one model which went alone
+        order = sorted(known, key=lambda version: version is not self._served.get(key))
         found: Any = next((version for version in order if version.fits(entries)), None)
         if found is None:
             found = self.compiled._run(Run.applicable, args, {})
