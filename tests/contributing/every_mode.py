@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -62,7 +63,9 @@ def batched(function: Function, xs: Numbers) -> Numbers:
 def curvature(function: Function, xs: Numbers) -> Numbers:
     """The Hessian times a direction, by second derivatives of the graph."""
     direction = [0.3 + 0.1 * i for i in range(len(xs))]
-    return [float(x) for x in gradwalk.hvp(function)(xs, direction)]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "hvp: the derivative is 0, because the result is rounded")
+        return [float(x) for x in gradwalk.hvp(function)(xs, direction)]
 
 
 def expected_curvature(gradient: Callable[[Numbers], Numbers], xs: Numbers) -> Numbers:

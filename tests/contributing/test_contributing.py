@@ -117,18 +117,14 @@ def test_functions_for_people(tree: Path, engine: str) -> None:
 @pytest.mark.unsanitized
 def test_right_on_the_page(tree: Path) -> None:
     """Both in JavaScript: values and local gradients."""
-    page = tree / "src/gradwalk/show/page"
-    names = ("special.js", "formulas.js", "ops.js", "composites.js")
-    texts = [(page / name).read_text(encoding="utf-8") for name in names]
+    modules = run(tree, "-c", "from gradwalk.show.play import script; print(script('ops', 'composites'))")
+    op, row = "module_ops.OPS.hardshrink", "module_composites.COMPOSITES.logcosh_mean"
     with MiniRacer() as v8:
-        for text in texts:
-            v8.eval(re.sub(r"^import .*;$|^export ", "", text, flags=re.MULTILINE))
-        row = "COMPOSITES.logcosh_mean"
+        v8.eval(modules)
         found = json.loads(
             v8.eval(
-                "JSON.stringify([OPS.hardshrink.forward(2, 1.5), OPS.hardshrink.forward(1, 1.5),"
-                f"OPS.hardshrink.localGrads(2, 1.5, 2)[0], {row}.forward([0.3, -1.2]),"
-                f"...{row}.localGrads([0.3, -1.2], 0)])"
+                f"JSON.stringify([{op}.forward(2, 1.5), {op}.forward(1, 1.5), {op}.localGrads(2, 1.5, 2)[0],"
+                f"{row}.forward([0.3, -1.2]), ...{row}.localGrads([0.3, -1.2], 0)])"
             )
         )
     value = (math.log(math.cosh(0.3)) + math.log(math.cosh(1.2))) / 2.0
