@@ -31,129 +31,45 @@ static void models_sgd(Count n, double *data, const double *grad, double *veloci
     }
 }
 
-/* The weights of one model from `first` on. */
-static void models_move_some(const Executor *self, const Models *models, Count k, Count first, Count count,
-                             const double *grads)
-{
-    const double *settings = models->settings + k * models->settings_each;
-    Count place = models->rows[k] * models->weights_each + first;
-    if (models->second != NULL)
-        self->kernels->adam(count, models->weights + place, grads, models->first + place, models->second + place,
-                            settings);
-    else
-        models_sgd(count, models->weights + place, grads, models->first ? models->first + place : NULL, settings);
-}
-
-/* Whether the program applies to the model, and its value is one to move along. */
-static int models_moves(const Models *models, Count k)
-{
-    return !models->failed[k] && isfinite(models->values[k]) && models->settings != NULL;
-}
-
-/* Moves `count` models from the k-th on along the gradients that the last pass has found in this memory. Side by side,
- * they take the places of the weights, which the next pass is given anew: a model's then lie one after the other. */
-static void models_move(const Executor *self, const Models *models, const Memory *memory, Count k, Count count)
+/* Moves one model's weights along the gradients that the last pass has found. */
+static void models_move(const Executor *self, const Models *models, Count row, const double *settings)
 {
     static const double nothing[BATCH]; /* the gradients of weights that are not read */
     for (Count i = 0, here; i < models->weights_each; i += here) {
-        Count slot = models->slots[i];
-        int read = slot < self->size, wide = read && memory->width > 1;
-        here = read || models->stretches[i] < BATCH ? models->stretches[i] : BATCH;
-        const double *grads = wide ? memory->values + slot * BATCH : read ? memory->grads + slot : nothing;
-        if (wide)
-            self->kernels->transpose(here, BATCH, memory->grads + slot * BATCH, BATCH, memory->values + slot * BATCH);
-        for (Count lane = 0; lane < count; lane++) {
-            if (models_moves(models, k + lane))
-                models_move_some(self, models, k + lane, i, here, wide ? grads + lane * here : grads);
-        }
+        int read = models->slots[i] < self->size;
+        Count place = row * models->weights_each + i;
+        here = read ? models->stretches[i] : 1;
+        const double *grads = read ? self->single.grads + models->slots[i] : nothing;
+        if (models->second != NULL)
+            self->kernels->adam(here, models->weights + place, grads, models->first + place, models->second + place,
+                                settings);
+        else
+            models_sgd(here, models->weights + place, grads, models->first ? models->first + place : NULL, settings);
     }
 }
-
-/* One step of one model; -1 with an exception set. */
-static int models_step_one(Executor *self, const Models *models, Count k)
-{
-    static const double one = 1.0;
-    double *slots = self->single.values;
-    const double *weights = models->weights + models->rows[k] * models->weights_each;
-    program_write_inputs(self, slots, 0, models->arguments, models->given + k * models->arguments);
-    for (Count i = 0; i < models->weights_each; i += models->stretches[i]) {
-        if (models->slots[i] < self->size)
-            memcpy(slots + models->slots[i], weights + i, (size_t)models->stretches[i] * sizeof *slots);
-    }
-    models->failed[k] = program_run_forward(self, &self->single) != 0;
-    if (PyErr_Occurred())
-        return -1;
-    models->values[k] = slots[self->outputs[0]];
-    if (!models_moves(models, k))
-        return 0;
-    if (program_run_reverse(self, &one) < 0)
-        return -1;
-    models_move(self, models, &self->single, k, 1);
-    return 0;
-}
-
-/* Puts the inputs of so many models side by side; places left over repeat the first. */
-static void models_fill(const Executor *self, const Models *models, const Memory *memory, Count k, Count count)
-{
-    const double *weights[BATCH], *here[BATCH];
-    for (Count lane = 0; lane < BATCH; lane++) {
-        Count model = k + (lane < count ? lane : 0);
-        weights[lane] = models->weights + models->rows[model] * models->weights_each;
-        for (Count i = 0; i < models->arguments; i++)
-            memory->values[self->inputs[i] * BATCH + lane] = models->given[model * models->arguments + i];
-    }
-    for (Count i = 0; i < models->weights_each; i += models->stretches[i]) {
-        for (Count lane = 0; lane < BATCH; lane++)
-            here[lane] = weights[lane] + i;
-        if (models->slots[i] < self->size)
-            self->kernels->side_by_side(models->stretches[i], here, memory->values + models->slots[i] * BATCH);
-    }
-}
-
-/* One step of up to BATCH models, side by side; -1 with an exception set. */
-static int models_step_wide(Executor *self, const Models *models, Count k, Count count)
-{
-    static const double one = 1.0;
-    if (program_batch_make(self, 1) < 0)
-        return -1;
-    Memory memory = self->batch[0];
-    memory.shared_grads = NULL; /* each has leaves of its own */
-    models_fill(self, models, &memory, k, count);
-    unsigned failed = program_run_forward(self, &memory);
-    int moves = 0, finite;
-    for (Count lane = 0; lane < count; lane++) {
-        models->failed[k + lane] = failed >> lane & 1;
-        models->values[k + lane] = memory.values[self->outputs[0] * BATCH + lane];
-        moves |= models_moves(models, k + lane);
-    }
-    if (!moves)
-        return 0;
-    Py_BEGIN_ALLOW_THREADS
-    program_reverse(self, &memory, &one, 0, 0);
-    Count span = self->inputs_to - self->inputs_from;
-    finite = self->kernels->finite(span * BATCH, memory.grads + self->inputs_from * BATCH);
-    Py_END_ALLOW_THREADS
-    if (finite)
-        models_move(self, models, &memory, k, count);
-    for (Count lane = 0; !finite && lane < count; lane++) { /* one by one it is known whose they are, and why */
-        if (models_step_one(self, models, k + lane) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-enum { WORTH_THE_WIDTH = 7 }; /* a pass over BATCH models takes as long as one after the other for so many */
 
 /* One step of each chosen model to which the program applies, and whose value is finite; -1 with an exception set. */
 static int models_step(Executor *self, const Models *models)
 {
+    static const double one = 1.0;
+    double *slots = self->single.values;
     self->read_at = 0; /* the leaves' numbers are no longer in their slots */
-    for (Count k = 0, here; k < models->chosen; k += here) {
-        here = models->chosen - k < BATCH ? models->chosen - k : BATCH;
-        int wide = !self->exact && here >= WORTH_THE_WIDTH; /* an exact program sums in one order only */
-        here = wide ? here : 1;
-        if ((wide ? models_step_wide(self, models, k, here) : models_step_one(self, models, k)) < 0)
+    for (Count k = 0; k < models->chosen; k++) {
+        const double *weights = models->weights + models->rows[k] * models->weights_each;
+        program_write_inputs(self, slots, 0, models->arguments, models->given + k * models->arguments);
+        for (Count i = 0; i < models->weights_each; i += models->stretches[i]) {
+            if (models->slots[i] < self->size)
+                memcpy(slots + models->slots[i], weights + i, (size_t)models->stretches[i] * sizeof *slots);
+        }
+        models->failed[k] = program_run_forward(self, &self->single) != 0;
+        if (PyErr_Occurred())
             return -1;
+        models->values[k] = slots[self->outputs[0]];
+        if (models->failed[k] || !isfinite(models->values[k]) || models->settings == NULL)
+            continue;
+        if (program_run_reverse(self, &one) < 0)
+            return -1;
+        models_move(self, models, models->rows[k], models->settings + k * models->settings_each);
     }
     return 0;
 }

@@ -117,7 +117,6 @@ typedef struct {
     void (*dots)(Count rows, Count columns, Count depth, const double *left, Count left_row, const double *right,
                  Count right_row, double *out);
     void (*transpose)(Count rows, Count columns, const double *from, Count from_row, double *into); /* side by side */
-    void (*side_by_side)(Count n, const double *const *rows, double *into); /* BATCH rows that lie anywhere */
     void (*batch_product)(const BatchProduct *product);
     void (*pairs_forward)(const Pairs *pairs, const double *values, double *out);
     void (*pairs_reverse)(const Pairs *pairs, const double *values, const double *out_grad, double *grads);

@@ -187,13 +187,13 @@ static void NAME(dots)(Count rows, Count columns, Count depth, const double *lef
 
 /* ---------------------------------------------------------------- transposing */
 
-/* The entries from `at` on of SIDE rows, as many of each, to as many columns. */
+/* SIDE rows of as many entries, to as many columns. */
 #if LANES >= 4
 #define SIDE 4
-INLINE void NAME(transpose_square)(const double *const *rows, Count at, double *into, Count into_row)
+INLINE void NAME(transpose_square)(const double *from, Count from_row, double *into, Count into_row)
 {
-    __m256d a = _mm256_loadu_pd(rows[0] + at), b = _mm256_loadu_pd(rows[1] + at);
-    __m256d c = _mm256_loadu_pd(rows[2] + at), d = _mm256_loadu_pd(rows[3] + at);
+    __m256d a = _mm256_loadu_pd(from), b = _mm256_loadu_pd(from + from_row);
+    __m256d c = _mm256_loadu_pd(from + 2 * from_row), d = _mm256_loadu_pd(from + 3 * from_row);
     __m256d ab_even = _mm256_unpacklo_pd(a, b), ab_odd = _mm256_unpackhi_pd(a, b);
     __m256d cd_even = _mm256_unpacklo_pd(c, d), cd_odd = _mm256_unpackhi_pd(c, d);
     _mm256_storeu_pd(into, _mm256_permute2f128_pd(ab_even, cd_even, 0x20));
@@ -203,10 +203,10 @@ INLINE void NAME(transpose_square)(const double *const *rows, Count at, double *
 }
 #else
 #define SIDE 1
-INLINE void NAME(transpose_square)(const double *const *rows, Count at, double *into, Count into_row)
+INLINE void NAME(transpose_square)(const double *from, Count from_row, double *into, Count into_row)
 {
-    (void)into_row;
-    *into = rows[0][at];
+    (void)from_row, (void)into_row;
+    *into = *from;
 }
 #endif
 
@@ -214,12 +214,9 @@ static void NAME(transpose)(Count rows, Count columns, const double *from, Count
 {
     Count i = 0;
     for (; i + SIDE <= rows; i += SIDE) {
-        const double *here[SIDE];
-        for (Count r = 0; r < SIDE; r++)
-            here[r] = from + (i + r) * from_row;
         Count j = 0;
         for (; j + SIDE <= columns; j += SIDE)
-            NAME(transpose_square)(here, j, into + j * rows + i, rows);
+            NAME(transpose_square)(from + i * from_row + j, from_row, into + j * rows + i, rows);
         for (; j < columns; j++) {
             for (Count r = i; r < i + SIDE; r++)
                 into[j * rows + r] = from[r * from_row + j];
@@ -228,19 +225,6 @@ static void NAME(transpose)(Count rows, Count columns, const double *from, Count
     for (; i < rows; i++) {
         for (Count j = 0; j < columns; j++)
             into[j * rows + i] = from[i * from_row + j];
-    }
-}
-
-static void NAME(side_by_side)(Count n, const double *const *rows, double *into)
-{
-    Count i = 0;
-    for (; i + SIDE <= n; i += SIDE) {
-        for (Count lane = 0; lane < BATCH; lane += SIDE)
-            NAME(transpose_square)(rows + lane, i, into + i * BATCH + lane, BATCH);
-    }
-    for (; i < n; i++) {
-        for (Count lane = 0; lane < BATCH; lane++)
-            into[i * BATCH + lane] = rows[lane][i];
     }
 }
 #undef SIDE

@@ -37,8 +37,7 @@ static const Kernels NAME(kernels) = {
 #undef ROW
     .sum = NAME(sum), .dot = NAME(dot), .add = NAME(add), .add_scaled = NAME(add_scaled),
     .add_product = NAME(add_product), .finite = NAME(finite), .most = NAME(most), .product = NAME(product),
-    .dots = NAME(dots), .transpose = NAME(transpose), .side_by_side = NAME(side_by_side),
-    .batch_product = NAME(batch_product), .pairs_forward = NAME(pairs_forward),
+    .dots = NAME(dots), .transpose = NAME(transpose), .batch_product = NAME(batch_product), .pairs_forward = NAME(pairs_forward),
     .pairs_reverse = NAME(pairs_reverse), .batch_pairs_forward = NAME(batch_pairs_forward),
     .batch_pairs_reverse = NAME(batch_pairs_reverse), .batch_add_scaled = NAME(batch_add_scaled),
     .batch_scatter = NAME(batch_scatter), .adam = NAME(adam),
