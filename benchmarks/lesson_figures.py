@@ -55,6 +55,7 @@ def recorded() -> dict[str, str]:
     rows = {what: rest for what, *rest in table["compiled"]}
     step = rows["GPT training step, compiled.train_step(…), any name"][0]
     plain, _, _ = rows["GPT training step, plain python / gradwalk"][2].partition(" / ")
+    plain, _, _ = plain.partition(" (")
     microseconds = float(step.removesuffix(" µs"))
     return {"compiled_step": step, "plain_step": plain, "steps_in_a_tenth": f"{1e5 / microseconds:,.0f}"}
 
