@@ -289,6 +289,13 @@ def test_zero_times_infinity_hands_on_nothing(v8: MiniRacer, mode: str) -> None:
         compare(parsed(text).evaluate({"a": 0.0, "b": 0.0}), answer, mode, 0.0)
 
 
+def test_what_is_stopped_hands_on_nothing_whatever_comes(v8: MiniRacer) -> None:
+    answer = json.loads(
+        v8.call("ofText", "b * stop_gradient(a) + a", {"a": encode(0.5), "b": encode(math.nan)}, "correct")
+    )
+    assert decode(answer["grads"][answer["labels"].index("a")]) == 1.0
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_arithmetic_is_exact(v8: MiniRacer, mode: str) -> None:
     """With + - * / alone every number is the package's, to the bit."""
