@@ -101,7 +101,7 @@ def c_reads(op: Op) -> str:
     return "{" + ", ".join(c_mask(op, names) for names in op.reads) + "}"
 
 
-def c_mask(op: Op, names: set[str]) -> str:
+def c_mask(op: Op, names: list[str]) -> str:
     return str(sum(1 << op.inputs.index(name) for name in names))
 
 

@@ -94,10 +94,10 @@ class Op:
         return is_exact(self.forward(*map(variable, self.names)), self.names)
 
     @property
-    def reads(self) -> list[set[str]]:
+    def reads(self) -> list[list[str]]:
         """Of each local gradient, the inputs that it looks at."""
         rows = self.local_grads(*map(variable, self.names), variable("out"))
-        return [self._inputs_in(row) for row in rows]
+        return [self._inputs_among(heads(row)) for row in rows]
 
     def edge(self, *names: Number) -> Number:
         """How far the inputs are from the next jump, kink or border."""
@@ -105,17 +105,17 @@ class Op:
         return functools.reduce(lambda x, y: where(x < y, x, y), [each(*names) for each in declared])
 
     @property
-    def edge_inputs(self) -> set[str]:
+    def edge_inputs(self) -> list[str]:
         """The inputs that decide on which side of an edge it is; none where there is no edge."""
-        return self._inputs_in(self.edge(*map(variable, self.names)))
+        return self._inputs_among(heads(self.edge(*map(variable, self.names))))
 
     @property
-    def signed_inputs(self) -> set[str]:
+    def signed_inputs(self) -> list[str]:
         """The inputs of which it sees the sign, even of a zero."""
-        return signed_heads(self.forward(*map(variable, self.names))) & {*self.inputs}
+        return self._inputs_among(signed_heads(self.forward(*map(variable, self.names))))
 
-    def _inputs_in(self, formula: Number) -> set[str]:
-        return heads(formula) & {*self.inputs}
+    def _inputs_among(self, found: set[str]) -> list[str]:  # in their order, which is not that of a set in each process
+        return [name for name in self.inputs if name in found]
 
     def spelled(self, parameters: tuple[float, ...]) -> str:
         """What a node shows as its `_op`: `*`, `ReLU`, and `**3` for a power by a number."""

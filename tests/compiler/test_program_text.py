@@ -61,6 +61,32 @@ def test_a_pickled_program_runs_in_another_process(tmp_path: Path) -> None:
     assert repr(float(expected[0])) == done.stdout.strip()
 
 
+SEEN = """
+import gradwalk
+from gradwalk.compiler.flat import SIGNED
+from gradwalk.compiler.interpret import _EDGES
+from gradwalk.ops import OPS
+
+@gradwalk.compile
+def model(xs, w):
+    hidden = [gradwalk.softmax([gradwalk.dot(row, x) for row in w]) for x in xs]
+    angles = [gradwalk.atan2(sum(row), row[0] - row[1]) for row in hidden]
+    return max(angles) + sum(gradwalk.copysign(1.0, a) * gradwalk.exp(a) if a > 0 else a for a in angles)
+
+model([[0.1, 0.2], [0.3, -0.4]], [[1.0, 2.0], [3.0, 4.0]])
+print(model.program, SIGNED, _EDGES, [(op.reads, op.edge_inputs, op.signed_inputs) for op in OPS.values()])
+"""
+
+
+def test_a_program_is_the_same_in_every_process() -> None:
+    """However Python orders its sets of names there."""
+    command, seeds = [sys.executable, "-c", SEEN], ("5", "11", "12", "13")
+    envs = [os.environ | {"PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": seed} for seed in seeds]
+    first, *others = [subprocess.run(command, env=env, capture_output=True, check=True).stdout for env in envs]
+    assert b"atan2" in first
+    assert others == [first] * len(others)
+
+
 def test_guards_are_printed() -> None:
     compiled = compile(lambda x: x * x if x > 2.0 else x)
     compiled(3.0)

@@ -110,7 +110,7 @@ def test_whose_zeros_sign_it_sees(op: Op) -> None:
         both = [seen(line(zero)) for zero in (0.0, -0.0) if op.domain(*line(zero))]
         if len(both) == 2 and any(x != y and x == x and y == y for x, y in zip(*both, strict=True)):
             told.add(op.inputs[i])
-    assert told <= op.signed_inputs
+    assert told <= {*op.signed_inputs}
 
 
 @EACH_OP
