@@ -419,7 +419,8 @@ def heads(formula: Number) -> set[str]:
         if isinstance(part, Symbol):
             waiting.extend(part.arguments)
             if part.head in DEFINITIONS:
-                waiting.append(DEFINITIONS[part.head](*(Symbol("") for _ in part.arguments)))
+                known = (Symbol("") if isinstance(each, Symbol) else each for each in part.arguments)
+                waiting.append(DEFINITIONS[part.head](*known))
             else:
                 found.add(part.head)
     return found
@@ -442,3 +443,8 @@ def signed_heads(formula: Number) -> set[str]:
 def is_exact(formula: Number, names: Sequence[str]) -> bool:
     """Whether a formula over variables of these names has one result, however and by whom it is computed."""
     return heads(formula) <= _EXACT | {*names, ""}
+
+
+def calls_library(*formulas: Number) -> bool:
+    """Whether there is a function of a library in them, which may have another last digit elsewhere."""
+    return not set().union(*map(heads, formulas)).isdisjoint(FUNCTIONS.keys() - _EXACT)

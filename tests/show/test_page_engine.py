@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from py_mini_racer import MiniRacer
 
+import gradwalk
 from gradwalk import composites, engine, expression
 from gradwalk.expression import ExpressionError, parsed
 from gradwalk.finite_differences import finite_differences
@@ -73,9 +74,14 @@ function codeOf(text, given) {
   const values = valuesOf(graph, given);
   return module_export.pythonCode(graph, values, module_engine.forward(graph, values).data);
 }
-function ofProgram(program, mode) {
+function ofProgram(program, mode, edits = {}) {
   const graph = module_graph.fromProgram(program);
-  return answers(graph, graph.nodes.map((node) => node.value), mode);
+  return answers(graph, graph.nodes.map((node, i) => edits[i] ?? node.value), mode);
+}
+function savedAndOpened(program, edits) {
+  const graph = module_graph.fromProgram(program);
+  const line = module_engine.timeline(graph, graph.nodes.map((node, i) => edits[i] ?? node.value), "right");
+  return ofProgram(JSON.parse(JSON.stringify(module_graph.toProgram(line))), "right");
 }
 """
 
@@ -386,9 +392,39 @@ def composite_program() -> Any:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_composites(v8: MiniRacer, mode: str) -> None:
-    """A program of composites gives the engine's numbers."""
+    """A program of composites gives the engine's numbers: to the bit as it comes, to 1e-12 if the page computes all."""
     root = composite_program()
-    compare(root, json.loads(v8.call("ofProgram", program_of(root), mode)), mode, 1e-12)
+    program = program_of(root)
+    compare(root, json.loads(v8.call("ofProgram", program, mode)), mode, 0.0)
+    assert sum("data" in node for node in program["nodes"]) > 10
+    compare(root, json.loads(v8.call("ofProgram", without_numbers(program), mode)), mode, 1e-12)
+
+
+def without_numbers(program: dict[str, Any]) -> dict[str, Any]:
+    """What the page gets to know of an expression: of operations only which they are."""
+    known = ("op", "children", "parameters")
+    nodes = [
+        {name: node[name] for name in known if name in node} if "op" in node else node for node in program["nodes"]
+    ]
+    return {**program, "nodes": nodes}
+
+
+def test_numbers_are_the_engines_until_a_leaf_below_them_is_another(v8: MiniRacer) -> None:
+    """What was handed on is shown as it is, computed anew above an edit, and back with the leaf's old value."""
+    a, b = engine.Value(0.5, label="a"), engine.Value(0.25, label="b")
+    program = program_of(gradwalk.exp(a) * gradwalk.sin(b))
+    program["nodes"][1] |= {"data": 7.0, "local_grads": [8.0]}  # so that it is seen where they come from
+    program["nodes"][3] |= {"data": 3.0, "local_grads": [2.0]}
+
+    def shown(edits: dict[str, float]) -> list[float]:
+        answer = json.loads(v8.call("ofProgram", program, "right", edits))
+        assert answer == json.loads(v8.call("savedAndOpened", program, edits))
+        return [*map(decode, answer["data"]), *map(decode, answer["grads"])]
+
+    assert shown({}) == [0.5, 7.0, 0.25, 3.0, 21.0, 8.0 * 3.0, 3.0, 2.0 * 7.0, 7.0, 1.0]
+    e = math.exp(1.5)
+    assert shown({"0": 1.5}) == [1.5, e, 0.25, 3.0, e * 3.0, e * 3.0, 3.0, 2.0 * e, e, 1.0]
+    assert shown({"0": 0.5}) == shown({})
 
 
 def test_nodes_made_by_hand(v8: MiniRacer) -> None:

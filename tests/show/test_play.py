@@ -21,6 +21,8 @@ from click.testing import CliRunner
 import gradwalk
 from gradwalk import Value, nn
 from gradwalk.cli import main
+from gradwalk.operation import Op
+from gradwalk.ops import OPS
 from gradwalk.show import play
 from gradwalk.show.program import program_of
 from gradwalk.show.serve import Server
@@ -102,16 +104,43 @@ def test_a_program_has_operations_labels_and_scopes() -> None:
     """Operations go by their row's name, with parameters; scopes by their path."""
     x = Value(2.0, label="x")
     with gradwalk.scope("outer"), gradwalk.scope("inner"):
-        root = gradwalk.leaky_relu(x**3, 0.2)
+        root = gradwalk.leaky_relu(x**2, 0.2)
     assert program_of(root) == {
         "nodes": [
             {"data": 2.0, "label": "x"},
-            {"scope": 0, "op": "pow_number", "children": [0], "parameters": [3.0]},
+            {"scope": 0, "op": "pow_number", "children": [0], "parameters": [2.0]},
             {"scope": 0, "op": "leaky_relu", "children": [1], "parameters": [0.2]},
         ],
         "root": 2,
         "scopes": ["outer/inner"],
     }
+
+
+def test_what_a_browser_may_compute_otherwise_is_handed_on() -> None:
+    """Numbers that come of exp or pow are the engine's; sums, products, roots and squares are the same everywhere."""
+    x = Value(2.0)
+    assert program_of(gradwalk.exp(x))["nodes"][1] == {
+        "op": "exp", "children": [0], "local_grads": [math.exp(2.0)], "data": math.exp(2.0)
+    }  # fmt: skip
+    handed_on = [row.name for row in OPS.values() if "data" in of_row(row)]
+    assert {"exp", "erf", "gelu", "lgamma", "pow", "sin", "tanh"} <= set(handed_on)
+    assert not {"add", "div", "fmod", "hypot", "relu", "sqrt", "where"} & set(handed_on)
+    assert "data" in program_of(x**3)["nodes"][1]
+    assert "data" not in program_of(x**2)["nodes"][1]
+
+
+def of_row(row: Op) -> dict[str, Any]:
+    numbers = row.samples[-1] if isinstance(row.samples[-1], tuple) else (row.samples[-1],)
+    inputs = list(map(Value, numbers[: len(row.inputs)]))
+    return program_of(inputs[0]._apply(row.name, *inputs, *numbers[len(row.inputs) :]))["nodes"][-1]
+
+
+def test_numbers_follow_from_the_leaves_as_they_are() -> None:
+    """After a leaf was set, none is handed on that was computed before."""
+    x = Value(2.0)
+    root = gradwalk.exp(x * x)
+    x.data = 1.5
+    assert program_of(root)["nodes"][-1]["data"] == math.exp(2.25) != root.data
 
 
 def test_play_refuses_what_is_no_value() -> None:

@@ -3,15 +3,20 @@
 Of a graph that is too large for a page, the part nearest the result is handed on: each node in it has all
 that uses it in it too, so its gradient is the whole graph's, to the bit. Nodes below the cut are marked, and so are
 those that are used below it too: what is seen of their gradient is a part of a sum.
+
+The page computes what it shows, so that leaves can be edited; but a browser's exp has another last digit than C's at
+times, and where numbers cancel, last digits are all that is left. So what comes of such functions is handed on, too.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from functools import lru_cache
 from typing import Any
 
 from gradwalk import engine, reference
+from gradwalk.formula import calls_library, variable
 from gradwalk.graph import Graph
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
@@ -34,7 +39,8 @@ def program_of(root: Any, most: int = MOST_NODES) -> dict[str, Any]:
     places = {node: place for place, node in enumerate(kept)}
     partial = {child for node in order if node not in whole for child in node._children}
     scopes: dict[str, int] = {}
-    nodes = [_node(node, places, scopes, node in whole, node in partial) for node in kept]
+    computed = _computed(kept, whole)
+    nodes = [_node(node, places, scopes, computed.get(node), node in whole, node in partial) for node in kept]
     program: dict[str, Any] = {"nodes": nodes, "root": places[root], "scopes": list(scopes)}
     if len(whole) < len(order):
         program["total"] = len(order)
@@ -92,8 +98,47 @@ def _nearest(order: list[Any], most: int) -> set[Any]:
     return found
 
 
+def _computed(kept: list[Any], whole: set[Any]) -> dict[Any, list[float]]:
+    """Data and local gradients of what calls a library, from the leaves' data as they are now."""
+    data: dict[Any, float] = {}
+    found: dict[Any, list[float]] = {}
+    for node in kept:
+        name, parameters = node._name, node._parameters
+        if not node._children or node not in whole or not _is_known(node):
+            data[node] = node.data
+            continue
+        numbers = [data[child] for child in node._children]
+        if name in OPS:
+            data[node] = OPS[name].forward(*numbers, *parameters)
+            if _calls_library(name, parameters):
+                found[node] = [data[node], *OPS[name].local_grads(*numbers, *parameters, data[node])]
+        else:
+            row = COMPOSITES[name]
+            data[node] = row.on(numbers, *parameters)
+            if calls_library(row.output, *row.slopes):
+                found[node] = [data[node], *row.local_grads_on(numbers, *parameters, data[node])]
+    return found
+
+
+@lru_cache
+def _calls_library(name: str, parameters: tuple[float, ...]) -> bool:
+    """Whether an operation does with these parameters: a square is a product."""
+    op = OPS[name]
+    names = [*map(variable, op.inputs), *parameters]
+    return calls_library(op.forward(*names), *op.local_grads(*names, variable("out")))
+
+
+def _is_known(node: Any) -> bool:
+    return (node._name in OPS or node._name in COMPOSITES) and not is_hand_written(node)
+
+
 def _node(
-    node: Any, places: dict[Any, int], scopes: dict[str, int], is_whole: bool, is_partial: bool
+    node: Any,
+    places: dict[Any, int],
+    scopes: dict[str, int],
+    computed: list[float] | None,
+    is_whole: bool,
+    is_partial: bool,
 ) -> dict[str, Any]:
     written: dict[str, Any] = {}
     if node.label:
@@ -109,26 +154,25 @@ def _node(
         written |= _operation(node, places)
     elif node._constant:
         written["constant"] = True
+    if computed:
+        written["local_grads"] = list(map(number, computed[1:]))
     if not written.get("children") or "local_grads" in written:  # the page computes the others
-        written["data"] = number(node.data)
+        written["data"] = number(computed[0] if computed else node.data)
     return written
 
 
 def _operation(node: Any, places: dict[Any, int]) -> dict[str, Any]:
-    by_hand = is_hand_written(node)
-    is_known = not by_hand and (node._name in OPS or node._name in COMPOSITES)
-    written: dict[str, Any] = {
-        "op": node._name if is_known else str(node._op),
-        "children": [places[child] for child in node._children],
-    }
-    if is_known and node._parameters:
-        written["parameters"] = [number(parameter) for parameter in node._parameters]
-    if by_hand:
-        written["children"] = [places[child] for child in dict.fromkeys(node._children)]
-        written["local_grads"] = [number(grad) for grad in _observed(node)]
-    elif not is_known:
-        written["local_grads"] = [number(grad) for grad in node._local_grads]
-    return written
+    children = list(node._children)
+    if _is_known(node):
+        written: dict[str, Any] = {"op": node._name}
+        if node._parameters:
+            written["parameters"] = list(map(number, node._parameters))
+    elif is_hand_written(node):
+        children = list(dict.fromkeys(children))
+        written = {"spelled": str(node._op), "local_grads": list(map(number, _observed(node)))}
+    else:
+        written = {"spelled": str(node._op), "local_grads": list(map(number, node._local_grads))}
+    return written | {"children": [places[child] for child in children]}
 
 
 def _observed(node: Any) -> list[float]:

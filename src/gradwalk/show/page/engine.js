@@ -3,6 +3,7 @@
 
 import { inaccuracy, is_at_kink, rounding, STEPS, verdict } from "./agreement.js";
 import { COMPOSITES } from "./composites.js";
+import { isKnown } from "./graph.js";
 import { exact } from "./numbers.js";
 import { OPS } from "./ops.js";
 
@@ -24,31 +25,37 @@ export function evaluated(graph, values) {
   return data;
 }
 
-/** Data and local gradients of every node, as IEEE arithmetic gives them, and what Python would object to. */
+/**
+ * Data and local gradients of every node, as IEEE arithmetic gives them, and what Python would object to. Where no leaf
+ * below a node is another, what Python computed of it stands, to the last digit.
+ */
 export function forward(graph, values) {
   const data = new Float64Array(graph.nodes.length);
+  const isSame = new Uint8Array(graph.nodes.length);
   const localGrads = [];
   const problems = [];
   graph.nodes.forEach((node, i) => {
     if (!node.children.length) {
       data[i] = values[i];
+      isSame[i] = Object.is(values[i], node.value);
       localGrads.push([]);
       return;
     }
     const numbers = node.children.map((child) => data[child]);
-    if (isTable(node)) {
-      const op = OPS[node.op];
-      data[i] = op.forward(...numbers, ...node.parameters);
-      localGrads.push(op.localGrads(...numbers, ...node.parameters, data[i]));
-      const problem = objection(graph, node, op, [...numbers, ...node.parameters], data[i]);
-      if (problem) problems.push({ node: i, message: problem });
-    } else if (isComposite(node)) {
-      data[i] = COMPOSITES[node.op].forward(numbers, ...node.parameters);
-      localGrads.push(COMPOSITES[node.op].localGrads(numbers, ...node.parameters, data[i]));
-    } else {
+    isSame[i] = node.children.every((child) => isSame[child]);
+    const op = isTable(node) ? OPS[node.op] : null;
+    if ((node.recorded && isSame[i]) || !isKnown(node)) {
       data[i] = node.value;
       localGrads.push(node.recorded ?? node.children.map(() => NaN));
+    } else if (op) {
+      data[i] = op.forward(...numbers, ...node.parameters);
+      localGrads.push(op.localGrads(...numbers, ...node.parameters, data[i]));
+    } else {
+      data[i] = COMPOSITES[node.op].forward(numbers, ...node.parameters);
+      localGrads.push(COMPOSITES[node.op].localGrads(numbers, ...node.parameters, data[i]));
     }
+    const problem = op ? objection(graph, node, op, [...numbers, ...node.parameters], data[i]) : "";
+    if (problem) problems.push({ node: i, message: problem });
   });
   return { data, localGrads, problems };
 }

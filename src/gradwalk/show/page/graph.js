@@ -92,12 +92,12 @@ function spelled(name, operands) {
   return SIGNS[name] ? enclosed.join(SIGNS[name]) : `${name}(${texts.join(", ")})`;
 }
 
-/** The graph that Python wrote as JSON (see play.py); unknown operations keep the numbers that were recorded. */
+/** The graph that Python wrote as JSON (see program.py), with the numbers that are to be shown as Python has them. */
 export function fromProgram(program) {
   const nodes = program.nodes.map((given, i) => ({
     ...leaf(String(given.label ?? ""), fromJson(given.data), Boolean(given.constant)),
-    op: given.local_grads ? "" : String(given.op ?? ""),
-    spelled: given.local_grads ? String(given.op ?? "") : "",
+    op: String(given.op ?? ""),
+    spelled: String(given.spelled ?? ""),
     children: (given.children ?? []).map(Number),
     parameters: (given.parameters ?? []).map(fromJson),
     scope: String(program.scopes?.[given.scope] ?? ""),
@@ -118,13 +118,14 @@ function partsOf({ parts }) {
   return Array.isArray(parts) ? parts.map((path) => path.map(String)) : null;
 }
 
-/** The reverse of fromProgram, with the leaves' values as they are now. */
-export function toProgram(graph, values, data) {
+/** The reverse of fromProgram, with the numbers as they are now. */
+export function toProgram({ graph, data, localGrads }) {
   const scopes = new Map();
   const nodes = graph.nodes.map((node, i) => {
     const written = {};
-    if (!node.children.length || node.recorded) written.data = toJson(node.children.length ? data[i] : values[i]);
-    if (node.op || node.spelled) written.op = node.op || node.spelled;
+    if (!node.children.length || node.recorded) written.data = toJson(data[i]);
+    if (node.op) written.op = node.op;
+    if (node.spelled) written.spelled = node.spelled;
     if (node.children.length) written.children = node.children;
     if (node.parameters.length) written.parameters = node.parameters.map(toJson);
     if (node.label) written.label = node.label;
@@ -132,7 +133,7 @@ export function toProgram(graph, values, data) {
     if (node.constant) written.constant = true;
     if (node.cut) written.cut = true;
     if (node.partial) written.partial = true;
-    if (node.recorded) written.local_grads = node.recorded.map(toJson);
+    if (node.recorded) written.local_grads = localGrads[i].map(toJson);
     return written;
   });
   const folded = graph.parts ? { parts: graph.parts, folds: graph.nodes.map((node) => node.fold) } : {};

@@ -30,5 +30,5 @@ async function copyAddress(app) {
 function startingPoint(app) {
   const common = { t: app.t, mode: app.mode, theme: app.theme };
   if (app.graph.text) return { ...common, text: app.graph.text, values: app.valuesToKeep() };
-  return { ...common, program: toProgram(app.graph, app.values, app.line.data) };
+  return { ...common, program: toProgram(app.line) };
 }
