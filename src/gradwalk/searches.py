@@ -16,6 +16,7 @@ from gradwalk.own_files import is_own
 SEARCH = 10
 MOST_COMPARISONS = 1000  # that are looked at: each keeps a part of the graph alive
 ROUNDED = "round"  # the op of a number rounded to so many digits, which has no history
+ROUNDING = ("floor", "ceil")  # the operations that a rounded number is made by, where it has one
 MOST_NODES = 1000  # that are looked at for a rounding: it is among the last things a function does
 
 
@@ -71,16 +72,20 @@ def warn_of_rounding(what: str, root: Any, inputs: Sequence[Any]) -> None:
         node = ahead.pop()
         if node in ends or len(seen) > MOST_NODES:
             return
-        if node._op == ROUNDED or node._name in ("floor", "ceil"):
+        if node._op == ROUNDED or node._name in ROUNDING:
             rounded = True
             continue
         ahead += (child for child in node._children if child not in seen)
         seen.update(node._children)
     if rounded:
-        _warn(
-            f"{what}: the derivative is 0, because the result is rounded; differentiate the function without its "
-            "round(), floor() or ceil(), and round what comes out"
-        )
+        warn_of_rounded(what)
+
+
+def warn_of_rounded(what: str) -> None:
+    _warn(
+        f"{what}: the derivative is 0, because the result is rounded; differentiate the function without its "
+        "round(), floor() or ceil(), and round what comes out"
+    )
 
 
 def _warn(message: str) -> None:

@@ -144,6 +144,20 @@ def test_a_result_that_is_rounded_is_told(derivative: Any, function: Any) -> Non
     assert {warning.filename for warning in told} == {__file__}
 
 
+@pytest.mark.parametrize("function", [ROUNDED["floor"], lambda x: 1.0 + (3.0 * x) // 1.0], ids=["floor", "//"])
+def test_a_compiled_result_that_is_rounded_is_told(function: Any) -> None:
+    compiled = compile(function)
+    for derivative in (grad(compiled), lambda x: compiled.value_and_grad(x)[1], lambda x: jvp(compiled)(x, 1.0)):
+        with pytest.warns(RuntimeWarning, match="the derivative is 0, because the result is rounded") as told:
+            assert derivative(1.234) == 0.0
+        assert {warning.filename for warning in told} == {__file__}
+    both = compile(lambda x, y: gradwalk.math.floor(3.0 * x) * y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert compiled(1.234) == function(1.234)
+        assert grad(both, argnums=(0, 1))(1.5, 2.0) == (0.0, 4.0)
+
+
 @pytest.mark.parametrize("function", [
     lambda x: (x - gradwalk.math.floor(x)) ** 2,  # flat at 2, and a wave elsewhere
     lambda x: x - round(x, 1) - x,

@@ -320,7 +320,7 @@ def run_at(
         refused = run.forward(numbers)
         if refused is not None:
             return refused
-        if run.version.searched:
+        if run.version.loses:
             run.version.tell("compile: a derivative", point.entries.tolist())
         if of_gradient:
             return RunOfGradient(compiled, point, structure) if run.version.result.single else None

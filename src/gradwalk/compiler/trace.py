@@ -12,6 +12,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -42,7 +43,7 @@ from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
 from gradwalk.passes import Locked
 from gradwalk.row_ops import COMPOSITES
-from gradwalk.searches import SEARCH
+from gradwalk.searches import ROUNDING, SEARCH
 from gradwalk.structure import is_value
 
 _TAKEN = "take"
@@ -325,6 +326,22 @@ class Trace:
         guards = flat.guards[: 10 * SEARCH]
         times = np.sum([needed_for(flat, guard)[flat.inputs[:count]] for guard in guards], axis=0) * unused
         return {entry: int(times[entry]) for entry in np.flatnonzero(times >= SEARCH).tolist()}
+
+    def rounded(self) -> dict[int, bool]:
+        """Whether it is through what is rounded alone that the result depends on a number of the arguments."""
+        flat = self.flat
+        roundings = np.flatnonzero(flat.is_op(*ROUNDING))
+        if not len(roundings):
+            return {}
+        counts = np.diff(flat.starts)
+        counts[roundings] = 0  # what is below them is not reached through them
+        cut = replace(
+            flat, starts=np.append(0, counts.cumsum()), children=np.delete(flat.children, flat.starts[roundings])
+        )
+        of_entries = flat.inputs[: len(self.entries)]
+        needed = needed_for(flat, flat.outputs)[of_entries]
+        moved = needed_for(cut, flat.outputs)[of_entries]
+        return {entry: not moved[entry] for entry in np.flatnonzero(needed).tolist()}
 
     def _refuse_made_inside(self) -> None:
         """A node from outside may have been computed before the trace, but not by hand out of what is inside."""

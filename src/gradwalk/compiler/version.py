@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -24,7 +24,7 @@ from gradwalk.compiler.rolling import calls_are_exact, rolled_up, step_by_step
 from gradwalk.compiler.trace import Trace, traced
 from gradwalk.control import current_modes
 from gradwalk.hub import nodes_over_one
-from gradwalk.searches import warn_of_search
+from gradwalk.searches import warn_of_rounded, warn_of_search
 from gradwalk.structure import is_value
 
 Array = npt.NDArray[np.float64]
@@ -66,21 +66,24 @@ class Version:
         self.of_children = np.array([*self.values, *range(len(trace.entries), len(self.program.inputs))], np.int32)
         self._calls = bool(trace.functions)
         self._idle = [Run(self)]
-        self.searched = trace.searched()
-        if self.searched:
+        self._searched, self._rounded = trace.searched(), trace.rounded()
+        self.loses = bool(self._searched) or any(self._rounded.values())
+        if self.loses:
             self._names = list(argument_names(function, call))
             self.used = self._used_and_told  # type: ignore[method-assign]
 
     def _used_and_told(self, use: Callable[..., Any], numbers: Any, call: Call | None = None) -> Any:
         if use is Run.value_and_gradient:
-            self.tell("compile: value_and_grad", self.searched)
+            self.tell("compile: value_and_grad", range(len(self._names)))
         return Version.used(self, use, numbers, call)
 
-    def tell(self, what: str, entries: Iterable[int]) -> None:
-        """Warn of the first of these that the result does not depend on, because it was only compared with."""
+    def tell(self, what: str, entries: Sequence[int]) -> None:
+        """Warn of the first of these that is only compared with; or if all that count are rounded away."""
         for entry in entries:
-            if entry in self.searched:
-                return warn_of_search(what, self._names[entry], self.searched[entry])
+            if entry in self._searched:
+                return warn_of_search(what, self._names[entry], self._searched[entry])
+        if {self._rounded[entry] for entry in entries if entry in self._rounded} == {True}:
+            warn_of_rounded(what)
 
     def used(self, use: Callable[..., Any], numbers: Any, call: Call | None = None) -> Any:
         """What `use` makes of a run that nobody else uses meanwhile."""
