@@ -14,8 +14,12 @@ export async function mount(given, up) {
   const cells = given.map((about, i) => new Cell(i, about, python));
   for (const cell of cells) cell.all = cells;
   globalThis.gradwalkCells = cells; // for people who want to look inside, and for the tests
-  const found = await shared(location.hash);
-  if (found && cells[found.number - 1]) cells[found.number - 1].receive(found.code);
+  const receive = async () => {
+    const found = await shared(location.hash);
+    if (found) cells[found.number - 1]?.receive(found.code);
+  };
+  addEventListener("hashchange", receive); // an address that is put into the tab that has the page already
+  await receive();
 }
 
 class Cell {

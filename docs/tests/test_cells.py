@@ -150,6 +150,16 @@ def test_reset_and_share(tab: Any, host: Any, browser: Any) -> None:
     other.close()
 
 
+def test_an_address_in_the_tab_that_has_the_page(tab: Any) -> None:
+    """Who looks through what a class did puts one address after the other into one tab: nothing is loaded anew."""
+    tab.run("void (gradwalkCells[1].editor.code = 'print(2)')")
+    tab.run("gradwalkCells[1].share()")
+    address = tab.run("location.hash")
+    tab.run("gradwalkCells[1].reset(); location.hash = ''")
+    tab.run(f"void (location.hash = {json.dumps(address)})")
+    tab.wait("gradwalkCells[1].editor.code === 'print(2)'")
+
+
 @pytest.mark.parametrize(
     "hash", ["#cell=1&code=%%%", "#cell=99&code=AAAA", "#cell=x&code=", "#cell=1&code=" + "A" * 70000]
 )

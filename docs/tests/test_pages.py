@@ -11,13 +11,15 @@ from packages import package
 from test_lessons_in_the_page import MINUTES
 
 PAGES = sorted(str(path.parent.relative_to(SITE)) for path in SITE.rglob("index.html"))
-LOOKS = {"desktop": (1360, 900), "phone": (390, 844)}
+LOOKS = {"desktop": (1280, 900), "phone": (390, 844)}
+# what code prints may be wider
+CODE = "[...document.querySelectorAll('.editor, pre.code:not(.language-text)')]"
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_page(look: str, dark: bool, host: Any, browser: Any) -> None:
-    """Its requests stay here, nothing is wider than the window, and axe-core finds nothing on it."""
+    """Its requests stay here, nothing is wider than the window or, on a desk, cut, and axe-core finds nothing on it."""
     axe = (package("axe-core") / "axe.min.js").read_text(encoding="utf-8")
     wrong = []
     width, height = LOOKS[look]
@@ -34,12 +36,43 @@ def test_every_page(look: str, dark: bool, host: Any, browser: Any) -> None:
         # it takes its time on the longest pages: seconds, and half a minute where the processor is shared by ten
         found = tab.run(f"axe.run({settings}).then({shown})", seconds=MINUTES)
         wide = tab.run("document.documentElement.scrollWidth") - width
+        cut = (
+            tab.run(f"{CODE}.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent)")
+            if look == "desktop"
+            else []
+        )
         elsewhere = [request for request in tab.requests if not request.startswith((host.address, "blob:", "data:"))]
-        if found or wide > 0 or elsewhere or tab.errors:
-            wrong.append([page, found, wide, elsewhere, list(tab.errors)])
+        if found or wide > 0 or cut or elsewhere or tab.errors:
+            wrong.append([page, found, wide, cut, elsewhere, list(tab.errors)])
             tab.errors.clear()
     tab.close()
     assert wrong == [], json.dumps(wrong, indent=1)
+
+
+# each walk when it is there: how much of what is said about the step does not fit below or beside the graph
+HIDDEN = """(async () => {
+  const hidden = [];
+  for (const figure of document.querySelectorAll("figure.walk")) {
+    figure.scrollIntoView();
+    while (!figure.querySelector("iframe")?.contentWindow.gradwalk) await new Promise((done) => setTimeout(done, 20));
+    const frame = figure.querySelector("iframe").contentWindow;
+    await new Promise((done) => frame.requestAnimationFrame(() => frame.requestAnimationFrame(done)));
+    const said = frame.document.querySelector("aside");
+    hidden.push(Math.max(0, said.scrollHeight - said.clientHeight));
+  }
+  return hidden;
+})()"""
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_a_walk_says_is_seen(look: str, host: Any, browser: Any) -> None:
+    """In every lesson, at the step it opens at, the wrong ones included: nobody has to look for the rest."""
+    tab = browser.open(host.address, *LOOKS[look], offline=False)
+    for page in PAGES:
+        if page.startswith("lessons/"):
+            tab.go(f"{host.address}{page}/")
+            assert set(tab.run(HIDDEN)) == {0}, page
+    tab.close()
 
 
 def test_the_navigation_shows_where_one_is(host: Any, browser: Any) -> None:

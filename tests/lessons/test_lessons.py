@@ -21,7 +21,8 @@ def test_cells_print_what_is_recorded_and_exercises_know_their_answers(lesson: s
             outcome = cells.run(part.code, namespace, f"cell {number}")
             assert (outcome.error, outcome.text) == ("", part.output), part.code
         if isinstance(part, source.Exercise):
-            assert cells.check(part.answer, part.checks, namespace).error == ""
+            for right in part.answers:
+                assert cells.check(right, part.checks, namespace).error == "", right
             for wrong in (part.start, *part.wrong):
                 assert cells.check(wrong, part.checks, namespace).error != "", wrong
 
@@ -94,6 +95,15 @@ def test_what_is_shown_is_text_tables_and_pictures() -> None:
         ["text/plain"], ["text/html", "text/plain"], ["image/svg+xml", "text/plain"],
     ]  # fmt: skip
     assert outcome.text == "one\nn\n1\nValue(data=2.0, grad=0.0)\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [("def f(x):\n    2 * x", "Is there a return missing?"), ("def f(x):\n    return 2.0", "where a Value should")],
+)
+def test_what_a_check_stumbles_over_is_said_in_the_learners_words(answer: str, hint: str) -> None:
+    """Python's own error names what the check did with the answer, which the learner does not see."""
+    assert hint in cells.check(answer, "assert f(1.0).data == 2.0", {}).error
 
 
 def test_exercises_without_an_answer_are_refused() -> None:

@@ -58,11 +58,19 @@ def test_a_notebook_holds_the_lesson(lesson: source.Lesson) -> None:
         compile(cell["source"], "cell", "exec")
 
 
+def test_a_walk_that_goes_wrong_says_how_to_make_it() -> None:
+    """The text speaks of a mistake, and the widget begins without one."""
+    for lesson in source.lessons():
+        wrong = [part for part in lesson.parts if isinstance(part, source.Walk) and "mode" in part.settings]
+        sources = [cell["source"] for cell in notebooks.notebook(lesson)["cells"]]
+        assert len(wrong) == sum("choose the mistake" in text for text in sources)
+
+
 def test_an_exercise_in_a_notebook_is_checked_by_the_cell_below_it() -> None:
     """With the answer in place it says so."""
     [exercise] = [part for part in source.lessons()[0].parts if isinstance(part, source.Exercise)]
     made = notebooks.notebook(source.lessons()[0])
     [check] = [cell for cell in made["cells"] if "That is right" in cell["source"]]
     namespace: dict[str, object] = {}
-    cells.run(exercise.answer, namespace)
+    cells.run(exercise.answers[0], namespace)
     assert cells.run(check["source"], namespace).text == "That is right.\n"

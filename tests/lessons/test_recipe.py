@@ -66,6 +66,6 @@ def test_a_new_lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(walk, source.Walk)
     assert (walk.expression, walk.values, walk.settings) == ("a * b", {"a": 2.0, "b": -3.0}, {"t": "4"})
     assert isinstance(exercise, source.Exercise)
-    assert cells.check(exercise.answer, exercise.checks, {}).error == ""
+    assert cells.check(exercise.answers[0], exercise.checks, {}).error == ""
     assert "2 and 2 are 4" in cells.check(exercise.wrong[0], exercise.checks, {}).error
     assert "42" in str(notebooks.notebook(lesson))

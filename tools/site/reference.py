@@ -83,7 +83,7 @@ def described(name: str) -> Iterator[str]:
         raise UndocumentedError(f"reference: {name} has no docstring, or is not there")
     node = found[-1]  # overloads come first
     yield f"### {short}"
-    yield f"```python\n{name.removesuffix(short)}{called(node)}\n```"
+    yield f"```signature\n{name.removesuffix(short)}{called(node)}\n```"
     yield prose(ast.get_docstring(node) or "")
     if isinstance(node, ast.ClassDef):
         methods = [method for method in node.body if isinstance(method, ast.FunctionDef)]

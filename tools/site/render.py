@@ -147,7 +147,7 @@ class Renderer:
 
     def exercise(self, exercise: source.Exercise) -> str:
         self.cells.append({"code": exercise.start, "seconds": 10, "checks": exercise.checks})
-        answer = highlighted(exercise.answer, "python", "")
+        answer = highlighted(exercise.answers[0], "python", "")
         solution = f'<details class="answer"><summary>One answer</summary>{answer}</details>'
         return self.section("cell exercise", "Exercise", highlighted(exercise.start, "python", ""), solution)
 
@@ -158,8 +158,9 @@ class Renderer:
     def walk(self, walk: source.Walk) -> str:
         address = html.escape(self.up + walk_address(walk))
         said = html.escape(walk.expression.splitlines()[-1])
+        kind = "walk wrong" if "mode" in walk.settings else "walk"  # it says more, and needs more room on a phone
         return (
-            f'<figure class="walk" data-said="The walk of {said}"><figcaption><a href="{address}">'
+            f'<figure class="{kind}" data-said="The walk of {said}"><figcaption><a href="{address}">'
             f"Open the walk of <code>{said}</code> on a page of its own</a></figcaption></figure>"
         )
 
@@ -183,7 +184,7 @@ def drawn(part: dict[str, str]) -> str:
 def highlighted(code: str, language: str, _: object) -> str:
     """Code with Pygments' classes."""
     try:
-        lexer = get_lexer_by_name({"py": "python", "pycon": "pycon"}.get(language, language or "text"))
+        lexer = get_lexer_by_name({"py": "python", "signature": "python"}.get(language, language or "text"))
     except ClassNotFound:
         lexer = get_lexer_by_name("text")
     body = highlight(code, lexer, HtmlFormatter(nowrap=True))

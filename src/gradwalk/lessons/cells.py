@@ -17,6 +17,11 @@ from typing import Any
 
 _NAMES = ("<cell", "<your answer")  # what runs here is called so in tracebacks
 _SHOWN = ("text/html", "image/svg+xml")
+# what a check stumbles over, and what that says about the answer
+_HINTS = {
+    "NoneType": "Is there a return missing?",
+    "'float' object has no attribute": "A plain number came where a Value should.",
+}
 
 
 @dataclass
@@ -80,6 +85,8 @@ def check(source: str, checks: str, namespace: dict[str, Any]) -> Outcome:
         outcome.error = str(error) or "not yet"
     except Exception as error:
         outcome.error, outcome.line = told(error, "<your answer>")
+        if not outcome.line:
+            outcome.error = "\n".join([outcome.error, *(hint for said, hint in _HINTS.items() if said in str(error))])
     return outcome
 
 

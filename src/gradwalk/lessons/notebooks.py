@@ -31,8 +31,10 @@ def _cells(part: Part) -> list[dict[str, Any]]:
         return [_code(part.code, part.output)]
     if isinstance(part, Walk):
         given = "".join(f", {name}={value:g}" for name, value in part.values.items())
-        return [_code(f"import gradwalk\n\ngradwalk.play({part.expression!r}{given})")]
-    answer = f"<details><summary>One answer</summary>\n\n```python\n{part.answer}```\n</details>"
+        played = f"import gradwalk\n\ngradwalk.play({part.expression!r}{given})"
+        wrong = '  # then choose the mistake beside "Backward pass"' if "mode" in part.settings else ""
+        return [_code(played + wrong)]
+    answer = f"<details><summary>One answer</summary>\n\n```python\n{part.answers[0]}```\n</details>"
     return [
         _markdown("**Exercise.** Change the next cell; the one below it checks your answer."),
         _code(part.start),
