@@ -43,9 +43,10 @@ def counts() -> dict[str, str]:
         plain = scalar_gpt.initial_parameters(random.Random(42), plain_value.Value)
         loss = scalar_gpt.loss_of(plain, scalar_gpt.tokens_of(name))
         figures[f"plain_nodes_{letters}_letters"] = len(nodes_of(loss, "children"))
-    program = compiled(parameters).program.counts
-    figures["compiled_nodes"] = program.scalar_nodes
-    figures["compiled_instructions"] = program.instructions
+    program = compiled(parameters).program
+    figures["compiled_nodes"] = program.counts.scalar_nodes
+    figures["compiled_instructions"] = program.counts.instructions
+    figures["compiled_products"] = str(program).count(" @ ")
     return {name: f"{count:,}" for name, count in figures.items()} | recorded()
 
 

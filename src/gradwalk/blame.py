@@ -58,11 +58,12 @@ _users = 0
 def detect_nonfinite() -> Iterator[None]:
     """Inside, the operation that first makes an inf or nan raises, forward or in backward(), and says where it stands.
 
+    >>> from gradwalk import Value
     >>> with detect_nonfinite():
-    ...     engine.Value(1e200, label="a") * 1e200
+    ...     Value(1e200, label="a") * 1e200
     Traceback (most recent call last):
         ...
-    gradwalk.blame.NonFiniteError: '*' made inf in the forward pass, at <doctest gradwalk.blame.detect_nonfinite[0]>:2
+    gradwalk.blame.NonFiniteError: '*' made inf in the forward pass, at <doctest gradwalk.blame.detect_nonfinite[1]>:2
       from 1e+200 (node 'a') and 1e+200
       the chain: 'a' = 1e+200 → '*' (line 2) = inf
     """
@@ -389,8 +390,9 @@ def gradient_report(loss: Any, depth: int | None = None) -> GradientReport:
 
     The grad of every leaf is put back afterwards.
 
+    >>> from gradwalk import Value
     >>> from gradwalk.scopes import scope
-    >>> x = engine.Value(1.0)
+    >>> x = Value(1.0)
     >>> with scope("first"):
     ...     h = x * 1e-9
     >>> with scope("second"):

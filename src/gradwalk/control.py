@@ -83,7 +83,8 @@ def watched() -> changed:
 def no_grad() -> changed:
     """Inside, operations give plain leaves: nothing is recorded, and memory is not held. Also a decorator.
 
-    >>> x = engine.Value(3.0)
+    >>> from gradwalk import Value
+    >>> x = Value(3.0)
     >>> with no_grad():
     ...     y = x * x
     >>> y._children
@@ -95,8 +96,9 @@ def no_grad() -> changed:
 def ieee() -> changed:
     """Inside, bad input gives IEEE inf and nan instead of an error. Also a decorator.
 
+    >>> from gradwalk import Value
     >>> with ieee():
-    ...     print(engine.Value(0.0).log().data)
+    ...     print(Value(0.0).log().data)
     -inf
     """
     return changed(ieee=True)

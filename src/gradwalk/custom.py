@@ -36,8 +36,9 @@ def custom_op(
 
     The local gradients, one per input, are compared with central differences when the operation is first used.
 
+    >>> from gradwalk import Value
     >>> cube = custom_op(lambda x: x**3, lambda x, out: 3.0 * x**2, name="cube")
-    >>> v = engine.Value(2.0)
+    >>> v = Value(2.0)
     >>> cube(v).backward()
     >>> v.grad, cube(2.0)
     (12.0, 8.0)
@@ -224,10 +225,11 @@ def checkpoint(f: Function) -> Function:
     Arguments and result may have any structure, and f may close over Values, computed ones too. It has to give the
     same numbers again, so no random ones inside. Within a second derivative, which needs all of it, nothing is saved.
 
-    >>> x = engine.Value(2.0)
+    >>> from gradwalk.engine import Value, topological_order
+    >>> x = Value(2.0)
     >>> y = checkpoint(lambda x: (x * x + 1.0).log())(x)
     >>> y.backward()
-    >>> x.grad, len(engine.topological_order(y))
+    >>> x.grad, len(topological_order(y))
     (0.8, 4)
     """
 

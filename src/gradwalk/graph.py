@@ -37,7 +37,8 @@ class Scope:
 class Graph:
     """Every node that `root` was computed from, by its place in the order: children before parents.
 
-    >>> a, b = engine.Value(2.0, label="a"), engine.Value(-3.0, label="b")
+    >>> from gradwalk import Value
+    >>> a, b = Value(2.0, label="a"), Value(-3.0, label="b")
     >>> graph = Graph((a * b + a).relu())
     >>> len(graph), graph.depth, dict(graph.counts)
     (5, 3, {'leaf': 2, '*': 1, '+': 1, 'ReLU': 1})

@@ -22,7 +22,8 @@ def implicit_root(f: Function, found: Any, *args: Any) -> Any:
 
     A root of several equations is a list or an array of as many numbers.
 
-    >>> root = functional.grad(lambda a: implicit_root(lambda x, a: x * x - a, 3.0, a))
+    >>> from gradwalk import grad
+    >>> root = grad(lambda a: implicit_root(lambda x, a: x * x - a, 3.0, a))
     >>> round(root(9.0), 12)
     0.166666666667
     """
@@ -59,7 +60,8 @@ def _stepped(equations: Function, x: list[Any]) -> list[Any]:
 def fixed_point(f: Function, start: Any, *args: Any, tolerance: float = 1e-12, most: int = 10_000) -> Any:
     """The x that `f(x, *args)` leaves as it is, found by applying f again and again: differentiable by the arguments.
 
-    >>> point = functional.grad(lambda a: fixed_point(lambda x, a: 0.5 * (x + a / x), 1.0, a))
+    >>> from gradwalk import grad
+    >>> point = grad(lambda a: fixed_point(lambda x, a: 0.5 * (x + a / x), 1.0, a))
     >>> round(point(9.0), 12)
     0.166666666667
     """

@@ -252,7 +252,8 @@ class Optimiser:
 class SGD(Optimiser):
     """Gradient descent, with momentum, Nesterov's look ahead, and weight decay (an L2 penalty) on request.
 
-    >>> x = engine.Value(3.0)
+    >>> from gradwalk import Value
+    >>> x = Value(3.0)
     >>> optimiser = SGD([x], lr=0.1)
     >>> (x * x).backward()
     >>> optimiser.step()
@@ -281,7 +282,8 @@ class SGD(Optimiser):
 class Adam(Optimiser):
     """Steps of a size that hardly depends on the size of the gradients, by running means of them and their squares.
 
-    >>> x = engine.Value(3.0)
+    >>> from gradwalk import Value
+    >>> x = Value(3.0)
     >>> optimiser = Adam([x], lr=0.1)
     >>> (x * x).backward()
     >>> optimiser.step()
@@ -333,7 +335,8 @@ _STEP, _ZERO_GRAD, _MOVE = Adam.step, Adam.zero_grad, Adam._move
 class AdamW(Adam):
     """Adam with weight decay kept apart from the gradient: every step shrinks each parameter by lr · weight_decay.
 
-    >>> x = engine.Value(2.0)
+    >>> from gradwalk import Value
+    >>> x = Value(2.0)
     >>> AdamW([x], lr=0.1, weight_decay=0.5).step()
     >>> x.data
     1.9
@@ -362,7 +365,8 @@ def takers(setting: str) -> list[str]:
 def clip_gradients(parameters: Iterable[Any], max_norm: float) -> float:
     """Scale all gradients down together, so that their length is at most `max_norm`; returns the length before.
 
-    >>> x, y = engine.Value(3.0), engine.Value(4.0)
+    >>> from gradwalk import Value
+    >>> x, y = Value(3.0), Value(4.0)
     >>> (0.5 * (x * x + y * y)).backward()
     >>> clip_gradients([x, y], max_norm=1.0)
     5.0

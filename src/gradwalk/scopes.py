@@ -18,7 +18,8 @@ _numbers: dict[tuple[int, str], int] = {}  # by the scope around it and its name
 class scope(changed):  # noqa: N801  # used like a function: with scope("attention"):
     """Everything made inside belongs to the scope of that name; scopes nest.
 
-    >>> from gradwalk.engine import Value
+    >>> from gradwalk import Value
+    >>> from gradwalk.scopes import path_of
     >>> with scope("layer"), scope("neuron"):
     ...     v = Value(1.0) * 2.0
     >>> path_of(v)

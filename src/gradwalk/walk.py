@@ -60,7 +60,8 @@ class Walk:
     `next()`, `back()` and `seek(position)` move; `grad(node)` is a node's gradient where the walk stands. Indexing
     and iterating give the steps without moving.
 
-    >>> x = engine.Value(3.0, label="x")
+    >>> from gradwalk import Value
+    >>> x = Value(3.0, label="x")
     >>> walking = Walk(x * x)
     >>> walking.next().node is walking.root, walking.next().contributions[1].after, walking.next()
     (True, 6.0, None)
@@ -288,7 +289,8 @@ class Walk:
     def first_difference(self) -> int | None:
         """The index of the first step that goes wrong; None if there is none, as always in the right mode.
 
-        >>> x = engine.Value(3.0)
+        >>> from gradwalk import Value
+        >>> x = Value(3.0)
         >>> Walk(x * x * x, mode="not_reset").first_difference
         1
         """
@@ -313,7 +315,8 @@ def walk(root: Any, mode: str = "right", *, fresh: bool = False) -> Walk:
 
     Leaves go on from the gradient they have, as with backward(); with `fresh`, from 0, as after zero_grad().
 
-    >>> a, b = engine.Value(2.0, label="a"), engine.Value(-3.0, label="b")
+    >>> from gradwalk import Value
+    >>> a, b = Value(2.0, label="a"), Value(-3.0, label="b")
     >>> for step in walk(a * b):
     ...     for child, local_grad, upstream, product, before, after in step.contributions:
     ...         print(child.label or "root", local_grad, "*", upstream, "=", product)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import doctest
+import importlib
 import re
 import shlex
 import sys
@@ -21,6 +23,7 @@ sys.path.insert(0, str(ROOT / "tools" / "site"))
 import builder  # noqa: E402
 import mathml  # noqa: E402
 import packages  # noqa: E402
+import reference  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +121,19 @@ def test_a_link_that_leads_nowhere_ends_the_build(target: str, tmp_path: Path) -
     page.parts = [source.Text(f"# Title\n\n[here]({target})\n")]
     with pytest.raises(builder.BrokenLinkError):
         made.write_pages()
+
+
+@pytest.mark.parametrize("name", [name for names in reference.SECTIONS.values() for name in names])
+def test_examples_of_the_reference_run_where_they_are_copied_to(name: str) -> None:
+    """Each knows the name it is about, and imports the rest: no other name of the module it was written in."""
+    module, _, short = name.rpartition(".")
+    about = getattr(importlib.import_module(module), short)
+    for block in re.findall(r"^```pycon\n(.*?)^```", "\n\n".join(reference.described(name)), re.DOTALL | re.MULTILINE):
+        called = f"{about.__module__}.{short}"
+        example = doctest.DocTestParser().get_doctest(block, {short: about}, called, None, None)
+        told: list[str] = []
+        doctest.DocTestRunner().run(example, out=told.append)
+        assert "".join(told) == ""
 
 
 def test_the_links_of_the_readme(site: Any) -> None:

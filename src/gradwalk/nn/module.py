@@ -22,6 +22,7 @@ class Module:
 
     A part is a Module in an attribute, or in a list or dict in one. A rectangular list of Values is one tensor.
 
+    >>> from gradwalk import Value
     >>> class Line(Module):
     ...     def __init__(self):
     ...         self.slope, self.offset = [Value(2.0), Value(0.5)], Value(1.0)
@@ -70,8 +71,9 @@ class Module:
         """The parameters by path, as nested lists of Values or as single Values; what is shared appears once.
 
         >>> from gradwalk.nn import Linear
-        >>> {name: shape_of(tensor) for name, tensor in Linear(3, 2, bias=True).tensors().items()}
-        {'weight': (2, 3), 'bias': (2,)}
+        >>> tensors = Linear(3, 2, bias=True).tensors()
+        >>> list(tensors), len(tensors["weight"]), len(tensors["weight"][0])
+        (['weight', 'bias'], 2, 3)
         """
         tensors: dict[str, Any] = {}
         known: set[Value] = set()

@@ -48,6 +48,7 @@ def picture(view: View) -> str:
     """A view of a graph as SVG: leaves on the left, the result on the right, the local gradients on the edges.
 
     >>> from gradwalk import Value
+    >>> from gradwalk.graph import Graph
     >>> picture(Graph(Value(2.0, label="a") * 3.0).view()).count("<rect class='card'")
     2
     """
