@@ -159,3 +159,34 @@ def test_exact_programs_are_equal_to_the_bit(seed: int) -> None:
     for _ in range(4):
         args = [rng.uniform(-1, 1) for _ in range(4)], rng.randrange(3)
         assert with_gradients(function, args) == with_gradients(compiled, args)
+
+
+def path(x: Any, v: Any) -> list[Any]:
+    """Each number is made of those before."""
+    states = [x]
+    for _ in range(6):
+        pull = -x * x * x * 0.3 - 0.1 * v
+        v = v + 0.1 * pull
+        x = x + 0.1 * v + 0.005 * pull * x
+        states.append(x)
+    return states
+
+
+SUMMED = {  # whether to the bit: what is made of the results is added before what goes on inside
+    "backwards": (lambda xs: sum(x * x for x in xs[::-1]), True),
+    "at once": (gradwalk.mean, True),
+    "in order": (lambda xs: sum(x * x for x in xs), False),
+}
+
+
+@pytest.mark.parametrize(("summed", "to_the_bit"), SUMMED.values(), ids=SUMMED)
+def test_exact_programs_of_several_results_that_are_made_of_each_other(summed: Any, to_the_bit: bool) -> None:
+    compiled, rng, differ = compile(path, exact=True), random.Random(1), 0
+    for _ in range(50):
+        point = rng.gauss(0.0, 1.0), rng.gauss(0.0, 1.0)
+        expected, actual = (gradwalk.value_and_grad(lambda x, v, f=f: summed(f(x, v)), (0, 1))(*point)
+                            for f in (path, compiled))  # fmt: skip
+        assert expected[0] == actual[0]
+        assert actual[1] == pytest.approx(expected[1], rel=1e-13)
+        differ += expected != actual
+    assert (differ == 0) is to_the_bit
