@@ -58,8 +58,9 @@ class Known:
 class Piece:
     """Examples of one program, and what they come to."""
 
-    def __init__(self, sent: Shared, rows: Array, asked: str, leaves: int) -> None:
+    def __init__(self, sent: Shared, rows: Array, asked: str, leaves: int, nodes: int) -> None:
         self.sent, self.rows, self.asked = sent, rows, asked
+        self.work = len(rows) * nodes
         self.gradients = {NUMBERS: 0, SUMS: leaves, ROWS: leaves * len(rows)}[asked]
         self.failed: list[int] = []
         self.made = np.empty(0)  # outputs, then gradients
@@ -85,7 +86,7 @@ class Elsewhere(Here):
             del ends[-2]
         parts = [arguments[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         sent = self._known.sent(version)
-        pieces = [Piece(sent, rows, asked, len(version.leaves)) for rows in parts]
+        pieces = [Piece(sent, rows, asked, len(version.leaves), version.program.scalar_nodes) for rows in parts]
         self._begun[id(arguments)] = arguments, pieces
         self._waiting += pieces
 
@@ -119,7 +120,7 @@ class Elsewhere(Here):
     def _work_off(self, run: Run) -> None:
         pieces, self._waiting = self._waiting, []
         numbers = np.frombuffer(run.executor.leaf_numbers(self._known.leaves))
-        bundles = _bundles(pieces, 2 * self.workers.count)
+        bundles = _bundles(pieces, self.workers.count)
         tasks = []
         for bundle in bundles:
             sent = list(dict.fromkeys(piece.sent for piece in bundle))
@@ -135,7 +136,7 @@ class Elsewhere(Here):
 
 def _bundles(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
     """Pieces that travel together: about as many numbers to each bundle."""
-    sizes = list(itertools.accumulate(piece.rows.size + 1 for piece in pieces))
+    sizes = list(itertools.accumulate(piece.work + 1 for piece in pieces))
     made: dict[int, list[Piece]] = {}
     for piece, size in zip(pieces, sizes, strict=True):
         made.setdefault((size - 1) * count // sizes[-1], []).append(piece)

@@ -24,7 +24,7 @@ typedef struct {
 
 /* Parts of a piece, which are summed before pieces are; parts whose sums are kept until they are added up, in their
  * order, which is also the most threads there can be; instructions' worth of work for which a thread pays. */
-enum { PARTS = 4, WAVE = 16 * PARTS, WORTH_A_THREAD = 250000 };
+enum { PARTS = 8, WAVE = 8 * PARTS, WORTH_A_THREAD = 250000 };
 
 /* What one thread does of a wave: every so manieth part of it, in a memory of its own, without the GIL. */
 typedef struct {
