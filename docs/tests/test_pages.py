@@ -85,6 +85,20 @@ def test_the_navigation_shows_where_one_is(host: Any, browser: Any) -> None:
     tab.close()
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_is_found_is_seen(look: str, host: Any, browser: Any) -> None:
+    """The list of the search lies inside the window, and a key takes one into it."""
+    tab = browser.open(host.address, *LOOKS[look], offline=False)
+    tab.run("document.querySelector('.search input').focus()")
+    tab.type("chain rule")
+    tab.wait("document.querySelectorAll('.results a').length > 0")
+    box = "document.querySelector('.results').getBoundingClientRect()"
+    assert 0 <= tab.run(f"{box}.left") < tab.run(f"{box}.right") <= LOOKS[look][0]
+    tab.press("ArrowDown")
+    assert "chain rule" in tab.run("document.activeElement.textContent").lower()
+    tab.close()
+
+
 def test_a_function_in_the_walk(host: Any, browser: Any) -> None:
     """The page of the walk runs a function of the reader's own in the site's Python, and shows its graph."""
     tab = browser.open(f"{host.address}walk/", offline=False)
