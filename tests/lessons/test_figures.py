@@ -128,6 +128,15 @@ def test_what_is_said_is_what_was_measured(file: str, sentence: str, row: str, p
     assert numbers_in(found[1])[0] == pytest.approx(measured(row)[place], rel=near)
 
 
+@pytest.mark.parametrize("name", ["compiled", "functional"])
+def test_compiled_is_faster_than_numpy_by_hand(name: str) -> None:
+    """As the first sentence says: in every comparison that was recorded."""
+    record = json.loads((results.HERE / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    ratios = [row[1] for row in record["tables"][name] if re.search("numpy (/|by hand /)", row[0], re.IGNORECASE)]
+    assert ratios
+    assert min(float(ratio.split()[0]) for ratio in ratios) > 1.0
+
+
 def test_how_much_faster_a_call_is_than_in_jax() -> None:
     """The least and the most of benchmarks/calls.py."""
     said = re.search(CALLS, text_of("docs/more-machines.md"))
