@@ -199,8 +199,8 @@ KEPT = {
     "*data):": "its constructor takes (*data)",
     "data, children=(), local_grads=(), flag=None):\n        assert flag is None":
         "its constructor takes flag=None, and it is not clear what for",
-    "data, children=(), local_grads=(), tag=None):\n        self.tag = tag or str(data)":
-        "its __init__ makes tag from the number: '0.75' of 0.75",
+    "data, children=(), local_grads=(), tag=None):\n        self.tag = tag or [data]":
+        "its __init__ makes tag from the number: [0.75] of 0.75",
 }  # fmt: skip
 
 

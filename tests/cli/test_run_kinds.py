@@ -314,6 +314,33 @@ except AttributeError as error: print(error)
 x.label, x.sign = 7, -1
 print(x.label, x.sign, (x * x).exp().data)
 """,
+    "a name that is made from the number": MICROGPT.replace(
+        "    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", ""
+    ).replace("local_grads=()):", "local_grads=(), tag=None):\n        self.tag = tag or str(data)")
+    + """
+a, b = Value(2, tag='a'), Value(3.0)
+y = a * b + 1
+b.data = 7.5
+y.backward()
+print(a.tag, b.tag, y.tag, (b + 1).tag, Value(4, tag=None).tag, a.grad, b.grad)
+""",
+    "ints below what has a label": INTS
+    + """
+a, b, c = Value(2), Value(3), Value(1.5)
+for y in (a * b, a + b, a - 2, b ** 2, a * 4, c * b, c + 1):
+    y.label = 'y'
+    y.backward()
+    print(a.grad, b.grad, c.grad, y.grad)
+""",
+    "a power whose slope at 0 is another": LECTURE.replace(
+        "self.data**(other - 1) * out", "(self.data and self.data**(other - 1)) * out"
+    )
+    + """
+for base, exponent in ((0.0, 1), (0.0, 0.5), (0.0, 2), (2.0, 1)):
+    x = Value(base)
+    (x ** exponent).backward()
+    print(x.grad)
+""",
     "copies": MICROGPT.replace("    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", "")
     + """
 import copy, pickle

@@ -135,7 +135,7 @@ class Elsewhere(Here):
 
 
 def _bundles(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
-    """Pieces that travel together: about as many numbers to each bundle."""
+    """Pieces that travel together: about as much work to each bundle."""
     sizes = list(itertools.accumulate(piece.work + 1 for piece in pieces))
     made: dict[int, list[Piece]] = {}
     for piece, size in zip(pieces, sizes, strict=True):

@@ -25,7 +25,8 @@ UNARY = (*EDGES, *(_random.uniform(-4.0, 4.0) for _ in range(16)), *(_random.uni
 BINARY = (
     *((_random.uniform(-3.0, 3.0), _random.uniform(-3.0, 3.0)) for _ in range(6)),
     *((_random.uniform(0.1, 3.0), exponent) for exponent in (-2.5, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 2.5, 10)),
-    (2, 3), (3, -1), (-2, 2), (2.5, 3), (3, 2.5), (-1.5, 3), (-2.0, 0.5), (0.0, 2.0), (1.0, 0.0), (0.0, -1), (0, 0),
+    (2, 3), (3, -1), (-2, 2), (2.5, 3), (3, 2.5), (-1.5, 3), (-2.0, 0.5), (1.0, 0.0), (0.0, -1), (0, 0),
+    *((0.0, exponent) for exponent in (0.5, 1, 1.0, 2.0, 3)),
     (0.0, 0), (math.inf, 0.0), (math.inf, 2), (-math.inf, math.inf), (math.nan, 1.0), (1.0, math.nan), (1e200, 1e200),
 )  # fmt: skip
 

@@ -36,6 +36,7 @@ class Shape:
     label: str = ""
     extra: dict[str, Any] = field(default_factory=dict)  # attribute → what it starts with
     given: dict[str, str] = field(default_factory=dict)  # attribute → the parameter it is set from
+    from_number: list[str] = field(default_factory=list)  # those of them that are made from the number, if not given
 
     def children_of(self, node: Any) -> list[Any]:
         return list(getattr(node, next(iter(self.children)))) if self.children else []
@@ -193,9 +194,12 @@ def read_attributes(cls: Any, shape: Shape, plain: Any) -> None:
     """Tell what a new object's attributes are; refuse what a node could not show."""
     known = {*shape.children, *shape.given, shape.local_grads, shape.op, shape.label, shape.backward}
     again, other = attributes(built(cls, 0.75)), attributes(built(cls, 1.25))
-    for name in (shape.op, shape.label, *shape.given):
-        if name and getattr(plain, name) != other[name]:
-            raise Kept(f"its __init__ makes {name} from the number: {short(getattr(plain, name))} of 0.75")
+    for name in filter(None, (shape.op, shape.label, *shape.given)):
+        value = getattr(plain, name)
+        if value != other[name] and name in shape.given and isinstance(value, PLAIN) and value == again[name]:
+            shape.from_number.append(name)
+        elif value != other[name]:
+            raise Kept(f"its __init__ makes {name} from the number: {short(value)} of 0.75")
     for name, value in attributes(plain).items():
         if name in known:
             continue

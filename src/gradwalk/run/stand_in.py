@@ -301,6 +301,8 @@ def stand_in_type(offered: Any, shape: Shape, ways: int) -> Any:
         setattr(cls, shape.op, property(op_text(offered, shape), cls._set_op))
     for name, value in {**shape.extra, **{name: default_of(offered, name) for name in shape.given}}.items():
         setattr(cls, name, attribute(name, value))
+    for name in shape.from_number:
+        setattr(cls, name, made_from_number(offered, shape, name))
     cls.__copy__, cls.__deepcopy__, cls.__reduce__ = copied, deepcopied, reduced
     cls._shown_in_vars = partialmethod(shown_in_vars, list(attributes(offered(0.75))), "__slots__" in vars(offered))
     if "_backward" in vars(offered):  # a class that looks at the operation, where others keep a function in each object
@@ -332,6 +334,18 @@ def attribute(name: str, default: Any) -> property:
     """An attribute that every object has from the start: one that differs is hung on the node under another name."""
     hidden = hidden_name(name)
     return property(lambda node: getattr(node, hidden, default), lambda node, value: setattr(node, hidden, value))
+
+
+def made_from_number(offered: Any, shape: Shape, name: str) -> property:
+    """An attribute that the script's __init__ makes from the number; of a result it is made when it is read."""
+    hidden = hidden_name(name)
+
+    def read(node: Any) -> Any:
+        if not hasattr(node, hidden):
+            setattr(node, hidden, getattr(offered(getattr(node, shape.data)), name))
+        return getattr(node, hidden)
+
+    return property(read, lambda node, value: setattr(node, hidden, value))
 
 
 def function_or_none(member: Any) -> property:
@@ -448,6 +462,7 @@ def add_constructor(cls: Any, shape: Shape) -> None:
     bind = shape.signature.bind
     set_after = {attribute: roles[role] for role, attribute in (("grad", shape.grad), ("backward", shape.backward))
                  if role in roles}  # fmt: skip
+    default = {name: shape.signature.parameters[parameter].default for name, parameter in shape.given.items()}
 
     def arguments(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         bound = bind(*given, **named)
@@ -465,7 +480,8 @@ def add_constructor(cls: Any, shape: Shape) -> None:
 
     def fill(node: Any, extra: dict[str, Any]) -> None:
         for name, value in extra.items():
-            if value is not getattr(node, name):
+            there = getattr(node, name)  # which makes it from the number, where that is so
+            if value is not there and not (name in shape.from_number and value is default[name]):
                 setattr(node, name, value)
 
     def __new__(kind: Any, *given: Any, **named: Any) -> Any:  # noqa: N807

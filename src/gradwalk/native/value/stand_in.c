@@ -109,9 +109,15 @@ void stand_in_note_number(Value *out, PyObject *number)
 /* Whether the local gradient by a child would be an int in Python. */
 static int local_is_int(const Value *node, int second)
 {
+    const Details *details = kind_of(node) == MANY ? details_of(node) : NULL;
+    if (details != NULL && details->count > 2)
+        return 0;
+    const Value *first = details ? details->children[0] : first_of(node);
+    double number = details ? details->parameters[0] : node->number;
     uint64_t other = 0;
     switch (kind_of(node)) {
-    case TWO: other = (second ? first_of(node) : node->second)->link & DATA_INT; break;
+    case TWO: other = (second ? first : node->second)->link & DATA_INT; break;
+    case MANY: other = details->children[second ? 0 : details->count - 1]->link & DATA_INT; break;
     case CHILD_CONSTANT:
     case CONSTANT_CHILD: other = node->link & NUMBER_INT; break;
     default: break;
@@ -121,7 +127,7 @@ static int local_is_int(const Value *node, int second)
     case OP_sub: return has_way(Py_TYPE(node), SUM_PASSES);
     case OP_relu: return has_way(Py_TYPE(node), RELU_PASSES);
     case OP_mul: return other != 0;
-    case OP_pow_number: return node->link & NUMBER_INT && first_of(node)->link & DATA_INT && node->number >= 1.0;
+    case OP_pow_number: return node->link & NUMBER_INT && first->link & DATA_INT && number >= 1.0;
     default: return 0;
     }
 }
@@ -144,8 +150,10 @@ void stand_in_push_ints(Value *node)
             first_of(node)->link &= ~GRAD_INT;
         break;
     case MANY:
-        for (Py_ssize_t i = 0; i < details_of(node)->count; i++)
-            details_of(node)->children[i]->link &= ~GRAD_INT;
+        for (Py_ssize_t i = 0; i < details_of(node)->count; i++) {
+            if (!is_int || !local_is_int(node, i != 0))
+                details_of(node)->children[i]->link &= ~GRAD_INT;
+        }
         break;
     }
 }
