@@ -41,6 +41,16 @@ OVERLAPS = """(() => { const found = [];
   }
   return found; })()"""
 
+# numbers that their own edge runs into from the side, where it reads as a minus sign
+SIGNED_BY_LINES = """(() => { const { drawing, line, player } = gradwalk;
+  player.go(line.steps, 'jump');
+  return drawing.edges.filter((edge) => edge.label?.textContent).filter((edge) => {
+    const { x, y, width, height } = edge.label.getBBox();
+    const along = drawing.wayOf(edge);
+    return Array.from({ length: 201 }, (_, k) => along(k / 200)).some((at) =>
+      (Math.abs(at.x - (x - 5)) < 1 || Math.abs(at.x - (x + width + 5)) < 1) && Math.abs(at.y - (y + height / 2)) < 0.25 * height);
+  }).map((edge) => edge.label.textContent); })()"""
+
 
 @pytest.fixture
 def tab(browser: Browser) -> Iterator[Tab]:
@@ -83,6 +93,19 @@ def test_labels_of_edges_overlap_nothing(tab: Tab, tmp_path: Path) -> None:
     for example in EXAMPLES:
         choose(tab, example)
         assert tab.run(OVERLAPS) == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 720), (390, 844), (844, 390)])
+def test_no_line_reads_as_a_minus_sign(browser: Browser, tmp_path: Path, width: int, height: int) -> None:
+    """No edge runs into its number from the left or the right: −0.6 would be read where 0.6 is meant."""
+    tab = browser.open(width=width, height=height)
+    tab.show(page(), tmp_path)
+    found = []
+    for example in EXAMPLES:
+        choose(tab, example)
+        found += [(example, text) for text in tab.run(SIGNED_BY_LINES)]
+    tab.close()
+    assert found == []
 
 
 def test_names_that_fit_are_whole(tab: Tab, tmp_path: Path) -> None:

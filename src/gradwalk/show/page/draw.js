@@ -267,7 +267,12 @@ export class Drawing {
   /** Let what the step does be seen to move. */
   animate(step) {
     const child = step.child === undefined ? null : this.cards[this.itemOf[step.child]];
-    this.motion.start(step, this.active.map((edge) => (edge.way ??= way(edge.points, this.vertical))), child);
+    this.motion.start(step, this.active.map((edge) => this.wayOf(edge)), child);
+  }
+
+  wayOf(edge) {
+    edge.way ??= way(edge.points, this.vertical);
+    return edge.way;
   }
 
   /** Bring what a step is about into view, if it is not: what receives in any case. */

@@ -5,7 +5,9 @@ import { svg } from "./dom.js";
 export const LABEL = { width: 48, height: 16 };
 const ARROW = 5;
 const SHARES = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.12, 0.88];
-const OFFSETS = [-5, 9, -16, 20];
+const OFFSETS = [-5, -12, 10, -16, 20];
+const SHORTEST = 12; // half of a short number, with the halo around it
+const PIECES = 12; // that a curve is cut into
 
 /** The curve through these points, along the flow. */
 export function curve(points, vertical) {
@@ -49,22 +51,41 @@ function between(a, b, share, vertical) {
   return { x: mixed("x"), y: mixed("y") };
 }
 
-/** A place for the number of each edge: {x, y, box, isFree}, or null where there is none beside the cards. */
+/**
+ * A place for the number of each edge: {x, y, box, isFree}, or null where there is none beside the cards. Beside an edge
+ * that would run into it from the left, as a minus sign does, or from the right, if there is room.
+ */
 export function labelSpots(edges, cardBoxes, vertical) {
   const taken = [];
   return edges.map((edge) => {
     if (!edge.isTold) return null;
-    let second = null;
+    const line = sampled(edge.points, vertical);
+    let best = null;
     for (const spot of candidates(edge, vertical)) {
       if (cardBoxes.some((box) => overlaps(box, spot.box))) continue;
-      if (!taken.some((box) => overlaps(box, spot.box))) {
-        taken.push(spot.box);
-        return { ...spot, isFree: true };
-      }
-      second ??= { ...spot, isFree: false };
+      const isFree = !taken.some((box) => overlaps(box, spot.box));
+      const rank = isFree ? 1 + !isMetAtItsSides(spot.box, line) : 0;
+      if (best === null || rank > best.rank) best = { ...spot, isFree, rank };
+      if (rank === 2) break;
     }
-    return second;
+    if (best?.isFree) taken.push(best.box);
+    return best;
   });
+}
+
+function sampled(points, vertical) {
+  return points.slice(1).flatMap((b, k) => Array.from({ length: PIECES + 1 }, (_, i) => between(points[k], b, i / PIECES, vertical)));
+}
+
+/** Whether a line is at the height of a number at one of its sides, where they are if it is long and if it is short. */
+function isMetAtItsSides([left, top, right, bottom], line) {
+  const middle = (left + right) / 2;
+  return [left, right, middle - SHORTEST, middle + SHORTEST].some((side) => line.some((b, k) => {
+    const a = line[k - 1];
+    if (k === 0 || (a.x < side) === (b.x < side)) return false;
+    const y = a.y + ((side - a.x) / (b.x - a.x)) * (b.y - a.y);
+    return y > top + 2 && y < bottom - 2;
+  }));
 }
 
 function* candidates({ points, labelWidth }, vertical) {
