@@ -1,7 +1,7 @@
 // What a node is, in a glyph, a word and a formula, for the drawing, the panel and the screen reader.
 
 import { COMPOSITES } from "./composites.js";
-import { identifier, math, numeral, row } from "./mathml.js";
+import { identifier, math, row } from "./mathml.js";
 import { short } from "./numbers.js";
 import { OPS } from "./ops.js";
 
@@ -50,11 +50,11 @@ export function forwardFormula(graph, i) {
   return math("math", identifier(graph.names[i]), math("mo", "="), right);
 }
 
-/** The formula with numbers in it, and its result; null where that says nothing more. */
+/** The formula with numbers in it; null where that says nothing more. */
 export function forwardNumbers(graph, i, data) {
   const node = graph.nodes[i];
   if (!Object.hasOwn(OPS, node.op)) return null;
-  return math("math", row(OPS[node.op].latex, substitution(graph, i, data)), math("mo", "="), numeral(short(data[i])));
+  return row(OPS[node.op].latex, substitution(graph, i, data));
 }
 
 /** The derivative of a node by one of its children, as a fraction. */

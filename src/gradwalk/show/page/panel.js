@@ -30,14 +30,19 @@ function captioned(x, className, ...caption) {
 
 /** A number after a sign: a negative one stands in parentheses. */
 function enclosed(x) {
-  return x < 0 ? ["(", number(x), ")"] : [number(x)];
+  return x < 0 ? element("span", {}, "(", number(x), ")") : number(x);
 }
 
-/** = formula = number, or only = number where the formula says no more. */
-function equalities(formula, text) {
-  const result = [math("mo", "="), numeral(text)];
-  return formula && formula.textContent !== text ? [math("mo", "="), formula, ...result] : result;
+/** The derivative = formula = number, or only = number where the formula says no more; a line can end before each =. */
+function equalities(line, i, slot) {
+  const { graph, localGrads } = line;
+  const formula = derivativeFormula(graph, i, slot);
+  const text = short(localGrads[i][slot]);
+  const saysMore = formula && formula.textContent !== text;
+  return [mathOf(derivative(graph, i, slot)), ...(saysMore ? [equals(formula)] : []), equals(numeral(text))];
 }
+
+const equals = (right) => mathOf(math("mo", "="), right);
 
 function sign(text) {
   return element("span", { class: "sign" }, text);
@@ -62,7 +67,7 @@ export function stepContent(line, t, step) {
     return [
       heading(`Step ${t} of ${line.steps}: forward`, "forward"),
       element("div", { class: "formula" }, forwardFormula(graph, step.node)),
-      numbers ? element("div", { class: "formula numbers" }, numbers) : null,
+      numbers ? element("div", { class: "formula numbers pieces" }, mathOf(numbers), equals(numeral(short(line.data[step.node])))) : null,
     ];
   }
   if (step.kind === "seed") {
@@ -78,8 +83,6 @@ export function stepContent(line, t, step) {
 function contributionContent(line, t, step) {
   const { graph } = line;
   const assigning = line.mode === "assign";
-  const formula = derivativeFormula(graph, step.node, step.slot);
-  const rule = mathOf(derivative(graph, step.node, step.slot), ...equalities(formula, short(step.local)));
   const name = graph.names[step.child];
   return [
     heading(`Step ${t} of ${line.steps}: backward`, "backward"),
@@ -89,12 +92,12 @@ function contributionContent(line, t, step) {
       captioned(step.upstream, step.wrong && !Object.is(step.upstream, step.should.upstream) ? "upstream bad" : "upstream", "upstream"),
       element("span", { class: "outcome" }, sign("="), captioned(step.product, "product", "contribution"))),
     element("dl", { class: "parts" },
-      element("dt", {}, "local"), element("dd", { tabindex: "-1" }, rule),
+      element("dt", {}, "local"), element("dd", { class: "pieces", tabindex: "-1" }, ...equalities(line, step.node, step.slot)),
       element("dt", {}, "upstream"), element("dd", { tabindex: "-1" }, gradOf(graph.names[step.node]), " = ", number(step.upstream)),
       element("dt", {}, assigning ? "overwritten" : "sum"),
-      element("dd", { class: "sum", tabindex: "-1" }, ...(assigning
-        ? [number(step.before, "struck"), sign("\u2192"), number(step.after, "grad")]
-        : [number(step.before), sign("+"), ...enclosed(step.product), sign("="), number(step.after, "grad")]))),
+      element("dd", { class: "sum pieces", tabindex: "-1" },
+        ...(assigning ? [number(step.before, "struck")] : [number(step.before), sign("+"), enclosed(step.product)]),
+        element("span", { class: "outcome" }, sign(assigning ? "\u2192" : "="), number(step.after, "grad")))),
     graph.nodes[step.child].partial ? paragraph(`What arrives here is ${PARTIAL}.`) : null,
     step.wrong ? verdict(line, step) : null,
   ];
@@ -141,11 +144,7 @@ export function detailContent(line, i, t, differences) {
   return [
     element("div", { class: "detail-head" }, mathOf(identifier(graph.names[i])), element("span", {}, kind(node))),
     node.children.length ? element("div", { class: "formula" }, forwardFormula(graph, i)) : null,
-    ...slots.map((slot) => {
-      const formula = derivativeFormula(graph, i, slot);
-      const right = equalities(formula, short(line.localGrads[i][slot]));
-      return element("div", { class: "formula derivative" }, mathOf(derivative(graph, i, slot), ...right));
-    }),
+    ...slots.map((slot) => element("div", { class: "formula derivative pieces" }, ...equalities(line, i, slot))),
     element("dl", { class: "exact" }, ...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])),
   ];
 }
@@ -280,7 +279,7 @@ export class Table {
         row.seen.grad = grad;
         row.seen.wrong = done && line.mode;
         const isPart = this.graph.nodes[row.i].partial && grad !== null;
-        setText(row.grad, isPart ? `${short(grad)} + \u2026` : short(grad));
+        setNumber(row.grad, isPart ? `${short(grad)} + \u2026` : short(grad));
         row.grad.title = grad === null ? "" : isPart ? `${exact(grad)}, ${PARTIAL}` : exact(grad);
         this.check(row);
       }
@@ -293,11 +292,12 @@ export class Table {
     if (row.value.tagName === "INPUT") {
       if (!row.value.matches(":focus")) {
         row.value.value = short(data);
+        fit(row.value, row.value.value);
         row.value.classList.remove("bad");
       }
       row.value.setAttribute("aria-valuenow", String(data));
     } else {
-      setText(row.value, short(data));
+      setNumber(row.value, short(data));
     }
     if (!row.value.matches(":focus")) row.value.title = exact(data);
   }
@@ -352,7 +352,7 @@ export class Table {
     row.measured = this.measured;
     row.seen.difference = this.difference(row.i);
     const { slope } = row.seen.difference;
-    setText(row.difference, Number.isNaN(slope) ? "\u2013" : short(slope));
+    setNumber(row.difference, Number.isNaN(slope) ? "\u2013" : short(slope));
     row.difference.title = exact(slope);
     this.check(row);
   }
@@ -367,6 +367,17 @@ export class Table {
     if (row && row.value.tagName === "INPUT") row.value.focus();
     return Boolean(row);
   }
+}
+
+/** The table's columns are as wide as seven characters; more of them are smaller. */
+function fit(cell, text) {
+  cell.classList.toggle("long", text.length > 7);
+  cell.classList.toggle("longest", text.length > 8);
+}
+
+function setNumber(cell, text) {
+  setText(cell, text);
+  fit(cell, text);
 }
 
 /** A step up or down, without the dust that decimal fractions leave: 0.1 + 0.2 is 0.3 here. */

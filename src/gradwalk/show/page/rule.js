@@ -11,7 +11,7 @@ const FOR = {
 /** The five lines of the backward pass; a wrong mode is one line that is different. */
 function lines(mode, root) {
   return [
-    "order = all nodes, children first",
+    "order = nodes, children first",
     mode === "not_reset" ? `${root}.grad = 1  # others not reset` : `${root}.grad = 1`,
     FOR[mode] ?? "for node in reversed(order):",
     "  for child, local in node:",
@@ -22,13 +22,13 @@ function lines(mode, root) {
 /** What stands beside the lines at this step, by line; the last of them is lit. */
 function noted(line, step) {
   const { names } = line.graph;
-  if (step.kind === "forward") return { 0: `\u2026, ${names[step.node]}` };
+  if (step.kind === "forward") return { 0: names[step.node] };
   if (step.kind === "seed") return { 1: "" };
   if (step.kind !== "contribution") return {};
   return {
     2: names[step.node],
     3: names[step.child],
-    4: `    ${names[step.child]}.grad ${line.mode === "assign" ? "=" : "+="} ${short(step.local)} \u00b7 ${short(step.upstream)}`,
+    4: `${names[step.child]}.grad ${line.mode === "assign" ? "=" : "+="} ${short(step.local)} \u00b7 ${short(step.upstream)}`,
   };
 }
 
