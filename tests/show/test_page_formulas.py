@@ -94,7 +94,7 @@ def test_each_step_says_what_is_computed(tab: Tab) -> None:
         lines = tab.run(
             f"(() => {{ {READ} const found = []; for (let t = 1; t <= gradwalk.line.steps; t += 1) {{"
             " gradwalk.player.go(t, 'jump');"
-            " found.push(formulas('.step .formula math, .parts dd:first-of-type math')); } return found.flat(); })()"
+            " found.push(formulas('.step .formula, .parts dd:first-of-type')); } return found.flat(); })()"
         )
         for line in lines:
             sides = [side for side in line.split("=") if "\u2202" not in side]

@@ -146,6 +146,15 @@ def test_no_number_beside_the_graph_is_cut(browser: Browser, tmp_path: Path, wid
     tab.close()
 
 
+def test_a_number_is_nearest_to_its_own_edge(tab: Tab, tmp_path: Path) -> None:
+    """Of two edges between the same cards, the upper one has its number above, the lower one below."""
+    tab.show(page("a + a"), tmp_path)
+    upper, lower = tab.run(
+        "gradwalk.drawing.edges.map(({ spot, points }) => spot.y - 4 - (points[0].y + points[1].y) / 2)"
+    )
+    assert upper < 0 < lower
+
+
 def test_names_that_fit_are_whole(tab: Tab, tmp_path: Path) -> None:
     """A card grows with its name; only one that is too long for any card ends in dots, and so does its row."""
     tab.show(page("hidden = tanh(weight_one*é_input); hidden*the_longest_name_of_all"), tmp_path)

@@ -52,40 +52,57 @@ function between(a, b, share, vertical) {
 }
 
 /**
- * A place for the number of each edge: {x, y, box, isFree}, or null where there is none beside the cards. Beside an edge
- * that would run into it from the left, as a minus sign does, or from the right, if there is room.
+ * A place for the number of each edge: {x, y, box, isFree}, or null where there is none beside the cards. If there is
+ * room, its edge does not run into it from the left, as a minus sign does, or from the right, and no other is nearer.
  */
 export function labelSpots(edges, cardBoxes, vertical) {
   const taken = [];
-  return edges.map((edge) => {
+  const lines = edges.map(({ points }) => lineThrough(points, vertical));
+  return edges.map((edge, k) => {
     if (!edge.isTold) return null;
-    const line = sampled(edge.points, vertical);
     let best = null;
     for (const spot of candidates(edge, vertical)) {
       if (cardBoxes.some((box) => overlaps(box, spot.box))) continue;
       const isFree = !taken.some((box) => overlaps(box, spot.box));
-      const rank = isFree ? 1 + !isMetAtItsSides(spot.box, line) : 0;
+      const rank = !isFree ? 0 : isMetAtItsSides(spot.box, lines[k]) ? 1 : isOfAnother(spot.box, lines, k) ? 2 : 3;
       if (best === null || rank > best.rank) best = { ...spot, isFree, rank };
-      if (rank === 2) break;
+      if (rank === 3) break;
     }
     if (best?.isFree) taken.push(best.box);
     return best;
   });
 }
 
-function sampled(points, vertical) {
-  return points.slice(1).flatMap((b, k) => Array.from({ length: PIECES + 1 }, (_, i) => between(points[k], b, i / PIECES, vertical)));
+/** A curve as many short straight lines, and the box around them. */
+function lineThrough(points, vertical) {
+  const at = points.slice(1).flatMap((b, k) => Array.from({ length: PIECES + 1 }, (_, i) => between(points[k], b, i / PIECES, vertical)));
+  const [xs, ys] = [at.map(({ x }) => x), at.map(({ y }) => y)];
+  return { at, box: [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)] };
 }
 
-/** Whether a line is at the height of a number at one of its sides, where they are if it is long and if it is short. */
+/** How high a line is at this side of a number, each time it passes it. */
+function heightsAt(line, side) {
+  return line.at.flatMap((b, k) => {
+    const a = line.at[k - 1];
+    return k === 0 || (a.x < side) === (b.x < side) ? [] : [a.y + ((side - a.x) / (b.x - a.x)) * (b.y - a.y)];
+  });
+}
+
+/** Whether a line ends at a side of a number: where that is if it is a long one, and where it is if it is short. */
 function isMetAtItsSides([left, top, right, bottom], line) {
   const middle = (left + right) / 2;
-  return [left, right, middle - SHORTEST, middle + SHORTEST].some((side) => line.some((b, k) => {
-    const a = line[k - 1];
-    if (k === 0 || (a.x < side) === (b.x < side)) return false;
-    const y = a.y + ((side - a.x) / (b.x - a.x)) * (b.y - a.y);
-    return y > top + 2 && y < bottom - 2;
-  }));
+  const sides = [left, right, middle - SHORTEST, middle + SHORTEST];
+  return sides.some((side) => heightsAt(line, side).some((y) => y > top + 2 && y < bottom - 2));
+}
+
+/** Whether a number would be taken for that of another edge: that is nearer, or crosses it. */
+function isOfAnother(box, lines, k) {
+  const [x, y] = [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2];
+  const away = (line) => Math.min(...line.at.map((point) => Math.hypot(point.x - x, point.y - y)));
+  const own = away(lines[k]);
+  const around = [Math.min(box[0], x - own), Math.min(box[1], y - own), Math.max(box[2], x + own), Math.max(box[3], y + own)];
+  const isOn = (point) => overlaps([point.x - 2, point.y - 2, point.x + 2, point.y + 2], box);
+  return lines.some((line, j) => j !== k && overlaps(line.box, around) && (away(line) < own || line.at.some(isOn)));
 }
 
 function* candidates({ points, labelWidth }, vertical) {
