@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from conftest import SITE
 from packages import package
-from test_lessons_in_the_page import MINUTES
+from test_lessons_in_the_page import MINUTES, run
+
+from gradwalk.lessons import source
 
 PAGES = sorted(str(path.parent.relative_to(SITE)) for path in SITE.rglob("index.html"))
 LOOKS = {"desktop": (1280, 900), "phone": (390, 844)}
@@ -16,11 +18,22 @@ LOOKS = {"desktop": (1280, 900), "phone": (390, 844)}
 CODE = "[...document.querySelectorAll('.editor, pre.code:not(.language-text)')]"
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+in_both_themes = pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+
+
+def violations(tab: Any) -> list[Any]:
+    """What axe-core finds on the page as it is now; walks are looked at by tests/show."""
+    tab.run((package("axe-core") / "axe.min.js").read_text(encoding="utf-8"))
+    shown = "(r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html.slice(0, 200))])"
+    settings = "{ exclude: [['iframe']] }, { resultTypes: ['violations'] }"
+    # it takes its time on the longest pages: seconds, and half a minute where the processor is shared by ten
+    return list(tab.run(f"axe.run({settings}).then({shown})", seconds=MINUTES))
+
+
+@in_both_themes
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_page(look: str, dark: bool, host: Any, browser: Any) -> None:
     """Its requests stay here, nothing is wider than the window or, on a desk, cut, and axe-core finds nothing on it."""
-    axe = (package("axe-core") / "axe.min.js").read_text(encoding="utf-8")
     wrong = []
     width, height = LOOKS[look]
     tab = browser.open(host.address, width, height, offline=False, dark=dark)
@@ -30,11 +43,7 @@ def test_every_page(look: str, dark: bool, host: Any, browser: Any) -> None:
         tab.requests.clear()
         tab.go(f"{host.address}{'' if page == '.' else page + '/'}")
         tab.settle()
-        tab.run(axe)
-        shown = "(r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html.slice(0, 200))])"
-        settings = "{ exclude: [['iframe']] }, { resultTypes: ['violations'] }"
-        # it takes its time on the longest pages: seconds, and half a minute where the processor is shared by ten
-        found = tab.run(f"axe.run({settings}).then({shown})", seconds=MINUTES)
+        found = violations(tab)
         wide = tab.run("document.documentElement.scrollWidth") - width
         cut = (
             tab.run(f"{CODE}.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent)")
@@ -47,6 +56,25 @@ def test_every_page(look: str, dark: bool, host: Any, browser: Any) -> None:
             tab.errors.clear()
     tab.close()
     assert wrong == [], json.dumps(wrong, indent=1)
+
+
+@in_both_themes
+def test_what_comes_of_a_cell(dark: bool, host: Any, browser: Any) -> None:
+    """Everybody can read an error, its line, a hint, a passed exercise, a list of what was found, the open menu."""
+    tab = browser.open(f"{host.address}lessons/01-what-a-derivative-tells/", *LOOKS["phone"], offline=False, dark=dark)
+    tab.wait("Boolean(globalThis.gradwalkCells)")
+    assert run(tab, 3)["error"]  # the start is not right
+    assert run(tab, 0, "print('before')\n1 / 0")["error"]
+    assert violations(tab) == []
+    tab.run("gradwalkCells[0].reset()")
+    [exercise] = [part for part in source.lessons()[0].parts if isinstance(part, source.Exercise)]
+    assert run(tab, 3, exercise.answers[0])["error"] == ""
+    tab.run("document.querySelector('.answer summary').click(); document.querySelector('button.menu').click()")
+    tab.run("document.querySelector('.search input').focus()")
+    tab.type("derivative")
+    tab.wait("document.querySelectorAll('.results a').length > 0")
+    assert violations(tab) == []
+    tab.close()
 
 
 # each walk when it is there: how much of what is said about the step does not fit below or beside the graph

@@ -99,7 +99,7 @@ def test_what_is_shown_is_text_tables_and_pictures() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "hint"),
-    [("def f(x):\n    2 * x", "Is there a return missing?"), ("def f(x):\n    return 2.0", "where a Value should")],
+    [("def f(x):\n    2 * x", "Is there a return missing?"), ("def f(x):\n    return 2", "where a Value should")],
 )
 def test_what_a_check_stumbles_over_is_said_in_the_learners_words(answer: str, hint: str) -> None:
     """Python's own error names what the check did with the answer, which the learner does not see."""

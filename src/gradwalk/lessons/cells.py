@@ -10,6 +10,7 @@ import contextlib
 import html
 import io
 import linecache
+import re
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ _SHOWN = ("text/html", "image/svg+xml")
 # what a check stumbles over, and what that says about the answer
 _HINTS = {
     "NoneType": "Is there a return missing?",
-    "'float' object has no attribute": "A plain number came where a Value should.",
+    "'(float|int)' object has no attribute": "A plain number came where a Value should.",
 }
 
 
@@ -86,7 +87,8 @@ def check(source: str, checks: str, namespace: dict[str, Any]) -> Outcome:
     except Exception as error:
         outcome.error, outcome.line = told(error, "<your answer>")
         if not outcome.line:
-            outcome.error = "\n".join([outcome.error, *(hint for said, hint in _HINTS.items() if said in str(error))])
+            hints = [hint for said, hint in _HINTS.items() if re.search(said, str(error))]
+            outcome.error = "\n".join([outcome.error, *hints])
     return outcome
 
 
