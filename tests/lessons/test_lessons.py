@@ -81,6 +81,13 @@ def test_no_cell_ends_more_than_itself(code: str, line: int, said: str) -> None:
     assert said in outcome.error
 
 
+@pytest.mark.parametrize("ending", ["import sys; sys.exit(3)", "raise KeyboardInterrupt", "1 / 0", "f()"])
+def test_no_answer_ends_more_than_its_check(ending: str) -> None:
+    """Also where only the check calls what ends it; the line is the learner's."""
+    outcome = cells.check(f"def f():\n    {ending}", "f()", {})
+    assert (outcome.line, bool(outcome.error)) == (2, True)
+
+
 def test_what_is_written_to_stderr_is_shown() -> None:
     """Where warnings go: whoever is warned in a notebook is warned in a page."""
     outcome = cells.run("import sys\nprint('one')\nprint('two', file=sys.stderr)", {})

@@ -84,7 +84,7 @@ def check(source: str, checks: str, namespace: dict[str, Any]) -> Outcome:
             exec(compile(checks, "<checks>", "exec"), tried)
     except AssertionError as error:
         outcome.error = str(error) or "not yet"
-    except Exception as error:
+    except BaseException as error:  # as above
         outcome.error, outcome.line = told(error, "<your answer>")
         if not outcome.line:
             hints = [hint for said, hint in _HINTS.items() if re.search(said, str(error))]
