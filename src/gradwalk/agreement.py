@@ -10,7 +10,7 @@ from gradwalk.formula import Number, absolute, div, equal, where
 
 AGREES = 1e-6  # a gradient this near, relatively, is as near as a difference can be
 DECIDES = 1e-3  # a difference that may be further off decides nothing
-STEPS = (2.0**-17, 2.0**-13)  # of x's own size: the small one for what bends, the large one for what is noisy
+STEPS = (2.0**-17, 2.0**-13, 2.0**-40)  # of x's own size: for what bends, for what is noisy, for what is steep
 
 
 def rounding(noise: Number, step: Number) -> Number:
@@ -39,6 +39,12 @@ def inaccuracy(
     return 2.0 * absolute(slope - wide_slope) + absolute(wide_gap - expected) + 2.0 * rounded
 
 
+def contradicted(inaccurate: Number, slope: Number, other_slope: Number, other_inaccurate: Number) -> Number:
+    """How far a slope may be off where another step measured another one: what is steep is flat to steps too large."""
+    apart = absolute(slope - other_slope)
+    return where(apart > inaccurate + 4.0 * other_inaccurate, 2.0 * apart, inaccurate)
+
+
 def verdict(
     gradient: Number, slope: Number, left: Number, right: Number, at_kink: Number, inaccurate: Number
 ) -> Number:
@@ -57,7 +63,7 @@ def verdict(
     return where(known, where(fits, 1.0, where(distance <= inaccurate, 0.0, -1.0)), 0.0)
 
 
-RULE = {function.__name__: function for function in (rounding, is_at_kink, inaccuracy, verdict)}
+RULE = {function.__name__: function for function in (rounding, is_at_kink, inaccuracy, contradicted, verdict)}
 
 
 def _larger(a: Number, b: Number) -> Number:

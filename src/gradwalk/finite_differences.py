@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradwalk import engine
-from gradwalk.agreement import STEPS, inaccuracy, is_at_kink, rounding, verdict
+from gradwalk.agreement import STEPS, contradicted, inaccuracy, is_at_kink, rounding, verdict
 from gradwalk.cached_property import cached_property
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
@@ -123,7 +123,11 @@ def _difference(replay: Replay, leaf: Any) -> Difference:
     candidates = [_measured(replay, leaf, step) for step in steps if x - step < x < x + step]
     if not candidates:  # x is infinite or nan
         return Difference(leaf, math.nan, math.nan, math.nan, math.nan)
-    return min(candidates, key=lambda found: found.inaccuracy if found.inaccuracy == found.inaccuracy else math.inf)
+    best = min(candidates, key=lambda found: found.inaccuracy if found.inaccuracy == found.inaccuracy else math.inf)
+    inaccurate = best.inaccuracy
+    for other in candidates:
+        inaccurate = float(contradicted(inaccurate, best.slope, other.slope, other.inaccuracy))
+    return best._replace(inaccuracy=inaccurate)
 
 
 def _measured(replay: Replay, leaf: Any, step: float) -> Difference:

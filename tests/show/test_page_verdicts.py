@@ -15,6 +15,7 @@ from random_programs import random_program
 import gradwalk
 from gradwalk import Value, composites
 from gradwalk.expression import parsed
+from gradwalk.finite_differences import finite_differences
 from gradwalk.graph import Graph
 from gradwalk.nn import GPT, MLP
 from gradwalk.show.play import page, script
@@ -115,6 +116,20 @@ def gpt_loss() -> Any:
 def saturated() -> Any:
     d, w2, b = Value(3.0), Value(2.625), Value(1.0)
     return gradwalk.sigmoid(gradwalk.exp(d) - w2 / b)
+
+
+@pytest.mark.parametrize("text", ["tanh(1e7*x - 5e6)", "sin(1e9*x)", "3000 + erf(1e13*x*y*1e7)", "sigmoid(x/y)*x"])
+def test_what_is_steep_gets_no_cross(v8: MiniRacer, text: str) -> None:
+    """To a step that is too large for it a steep function looks flat, or anything; a smaller step contradicts."""
+    expression = parsed(text)
+    numbers = {"x": 0.5, "y": 1e-7} if text.startswith("s") or "y" not in text else {"x": 1.2e-13, "y": -1.2e-13}
+    root = expression.evaluate({name: numbers[name] for name in expression.inputs})
+    root.backward()
+    differences = finite_differences(root)
+    assert differences is not None
+    assert -1 not in [found.verdict(found.leaf.grad) for found in differences]
+    assert -1 not in [leaf["said"] for leaf in json.loads(v8.call("judged", program_of(root), "right"))]
+    assert 1 not in [found.verdict(1.5 * found.leaf.grad + 1.0) for found in differences]
 
 
 # ---------------------------------------------------------------- a graph that is cut down

@@ -1,6 +1,6 @@
 // do not edit; made by tools/generate.py from src/gradwalk/agreement.py
 
-export const STEPS = [7.62939453125e-06, 0.0001220703125];
+export const STEPS = [7.62939453125e-06, 0.0001220703125, 9.094947017729282e-13];
 
 export function rounding(noise, step) {
   return noise / step;
@@ -13,6 +13,11 @@ export function is_at_kink(left, right, wide_left, wide_right, rounded) {
 
 export function inaccuracy(slope, wide_slope, gap, wide_gap, at_kink, rounded) {
   return 2.0 * Math.abs(slope - wide_slope) + Math.abs(wide_gap - (at_kink ? gap : 2.0 * gap)) + 2.0 * rounded;
+}
+
+export function contradicted(inaccurate, slope, other_slope, other_inaccurate) {
+  const t0 = Math.abs(slope - other_slope);
+  return (t0 > inaccurate + 4.0 * other_inaccurate ? 2.0 * t0 : inaccurate);
 }
 
 export function verdict(gradient, slope, left, right, at_kink, inaccurate) {
