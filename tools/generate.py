@@ -25,7 +25,7 @@ from generate_rows import (
     spelled,
 )
 
-from gradwalk.agreement import RULE, STEPS
+from gradwalk.agreement import RULE, STEPS, TINY_STEP
 from gradwalk.formula import DEFINITIONS, Number, variable
 from gradwalk.operation import Op, everywhere, never, nowhere
 from gradwalk.ops import OPERATORS, OPS
@@ -288,7 +288,8 @@ def javascript_formulas() -> str:
 def javascript_agreement() -> str:
     functions = "\n".join(js_definition(name, function) for name, function in RULE.items())
     notice = NOTICE.replace("ops.py", "agreement.py")
-    return f"// {notice}\n\nexport const STEPS = [{', '.join(map(JAVASCRIPT.number, STEPS))}];\n\n{functions}"
+    steps, tiny = ", ".join(map(JAVASCRIPT.number, STEPS)), JAVASCRIPT.number(TINY_STEP)
+    return f"// {notice}\n\nexport const STEPS = [{steps}];\nexport const TINY_STEP = {tiny};\n\n{functions}"
 
 
 # ---------------------------------------------------------------- documentation

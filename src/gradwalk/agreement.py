@@ -10,7 +10,8 @@ from gradwalk.formula import Number, absolute, div, equal, where
 
 AGREES = 1e-6  # a gradient this near, relatively, is as near as a difference can be
 DECIDES = 1e-3  # a difference that may be further off decides nothing
-STEPS = (2.0**-17, 2.0**-13, 2.0**-40)  # of x's own size: for what bends, for what is noisy, for what is steep
+STEPS = (2.0**-17, 2.0**-13)  # of x's own size: the small one for what bends, the large one for what is noisy
+TINY_STEP = 2.0**-40  # for what is steep: too noisy to measure with, but it can contradict the others
 
 
 def rounding(noise: Number, step: Number) -> Number:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradwalk import engine
-from gradwalk.agreement import STEPS, contradicted, inaccuracy, is_at_kink, rounding, verdict
+from gradwalk.agreement import STEPS, TINY_STEP, contradicted, inaccuracy, is_at_kink, rounding, verdict
 from gradwalk.cached_property import cached_property
 from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
@@ -119,13 +119,17 @@ def _difference(replay: Replay, leaf: Any) -> Difference:
     # smallest error that can be seen is taken
     x = leaf.data
     scales = {1.0, 2.0 ** math.floor(math.log2(abs(x)))} if 0.0 < abs(x) < math.inf else {1.0}
-    steps = [scale * share for share in STEPS for scale in sorted(scales)]
-    candidates = [_measured(replay, leaf, step) for step in steps if x - step < x < x + step]
+
+    def measured(*shares: float) -> list[Difference]:
+        steps = [scale * share for share in shares for scale in sorted(scales)]
+        return [_measured(replay, leaf, step) for step in steps if x - step < x < x + step]
+
+    candidates = measured(*STEPS)
     if not candidates:  # x is infinite or nan
         return Difference(leaf, math.nan, math.nan, math.nan, math.nan)
     best = min(candidates, key=lambda found: found.inaccuracy if found.inaccuracy == found.inaccuracy else math.inf)
     inaccurate = best.inaccuracy
-    for other in candidates:
+    for other in candidates + measured(TINY_STEP):
         inaccurate = float(contradicted(inaccurate, best.slope, other.slope, other.inaccuracy))
     return best._replace(inaccuracy=inaccurate)
 

@@ -239,6 +239,22 @@ def test_a_click_unfolds_and_another_folds(tab: Tab, tmp_path: Path) -> None:
     assert tab.run("gradwalk.drawing.cards.length") == cards
 
 
+def test_unfolded_parts_are_listed_beside_the_graph(browser: Browser, tmp_path: Path) -> None:
+    """What folds parts up again lies on no card, at any size, and stays one line; without parts there is none."""
+    for width, height in ((1280, 720), (390, 844), (844, 390)):
+        tab = browser.open(width=width, height=height)
+        tab.show(page(MLP(3, [8, 8, 1])([1.0, -2.0, 0.5])), tmp_path)
+        bottom, top, lines = tab.run(
+            "(({ opened, canvas }) => [opened.getBoundingClientRect().bottom, canvas.getBoundingClientRect().top,"
+            " new Set([...opened.children].map((each) => each.offsetTop)).size])(gradwalk)"
+        )
+        assert bottom <= top
+        assert lines == 1
+        choose(tab, 0)
+        assert not tab.run("gradwalk.opened.getClientRects().length")
+        tab.close()
+
+
 def test_every_node_is_on_one_card(tab: Tab, tmp_path: Path) -> None:
     """However it is folded, no node is lost and none is there twice; and unfolding is bounded at each click."""
     tab.show(page(MLP(20, [40, 40, 1])([0.1] * 20)), tmp_path)
@@ -363,15 +379,17 @@ def test_did_you_mean(tab: Tab, tmp_path: Path, wrong: str, meant: str | None) -
 
 @pytest.mark.parametrize(("width", "height"), PHONES)
 def test_the_arithmetic_is_above_the_fold(browser: Browser, tmp_path: Path, width: int, height: int) -> None:
-    """On a phone the graph and all of the step's arithmetic are seen without scrolling, at every step."""
+    """On a phone the graph and all of the step's arithmetic are seen without scrolling, at every step, in any mode."""
     tab = browser.open(width=width, height=height)
     tab.show(page(), tmp_path)
-    for example in (0, 5, 7):
+    for example, mode in ((0, "right"), (5, "right"), (7, "right"), (6, "breadth_first")):
         choose(tab, example)
+        tab.run(f"gradwalk.setMode('{mode}')")
         lowest = tab.run(
             "(() => { let lowest = 0; for (let t = 0; t <= gradwalk.line.steps; t += 1) {"
-            " gradwalk.player.go(t, 'jump'); lowest = Math.max(lowest, ...[...document.querySelectorAll('.step > *')]"
-            ".map((e) => e.getBoundingClientRect().bottom)); } return lowest; })()"
+            " gradwalk.player.go(t, 'jump'); lowest = Math.max(lowest,"
+            " ...[...document.querySelectorAll('.step > :not(.verdict)')].map((e) =>"
+            " e.getBoundingClientRect().bottom)); } return lowest; })()"
         )
         bar = tab.run("document.querySelector('.transport').getBoundingClientRect().top")
         assert lowest <= (bar if height > width else height), example

@@ -1,6 +1,7 @@
 // do not edit; made by tools/generate.py from src/gradwalk/agreement.py
 
-export const STEPS = [7.62939453125e-06, 0.0001220703125, 9.094947017729282e-13];
+export const STEPS = [7.62939453125e-06, 0.0001220703125];
+export const TINY_STEP = 9.094947017729282e-13;
 
 export function rounding(noise, step) {
   return noise / step;

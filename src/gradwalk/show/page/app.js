@@ -4,7 +4,7 @@
 import { sentence } from "./describe.js";
 import { become, drag, element, fill, placeBeside, setText } from "./dom.js";
 import { Drawing } from "./draw.js";
-import { titleOf } from "./fold.js";
+import { MOST_CARDS, titleOf } from "./fold.js";
 import { MODES, timeline } from "./engine.js";
 import { EXAMPLES } from "./examples.js";
 import { fromExpression, fromProgram, withNumber } from "./graph.js";
@@ -97,8 +97,8 @@ class App {
       element("button", { type: "button", class: "quiet", "aria-label": "Fit", title: "Fit (0)", click: () => this.drawing.viewport.toggleFit() }, "\u2922"));
     this.opened = element("div", { class: "opened", role: "group", "aria-label": "Unfolded parts" });
     this.rootChip = element("button", { type: "button", class: "root-chip", hidden: true, title: "To the result", click: () => this.drawing.focus(this.drawing.cards.length - 1) });
-    this.canvas = element("div", { class: "canvas" }, this.drawing.svg, this.opened, this.rootChip, this.zoomButtons);
-    this.stage = element("div", { class: "stage" }, this.formula, this.canvas, element("div", { class: "foot" }, this.note, legend()), this.detail);
+    this.canvas = element("div", { class: "canvas" }, this.drawing.svg, this.rootChip, this.zoomButtons);
+    this.stage = element("div", { class: "stage" }, this.formula, this.opened, this.canvas, element("div", { class: "foot" }, this.note, legend()), this.detail);
     this.help = element("dialog", { class: "help", "aria-label": "Keyboard", click: (event) => event.target === this.help && this.help.close() },
       element("h2", {}, "Keyboard"),
       element("dl", {}, ...KEYS.flatMap(([key, does]) => [element("dt", {}, key), element("dd", {}, does)])),
@@ -215,8 +215,9 @@ class App {
       fill(this.formula, ...formula);
       this.formula.classList.remove("long");
       this.formula.classList.toggle("long", this.formula.scrollWidth > this.formula.clientWidth);
-      this.measure(); // it may be higher or lower than before, and the graph has what is left
     }
+    this.opened.hidden = graph.nodes.length <= MOST_CARDS; // there is nothing to unfold
+    this.measure(); // the graph has what these leave
     this.line = timeline(graph, this.values, this.mode);
     if (atEnd) this.t = this.line.steps;
     this.t = Math.min(this.t, this.line.steps);

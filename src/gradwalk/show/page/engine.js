@@ -1,7 +1,7 @@
 // The engine: forward, the backward pass as steps, its wrong modes, and finite differences. The one rule is in
 // `walk`; what an operation computes comes from the generated ops.js and from composites.js.
 
-import { contradicted, inaccuracy, is_at_kink, rounding, STEPS, verdict } from "./agreement.js";
+import { contradicted, inaccuracy, is_at_kink, rounding, STEPS, TINY_STEP, verdict } from "./agreement.js";
 import { COMPOSITES } from "./composites.js";
 import { isKnown } from "./graph.js";
 import { exact } from "./numbers.js";
@@ -274,13 +274,15 @@ export function finiteDifference(line, at) {
   const x = data[at];
   const size = Math.abs(x);
   const scales = size > 0 && size < Infinity ? [...new Set([1, 2 ** floorLog2(size)])].sort((a, b) => a - b) : [1];
-  const steps = STEPS.flatMap((share) => scales.map((scale) => scale * share)).filter((step) => x - step < x && x < x + step);
+  const measuredBy = (shares) => shares.flatMap((share) => scales.map((scale) => scale * share))
+    .filter((step) => x - step < x && x < x + step).map((step) => measured(line, at, step));
   // a step fit for x may be far too large or too small for the function: the one with the smallest error to be seen
-  const found = steps.map((step) => measured(line, at, step));
+  const found = measuredBy(STEPS);
   const better = (best, each) => (each.inaccuracy < best.inaccuracy || Number.isNaN(best.inaccuracy) ? each : best);
   const best = found.reduce(better, found[0] ?? unknown);
-  const all = found.reduce((most, other) => contradicted(most, best.slope, other.slope, other.inaccuracy), best.inaccuracy);
-  return { ...best, inaccuracy: all };
+  const all = [...found, ...measuredBy([TINY_STEP])];
+  const inaccurate = all.reduce((most, other) => contradicted(most, best.slope, other.slope, other.inaccuracy), best.inaccuracy);
+  return { ...best, inaccuracy: inaccurate };
 }
 
 function measured({ graph, data, noise }, at, step) {

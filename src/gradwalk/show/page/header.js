@@ -82,7 +82,7 @@ export class Header {
 
   showProgram(title) {
     this.field.value = "";
-    this.field.placeholder = `${title}: type an expression to leave it`;
+    this.field.placeholder = `${title}, or type an expression`;
     this.program.hidden = false;
     this.list("program");
     this.grow();
