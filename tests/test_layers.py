@@ -30,7 +30,7 @@ ORDER = [line.split() for line in """
     reference
     engine
     control
-    scopes expression finite_differences searches
+    scopes expression finite_differences lost_derivatives
     composites
     functions
     walk

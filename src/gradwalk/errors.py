@@ -56,6 +56,7 @@ class RangeError(NumberError, OverflowError):
 
 class _Refused(threading.local):
     count = 0
+    conversions = 0
 
 
 _refused = _Refused()
@@ -64,6 +65,18 @@ _refused = _Refused()
 def refusals() -> int:
     """How often an operation was refused in this thread: a function that catches the error branches on it."""
     return _refused.count
+
+
+def conversions() -> int:
+    """How often a number that would be fixed, or lose its gradient, was refused in this thread, where floats are not.
+
+    A function that catches the error does something else than it does with floats.
+    """
+    return _refused.conversions
+
+
+def count_conversion() -> None:
+    _refused.conversions += 1
 
 
 def add_note(error: BaseException, note: str) -> None:
@@ -203,6 +216,7 @@ def advise_on_arrays(error: TypeError) -> None:
 
 def refuse_conversion(value: Any) -> NoReturn:
     """float(v), int(v) and math.exp(v) would drop the gradient without a word."""
+    count_conversion()
     label = value.label
     node = f"node {label!r}" if label else "a Value"
     raise TypeError(

@@ -13,8 +13,8 @@ from typing import Any
 from gradwalk import engine
 from gradwalk import math as gm
 from gradwalk.control import current_modes, is_traced
-from gradwalk.errors import DivisionByZeroError, DomainError, number_from
-from gradwalk.searches import ROUNDED
+from gradwalk.errors import DivisionByZeroError, DomainError, count_conversion, number_from
+from gradwalk.lost_derivatives import ROUNDED
 from gradwalk.structure import is_value
 
 
@@ -68,6 +68,7 @@ def _rounded(self: Any, digits: int | None = None) -> Any:
     """To the nearest whole number, the even one of two; or to so many digits."""
     if digits is not None:
         if is_traced():
+            count_conversion()
             raise TypeError(
                 "round: digits of a traced number would be fixed in every later call; write "
                 "round(x * 1000.0) / 1000.0, or round after the call"

@@ -38,12 +38,12 @@ from gradwalk.compiler.index import Index, is_index
 from gradwalk.compiler.reading import Call, Result, float_of, user_instruction, user_line, with_line
 from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.compiler.subscripts import MOST, ClosedError, Taken, last_trace, opened
-from gradwalk.errors import add_note, advise_on_arrays, refusals
+from gradwalk.errors import add_note, advise_on_arrays, conversions, count_conversion, refusals
+from gradwalk.lost_derivatives import ROUNDING, SEARCH, are_equal, warn_of_caught
 from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
 from gradwalk.passes import Locked
 from gradwalk.row_ops import COMPOSITES
-from gradwalk.searches import ROUNDING, SEARCH
 from gradwalk.structure import is_value
 
 _TAKEN = "take"
@@ -207,7 +207,7 @@ class Trace:
         hooks = control.changed(
             no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._read, on_construct=None
         )
-        before, tracing.trace, refused = tracing.trace, self, refusals()
+        before, tracing.trace, refused = tracing.trace, self, (refusals(), conversions())
         try:
             with hooks, custom.traced_by(self.call), built_ins():
                 stand_ins = [self._stand_in(given) for given in self.arguments.taken_apart()]
@@ -217,7 +217,9 @@ class Trace:
             raise
         finally:
             tracing.trace = before
-        self.caught = self.caught or refusals() != refused
+        self.caught = self.caught or refusals() != refused[0]
+        if conversions() != refused[1]:
+            warn_of_caught(f"compile: {with_line(self.function)}")
         if self.compared and type(self.eager) in (int, float):  # a branch that returns a number as it stands there
             self.eager = constant(self.eager)
         self.result = Result(self.eager, self.function)
@@ -248,6 +250,7 @@ class Trace:
         return any(side is value for side in sides) and instruction == user_instruction()
 
     def _refuse_read(self) -> NoReturn:
+        count_conversion()
         raise TypeError(
             f"compile: {with_line(self.function)} reads or sets .grad, sets .data, or makes a text of a number, at "
             f"{user_line()}; it would be fixed in every later call: do it outside the compiled function, or use "
@@ -256,6 +259,7 @@ class Trace:
 
     def _refuse_read_of_own(self, value: Any, of_data: bool = False) -> None:
         if any(value is own for own in chain(self.entries, self.recorded)):
+            count_conversion()
             raise TypeError(
                 f"compile: {with_line(self.function)} reads .data (or .grad, or sets one) at {user_line()}, in a "
                 "custom operation that is not given it; the number would be fixed in every later call: make it an input"
@@ -315,9 +319,11 @@ class Trace:
             self._as_arrays()
 
     def searched(self) -> dict[int, int]:
-        """Numbers of the arguments that were compared again and again, but not computed with, and how often."""
+        """Numbers of the arguments that were compared, but not computed with, and how often; 0 if found equal."""
         flat, count = self.flat, len(self.entries)
-        if len(flat.guards) < SEARCH:
+        told = [are_equal(sign, outcome) and left is not right for left, right, sign, outcome in self.compared]
+        equal = flat.guards[np.array(told, np.bool_)]
+        if len(flat.guards) < SEARCH and not len(equal):
             return {}
         unused = ~needed_for(flat, flat.outputs)[flat.inputs[:count]]
         unused &= np.array([type(given) is not int for given in self.given])
@@ -325,7 +331,9 @@ class Trace:
             return {}
         guards = flat.guards[: 10 * SEARCH]
         times = np.sum([needed_for(flat, guard)[flat.inputs[:count]] for guard in guards], axis=0) * unused
-        return {entry: int(times[entry]) for entry in np.flatnonzero(times >= SEARCH).tolist()}
+        once = needed_for(flat, equal.reshape(-1))[flat.inputs[:count]] & unused
+        found = dict.fromkeys(np.flatnonzero(once).tolist(), 0)
+        return found | {entry: int(times[entry]) for entry in np.flatnonzero(times >= SEARCH).tolist()}
 
     def rounded(self) -> dict[int, bool]:
         """Whether it is through what is rounded alone that the result depends on a number of the arguments."""

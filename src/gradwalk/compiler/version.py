@@ -24,7 +24,7 @@ from gradwalk.compiler.rolling import calls_are_exact, rolled_up, step_by_step
 from gradwalk.compiler.trace import Trace, traced
 from gradwalk.control import current_modes
 from gradwalk.hub import nodes_over_one
-from gradwalk.searches import warn_of_rounded, warn_of_search
+from gradwalk.lost_derivatives import warn_of_equal, warn_of_rounded, warn_of_search
 from gradwalk.structure import is_value
 
 Array = npt.NDArray[np.float64]
@@ -81,7 +81,8 @@ class Version:
         """Warn of the first of these that is only compared with; or if all that count are rounded away."""
         for entry in entries:
             if entry in self._searched:
-                return warn_of_search(what, self._names[entry], self._searched[entry])
+                name, times = self._names[entry], self._searched[entry]
+                return warn_of_search(what, name, times) if times else warn_of_equal(what, name)
         if {self._rounded[entry] for entry in entries if entry in self._rounded} == {True}:
             warn_of_rounded(what)
 

@@ -1,4 +1,7 @@
-"""Results that have lost their derivative, and are told of: found by comparing (bisection), or rounded."""
+"""Results that have lost their derivative, and are told of.
+
+They were found by comparing (bisection), hold at one point only (`if x == 0`), are rounded, or an error was caught.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ MOST_NODES = 1000  # that are looked at for a rounding: it is among the last thi
 class Comparisons:
     """The Values of that class that are compared, the first so many of them."""
 
-    __slots__ = "cls", "sides", "told_too"
+    __slots__ = "cls", "equal", "sides", "told_too"
 
     def __init__(self, cls: Any, told_before: Callable[..., Any] | None) -> None:
         around = told_before and getattr(told_before, "__self__", None)
@@ -31,6 +34,7 @@ class Comparisons:
         self.told_too: Callable[..., Any] | None = around.told_too if isinstance(around, Comparisons) else told_before
         self.cls = cls
         self.sides: list[Any] = []
+        self.equal: list[Any] = []  # those of them that were asked whether they are, and were
 
     def remember(self, left: Any, right: Any, sign: str, outcome: bool) -> None:
         """The hook: whoever was told before is told, too."""
@@ -38,12 +42,15 @@ class Comparisons:
             self.told_too(left, right, sign, outcome)
         if len(self.sides) < 2 * MOST_COMPARISONS:
             self.sides += (left, right)
+            if are_equal(sign, outcome) and left is not right:
+                self.equal += (left, right)
 
     def warn(self, what: str, root: Any, inputs: Sequence[Any], names: Sequence[str]) -> None:
         """Once, of an input that the root should depend on, if it is found by comparing, and does not."""
         reached = set(engine.topological_order(root))
         below: dict[Any, int] = {leaf: 1 << i for i, leaf in enumerate(inputs) if leaf not in reached}
         compared, self.sides = [side for side in self.sides if type(side) is self.cls], []
+        equal, self.equal = [side for side in self.equal if type(side) is self.cls], []
         if not below or not compared:
             return
         for node in engine.topological_order(self.cls(0.0, compared, "compared", local_grads=[0.0] * len(compared))):
@@ -55,6 +62,21 @@ class Comparisons:
             if times >= SEARCH:
                 warn_of_search(what, name, times)
                 return
+            if any(below.get(node, 0) >> i & 1 for node in equal):
+                warn_of_equal(what, name)
+                return
+
+
+def are_equal(sign: str, outcome: bool) -> bool:
+    """Whether a comparison tells that its sides are equal: if they are computed, that is so at this point only."""
+    return outcome if sign == "==" else sign == "!=" and not outcome
+
+
+def warn_of_equal(what: str, name: str) -> None:
+    _warn(
+        f"{what}: the result does not depend on {name}, because it was compared by ==, and was equal: a branch that "
+        "is taken at a single point has no derivative; ask beside that point, or return something that depends on it"
+    )
 
 
 def warn_of_search(what: str, name: str, times: int) -> None:
@@ -85,6 +107,14 @@ def warn_of_rounded(what: str) -> None:
     _warn(
         f"{what}: the derivative is 0, because the result is rounded; differentiate the function without its "
         "round(), floor() or ceil(), and round what comes out"
+    )
+
+
+def warn_of_caught(what: str) -> None:
+    _warn(
+        f"{what}: a number was refused where floats are not, as in math.exp(v) or float(v), and the function caught "
+        "the error: what it does then is not what it does with floats; use gradwalk.math, or "
+        "gradwalk.numpy.everywhere() around code that is not to be touched"
     )
 
 
