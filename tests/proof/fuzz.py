@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import BrokenExecutor
 
 from differences import Difference, differences, shown, smallest
 from outcomes import Asked, Engines, TooLong
@@ -40,17 +41,24 @@ def _received(tried: Program, asked: Asked) -> tuple[Program, list[Difference]]:
     return tried, list(differences(tried, {name: outcomes.result() for name, outcomes in asked.items()}))
 
 
-def made_small(engines: Engines, tried: Program, difference: Difference) -> str:
+def made_small(nice: int, tried: Program, difference: Difference) -> str:
     """The smallest program that fails like this one, and how."""
+    engines = Engines(nice)  # of its own: a smaller program may put an array into itself, and that crashes NumPy
 
     def alike(one: Program) -> list[Difference]:
+        nonlocal engines
         try:
             return [d for d in found(engines, one, difference.way) if d.kind == difference.kind]
         except TooLong:
             return []
+        except BrokenExecutor:
+            engines = Engines(nice)
+            return []
 
     small = smallest(tried, lambda one: bool(alike(one)))
-    return shown(small, [*alike(small), difference][0])
+    told = shown(small, [*alike(small), difference][0])
+    engines.close()
+    return told
 
 
 def main() -> None:
@@ -68,7 +76,7 @@ def main() -> None:
         for difference in different[:1]:
             kinds[difference.kind] += 1
             if kinds[difference.kind] == 1 and sum(kinds.values()) <= options.show:
-                print(made_small(engines, tried, difference), "\n", flush=True)
+                print(made_small(options.nice, tried, difference), "\n", flush=True)
             else:
                 print(f"# seed {tried.seed}: {difference.way}", flush=True)
         if done % 100 == 0 or done == options.count:
