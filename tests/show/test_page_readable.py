@@ -399,6 +399,27 @@ def test_the_arithmetic_is_above_the_fold(browser: Browser, tmp_path: Path, widt
     tab.close()
 
 
+@pytest.mark.parametrize(("width", "height"), [(320, 568), (568, 320), (640, 360), (820, 1180), (1024, 768)])
+def test_nothing_lies_on_anything_else(browser: Browser, tmp_path: Path, width: int, height: int) -> None:
+    """On the smallest phones, at twice the usual size of letters, on tablets; and nothing is scrolled sideways."""
+    tab = browser.open(width=width, height=height)
+    tab.show(page(), tmp_path)
+    choose(tab, 7)
+    overlaps = tab.run(
+        "(() => { const shown = [...document.querySelectorAll('header > *, .tools > *, .stage, aside, .transport > *,"
+        " .icon, .to-backward, .key')].filter((e) => e.getClientRects().length);"
+        " const meet = (a, b, from, to) => a[from] < b[to] - 1 && b[from] < a[to] - 1;"
+        " const hits = (a, b) => meet(a, b, 'left', 'right') && meet(a, b, 'top', 'bottom');"
+        " const sticks = (e) => getComputedStyle(e.closest('.transport') ?? e).position === 'sticky';"
+        " return shown.flatMap((a, k) => shown.slice(k + 1).filter((b) => !a.contains(b) && !b.contains(a) &&"
+        " sticks(a) === sticks(b) && hits(a.getBoundingClientRect(), b.getBoundingClientRect()))"
+        ".map((b) => `${a.className} on ${b.className}`)); })()"
+    )
+    assert overlaps == []
+    assert tab.run("document.documentElement.scrollWidth") <= width
+    tab.close()
+
+
 # ---------------------------------------------------------------- for everybody
 
 
