@@ -365,7 +365,8 @@ def test_a_mistake_dims_the_graph_and_moves_nothing(tab: Tab, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("wrong", "meant"), [("sgimoid", "sigmoid"), ("tahnh", "tanh"), ("sqr", "sqrt"), ("Relu", "relu"), ("zzzz", None)]
+    ("wrong", "meant"),
+    [("sgimoid", "sigmoid"), ("tahnh", "tanh"), ("tahn", "tanh"), ("sqr", "sqrt"), ("Relu", "relu"), ("zzzz", None)],
 )
 def test_did_you_mean(tab: Tab, tmp_path: Path, wrong: str, meant: str | None) -> None:
     """A slip of the fingers is recognised; what is like nothing gets the list."""
