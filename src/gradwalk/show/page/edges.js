@@ -51,10 +51,8 @@ function between(a, b, share, vertical) {
   return { x: mixed("x"), y: mixed("y") };
 }
 
-/**
- * A place for the number of each edge: {x, y, box, isFree}, or null where there is none beside the cards. If there is
- * room, its edge does not run into it from the left, as a minus sign does, or from the right, and no other is nearer.
- */
+// A place for the number of each edge: {x, y, box, isFree}, or null where there is none beside the cards. If there is
+// room, its edge does not run into it from the left, as a minus sign does, or from the right, and no other is nearer.
 export function labelSpots(edges, cardBoxes, vertical) {
   const taken = [];
   const lines = edges.map(({ points }) => lineThrough(points, vertical));

@@ -25,10 +25,8 @@ export function evaluated(graph, values) {
   return data;
 }
 
-/**
- * Data and local gradients of every node, as IEEE arithmetic gives them, and what Python would object to. Where no leaf
- * below a node is another, what Python computed of it stands, to the last digit.
- */
+// Data and local gradients of every node, as IEEE arithmetic gives them, and what Python would object to. Where no leaf
+// below a node is another, what Python computed of it stands, to the last digit.
 export function forward(graph, values) {
   const data = new Float64Array(graph.nodes.length);
   const isSame = new Uint8Array(graph.nodes.length);
