@@ -89,7 +89,8 @@ function heightsAt(line, side) {
 /** Whether a line ends at a side of a number: where that is if it is a long one, and where it is if it is short. */
 function isMetAtItsSides([left, top, right, bottom], line) {
   const middle = (left + right) / 2;
-  const sides = [left, right, middle - SHORTEST, middle + SHORTEST];
+  const half = Math.min(SHORTEST, middle - left);
+  const sides = [left, right, middle - half, middle + half];
   return sides.some((side) => heightsAt(line, side).some((y) => y > top + 2 && y < bottom - 2));
 }
 
