@@ -104,6 +104,7 @@ def text_of(file):
 
 
 BUNDLED = {"show/page": ["*"], "lessons": ["*.md", "figures.json"]}
+FOR_TESTS = re.compile(r"^```python (?:right|wrong)\n.*?^```\n", re.DOTALL | re.MULTILINE)  # answers nobody is shown
 
 
 class Modules(build_py):
@@ -117,7 +118,7 @@ class Modules(build_py):
         for folder, patterns in BUNDLED.items():
             together = ""
             for file in sorted(file for pattern in patterns for file in Path("src/gradwalk", folder).glob(pattern)):
-                text = file.read_text(encoding="utf-8")
+                text = FOR_TESTS.sub("", file.read_text(encoding="utf-8"))
                 together += f"\f{file.name}\n{without_remarks(text) if file.suffix in ('.js', '.css') else text}"
             Path(self.build_lib, "gradwalk", f"{folder}.txt").write_text(together, encoding="utf-8", newline="\n")
 

@@ -13,7 +13,7 @@ import pytest
 
 import gradwalk
 from gradwalk import doctor, engine
-from gradwalk.lessons import source
+from gradwalk.lessons import notebooks, source
 from gradwalk.show import play
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,7 +89,7 @@ def test_missing_compiler_is_named(tmp_path: Path) -> None:
 
 
 def test_installed_texts_are_the_repositorys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is installed as one file makes the same page, widget and lessons, to the character."""
+    """What is installed as one file makes the same page, widget and notebooks, to the character."""
     command = [sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
     assert not (tmp_path / "gradwalk/show/page").exists()
@@ -99,7 +99,8 @@ def test_installed_texts_are_the_repositorys(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(source, "FOLDER", folder / "gradwalk/lessons")
         for cached in (play.files, play.script, play.style, source.files):
             cached.cache_clear()
-        made.append((play.page("relu(a*b + d)"), play.script("widget"), source.files(source.FOLDER)))
+        written = [notebooks.notebook(lesson) for lesson in source.lessons()]
+        made.append((play.page("relu(a*b + d)"), play.script("widget"), written))
     assert made[0] == made[1]
 
 

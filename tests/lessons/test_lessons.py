@@ -29,9 +29,10 @@ def test_cells_print_what_is_recorded_and_exercises_know_their_answers(lesson: s
 
 @each_lesson
 def test_what_a_lesson_has(lesson: source.Lesson) -> None:
-    """A walk, cells and an exercise; code that fits a phone held sideways; a text that is short."""
+    """A walk, cells and an exercise with a wrong answer; code that fits a phone held sideways; a text that is short."""
     kinds = [type(part) for part in lesson.parts]
     assert {source.Walk, source.Cell, source.Exercise} <= set(kinds)
+    assert all(part.wrong for part in lesson.parts if isinstance(part, source.Exercise))
     code = [part.code for part in lesson.parts if isinstance(part, source.Cell)]
     assert [line for text in code for line in text.splitlines() if len(line) > 80] == []
     assert sum(len(part.markdown.split()) for part in lesson.parts if isinstance(part, source.Text)) < 900

@@ -2,8 +2,8 @@
 
     ```python             a cell; a ```text block right below it is what it prints
     ```python static      the same for what needs NumPy, which the page's Python does not have: shown there, not live
-    ```python exercise    where the learner starts; followed by python check, python answer (the first of them is
-                          shown, others are as right) and python wrong
+    ```python exercise    where the learner starts; followed by python check, python answer, which is shown, and for the
+                          tests python right, another form of it, and python wrong; setup.py installs neither of them
     ```walk               an expression, and values and settings (`a=2 mode=assign`): the walk is embedded there
 
 `{name}` in the text, for a name in figures.json, is a figure that benchmarks/lesson_figures.py wrote.
@@ -135,13 +135,13 @@ def parts_of(text: str) -> list[Part]:
 
 
 def _exercise(start: str, blocks: list[tuple[str, str]]) -> Exercise:
-    found: dict[str, list[str]] = {"check": [], "answer": [], "wrong": []}
+    found: dict[str, list[str]] = {"check": [], "answer": [], "right": [], "wrong": []}
     while blocks and blocks[0][0].removeprefix("python ") in found:
         kind, body = blocks.pop(0)
         found[kind.removeprefix("python ")].append(body)
-    if len(found["check"]) != 1 or not found["answer"] or not found["wrong"]:
-        raise LessonError(f"exercise: expected one check, an answer and a wrong answer below {start[:40]!r}")
-    return Exercise(start, found["check"][0], tuple(found["answer"]), tuple(found["wrong"]))
+    if len(found["check"]) != 1 or len(found["answer"]) != 1:
+        raise LessonError(f"exercise: expected one check and one answer below {start[:40]!r}")
+    return Exercise(start, found["check"][0], (*found["answer"], *found["right"]), tuple(found["wrong"]))
 
 
 def _walk(body: str) -> Walk:
