@@ -137,7 +137,7 @@ source = re.search('^Source = "(.*?)"', Path("pyproject.toml").read_text(encodin
 readme = re.sub(
     r"(!?)(\[[^]]*\]\()(?!https?:|#)",  # of a picture PyPI needs the file, not the page around it
     lambda link: f"{link[1]}{link[2]}{source}/{'raw' if link[1] else 'blob'}/main/",
-    Path("README.md").read_text(encoding="utf-8"),
+    Path("README.md").read_text(encoding="utf-8").partition("## The map\n")[0],  # which is for those who have the files
 )
 
 setup(
