@@ -75,8 +75,10 @@ def conversions() -> int:
     return _refused.conversions
 
 
-def count_conversion() -> None:
+def refusal(message: str) -> TypeError:
+    """To be raised where a number would be fixed, or lose its gradient: counted."""
     _refused.conversions += 1
+    return TypeError(message)
 
 
 def add_note(error: BaseException, note: str) -> None:
@@ -216,10 +218,9 @@ def advise_on_arrays(error: TypeError) -> None:
 
 def refuse_conversion(value: Any) -> NoReturn:
     """float(v), int(v) and math.exp(v) would drop the gradient without a word."""
-    count_conversion()
     label = value.label
     node = f"node {label!r}" if label else "a Value"
-    raise TypeError(
+    raise refusal(
         f"float: {node} does not turn into a plain number by itself, its gradient would be lost; compute with "
         "gradwalk's own functions (gradwalk.exp(v) or v.exp(), not math.exp(v); gradwalk.math, gradwalk.statistics); "
         f"{ARRAYS}; .data is the number alone"

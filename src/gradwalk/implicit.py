@@ -10,7 +10,7 @@ from typing import Any
 
 from gradwalk import functional
 from gradwalk.control import changed
-from gradwalk.errors import described
+from gradwalk.errors import described, refusal
 from gradwalk.structure import flatten, is_value
 
 Function = Callable[..., Any]
@@ -98,7 +98,7 @@ def _numbers(result: Any) -> list[float]:
 def _number(given: Any) -> float:
     number = given.data if is_value(given) else given
     if is_value(number):  # being compiled, what stands for a number stays open
-        raise TypeError(
+        raise refusal(
             "fixed_point: expected plain numbers to search with, got Values that are being compiled, and how often f "
             "is applied would be fixed; search before, and give what was found to gradwalk.implicit_root inside"
         )

@@ -13,7 +13,7 @@ from typing import Any
 from gradwalk import engine
 from gradwalk import math as gm
 from gradwalk.control import current_modes, is_traced
-from gradwalk.errors import DivisionByZeroError, DomainError, count_conversion, number_from
+from gradwalk.errors import DivisionByZeroError, DomainError, number_from, refusal
 from gradwalk.lost_derivatives import ROUNDED
 from gradwalk.structure import is_value
 
@@ -68,8 +68,7 @@ def _rounded(self: Any, digits: int | None = None) -> Any:
     """To the nearest whole number, the even one of two; or to so many digits."""
     if digits is not None:
         if is_traced():
-            count_conversion()
-            raise TypeError(
+            raise refusal(
                 "round: digits of a traced number would be fixed in every later call; write "
                 "round(x * 1000.0) / 1000.0, or round after the call"
             )
@@ -95,7 +94,7 @@ def _format(self: Any, specification: str) -> str:
     if not specification:
         return str(self)
     if is_traced():
-        raise TypeError("format: the digits of a traced number would be those of one call; print after the call")
+        raise refusal("format: the digits of a traced number would be those of one call; print after the call")
     return format(self.data, specification)
 
 

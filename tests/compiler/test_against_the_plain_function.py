@@ -564,3 +564,21 @@ def test_a_derivative_can_be_a_method() -> None:
         slope = gradwalk.grad(height, argnums=1)
 
     assert Curve(3).slope(2.0) == 12.0
+
+
+@pytest.mark.parametrize(
+    "text", [str, repr, "{}".format, lambda x: f"{x:.3f}"], ids=["str", "repr", "format", "digits"]
+)
+def test_an_error_whose_text_has_a_number_in_it_is_raised(text: Any) -> None:
+    @compile
+    def function(x: Any) -> Any:
+        if x < 0.0:
+            raise ArithmeticError(f"expected a number of at least 0, got {text(x)}")
+        return x * x
+
+    for call in (function, gradwalk.grad(function), function.value_and_grad, lambda x: function.map([x])):
+        call(2.0)
+        with pytest.raises(ArithmeticError, match=r"at least 0, got .*-1\.0") as raised:
+            call(-1.0)
+        assert raised.value.__cause__ is None
+        assert raised.value.__suppress_context__

@@ -29,7 +29,7 @@ from gradwalk.compiler.runs import Derivatives, RunOfGradient, RunOfResult, run_
 from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
 from gradwalk.control import current_modes, inside, is_watched, no_grad
-from gradwalk.errors import GradwalkWarning, add_note
+from gradwalk.errors import GradwalkWarning, add_note, conversions
 from gradwalk.functional import is_nested
 from gradwalk.passes import Locked
 from gradwalk.structure import flatten, flatten_like, is_value
@@ -412,9 +412,12 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
     def plain_result(self, call: Call) -> Result:
         """The same, not yet put together."""
+        return Result(self._applied(call), self.function)
+
+    def _applied(self, call: Call) -> Any:
         given = [x if is_value(x) or type(x) is int else engine.Value(x) for x in call.taken_apart()]
         with inside():
-            return Result(call.applied(self.function, given), self.function)
+            return call.applied(self.function, given)
 
     def _one(self, out: Any, called: str = "value_and_grad") -> Any:
         """The result, if it is one Value, on its own or in an array of no dimension."""
@@ -491,10 +494,13 @@ class Compiled(functional.Replayed, Generic[P, R]):
         return PLAIN if made is INAPPLICABLE else made
 
     def _traced(self, call: Call, changing: bool, another_structure: bool) -> Version:
-        tracing.active = True
+        tracing.active, refused = True, conversions()
         try:
             return Version(self.function, call, self.exact, changing)
         except Exception as error:
+            tracing.active = False
+            if conversions() != refused:
+                self._raise_own_error(call)
             if another_structure:
                 add_note(
                     error,
@@ -504,6 +510,13 @@ class Compiled(functional.Replayed, Generic[P, R]):
             raise
         finally:
             tracing.active = False
+
+    def _raise_own_error(self, call: Call) -> None:
+        """A number may have been refused in the text of an error: then that error is raised."""
+        try:
+            self._applied(call)
+        except Exception as own:
+            raise own from None
 
     def _remember(self, version: Version, call: Call, array: Any) -> None:
         """The version was used last."""

@@ -38,7 +38,7 @@ from gradwalk.compiler.index import Index, is_index
 from gradwalk.compiler.reading import Call, Result, float_of, user_instruction, user_line, with_line
 from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.compiler.subscripts import MOST, ClosedError, Taken, last_trace, opened
-from gradwalk.errors import add_note, advise_on_arrays, conversions, count_conversion, refusals
+from gradwalk.errors import add_note, advise_on_arrays, conversions, refusal, refusals
 from gradwalk.lost_derivatives import ROUNDING, SEARCH, are_equal, warn_of_caught
 from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
@@ -250,8 +250,7 @@ class Trace:
         return any(side is value for side in sides) and instruction == user_instruction()
 
     def _refuse_read(self) -> NoReturn:
-        count_conversion()
-        raise TypeError(
+        raise refusal(
             f"compile: {with_line(self.function)} reads or sets .grad, sets .data, or makes a text of a number, at "
             f"{user_line()}; it would be fixed in every later call: do it outside the compiled function, or use "
             "gradwalk.grad inside"
@@ -259,8 +258,7 @@ class Trace:
 
     def _refuse_read_of_own(self, value: Any, of_data: bool = False) -> None:
         if any(value is own for own in chain(self.entries, self.recorded)):
-            count_conversion()
-            raise TypeError(
+            raise refusal(
                 f"compile: {with_line(self.function)} reads .data (or .grad, or sets one) at {user_line()}, in a "
                 "custom operation that is not given it; the number would be fixed in every later call: make it an input"
             )

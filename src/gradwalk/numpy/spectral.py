@@ -13,6 +13,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from gradwalk.control import is_traced
+from gradwalk.errors import refusal
 from gradwalk.numpy import many as composites
 from gradwalk.numpy.arrays import handles
 from gradwalk.numpy.functions import objects
@@ -23,7 +24,7 @@ STEPS = 2
 
 def _numbers(name: str, array: Any) -> Any:
     if is_traced():
-        raise TypeError(
+        raise refusal(
             f"{name}: in a compiled function it would be that of the first call; leave the function uncompiled"
         )
     return np.array([[x.data if is_value(x) else float(x) for x in row] for row in array.tolist()])

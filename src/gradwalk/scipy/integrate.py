@@ -16,6 +16,7 @@ from scipy import integrate
 from scipy.integrate import RK45
 
 from gradwalk.control import is_traced
+from gradwalk.errors import refusal
 from gradwalk.numpy.arrays import has_values, plain, wrapped
 from gradwalk.numpy.functions import objects
 from gradwalk.structure import is_value
@@ -78,7 +79,7 @@ def solve_ivp(fun: Any, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any 
 def _integrated(slopes: Slopes, first: Any, last: Any, y: Any, rtol: float, atol: float) -> tuple[list[Any], list[Any]]:
     """The times and states of all steps from the first time to the last."""
     if is_traced():
-        raise TypeError(
+        raise refusal(
             "integrate: in a compiled function the steps of the first call would be used in every later call; "
             "leave the function uncompiled, or write the steps out in a loop of your own"
         )
