@@ -115,6 +115,17 @@ def test_labels_of_edges_overlap_nothing(tab: Tab, tmp_path: Path) -> None:
         assert tab.run(OVERLAPS) == []
 
 
+def test_no_edge_is_drawn_over_a_number(tab: Tab, tmp_path: Path) -> None:
+    """Not the one that fires either: whatever number it crosses stays whole."""
+    tab.show(page(), tmp_path)
+    choose(tab, EXAMPLES[-1])
+    for t in range(tab.run("gradwalk.line.steps") + 1):
+        tab.run(f"gradwalk.player.go({t}, 'jump')")
+        kinds = tab.run("[...document.querySelectorAll('.graph .edge, .graph .local')].map((each) => each.tagName)")
+        assert kinds == sorted(kinds), t  # path, then text
+    assert {*kinds} == {"path", "text"}
+
+
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844), (844, 390)])
 def test_no_line_reads_as_a_minus_sign(browser: Browser, tmp_path: Path, width: int, height: int) -> None:
     """No edge runs into its number from the left or the right: −0.6 would be read where 0.6 is meant."""

@@ -26,9 +26,10 @@ export class Drawing {
     this.edgeLayer = svg("g", { class: "edges", "aria-hidden": "true" });
     this.firing = svg("g", { class: "edges", "aria-hidden": "true" });
     this.labelLayer = svg("g", { "aria-hidden": "true" });
+    this.told = svg("g", { "aria-hidden": "true" }); // the number of what fires; no edge lies on any number
     this.nodeLayer = svg("g", { class: "nodes", tabindex: "-1" }); // or its listeners make it a stop of the Tab key
     this.motion = new Motion();
-    this.world = svg("g", { class: "world" }, this.edgeLayer, this.labelLayer, this.firing, this.nodeLayer, this.motion.layer);
+    this.world = svg("g", { class: "world" }, this.edgeLayer, this.firing, this.labelLayer, this.told, this.nodeLayer, this.motion.layer);
     this.svg = svg("svg", { class: "graph", role: "group", "aria-label": "The graph" }, this.world);
     this.viewport = new Viewport(this.svg, this.world, () => on.moved());
     this.cards = [];
@@ -102,6 +103,7 @@ export class Drawing {
     arrange(this.edgeLayer, this.edges.map((edge) => edge.path));
     arrange(this.nodeLayer, this.cards.map((card) => card.group));
     this.firing.replaceChildren();
+    this.told.replaceChildren();
     this.motion.stop();
     this.active = [];
     this.focused = this.cards.indexOf(focused);
@@ -239,12 +241,13 @@ export class Drawing {
       const end = forward ? arrowhead(points.at(-1), this.vertical, false) : arrowhead(points[0], this.vertical, true);
       return svg("path", { class: `edge${state}`, d: curve(points, this.vertical) + end });
     });
+    this.firing.replaceChildren(...drawn);
     const told = forward ? [] : this.active.filter((edge) => this.spotOf(edge)).map((edge) => {
       const text = svg("text", { class: `local${state}`, x: edge.spot.x, y: edge.spot.y });
       writeInto(text, short(line.localGrads[edge.node][edge.slot]), edge.labelWidth);
       return text;
     });
-    this.firing.replaceChildren(...drawn, ...told);
+    this.told.replaceChildren(...told);
     const spots = forward ? [] : this.active.flatMap((edge) => edge.spot ?? []);
     for (const edge of this.edges) {
       if (!edge.label) continue;
