@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import pickle
@@ -582,3 +583,28 @@ def test_an_error_whose_text_has_a_number_in_it_is_raised(text: Any) -> None:
             call(-1.0)
         assert raised.value.__cause__ is None
         assert raised.value.__suppress_context__
+
+
+def test_an_error_that_one_example_catches_is_not_that_of_another() -> None:
+    """One whose comparison is too close to tell has failed, too, and comes to the same operations."""
+
+    def refusing(x: float) -> float:
+        if x < 0.0:
+            raise ValueError("below 0")
+        return x
+
+    strict = custom_op(refusing, lambda x, out: 1.0, name="strict", check=False)
+    weights = [0.1 * i for i in range(24)]
+    bound = sum(w * 1.0 for w in weights)
+
+    def function(xs: Any, x: Any) -> Any:
+        with contextlib.suppress(ValueError):
+            strict(x)
+        return xs[0] * 2.0 if sum(w * y for w, y in zip(weights, xs, strict=True)) > bound else xs[1] * 3.0 + x
+
+    compiled = compile(function)
+    examples = [([0.5] * 24, 1.0), ([0.4] * 24, -1.0), ([1.0] * 24, 1.0)]
+    for given in (examples, examples[::-1]):
+        assert [value.data for value in compiled.map(given)] == [
+            function(list(map(Value, xs)), Value(x)).data for xs, x in given
+        ]

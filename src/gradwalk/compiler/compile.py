@@ -398,10 +398,9 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
     def _raise_if_plain(self, error: Exception, version: Version, failed: list[tuple[Any, ...]]) -> None:
         """A custom operation's error, where the plain function comes to that operation too: now, it might not fail."""
-        for args in failed:
-            again = self._traced(Call(args, {}), changing=False, another_structure=False)
-            if again.digest == version.digest and not again.caught:
-                raise error
+        again = [self._traced(Call(args, {}), changing=False, another_structure=False) for args in failed]
+        if any(each.digest == version.digest for each in again) and not any(each.caught for each in again):
+            raise error  # where one of them catches it, the others have failed for reasons of their own
 
     # ---------------------------------------------------------------- the plain function
 
