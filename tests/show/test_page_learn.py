@@ -131,6 +131,11 @@ def test_a_right_answer_is_never_called_a_slip(v8: MiniRacer) -> None:
         step = {"before": before, "local": local, "upstream": upstream, "product": product, "after": before + product}
         assert v8.call("module_predict.slip", float(f"{step['after']:.4g}"), step) == ""
         assert v8.call("module_predict.slip", 2.0 * step["after"] + 1.0, step) != ""
+    tiny = {"before": 0.0, "local": 2.68e-23, "upstream": 1.0, "product": 2.68e-23, "after": 2.68e-23}
+    assert v8.call("module_predict.slip", 1e-12, tiny) != ""  # small is not near
+    assert v8.call("module_predict.slip", -2.68e-23, tiny) == "the sign is the other one"
+    cancelled = {"before": 0.3, "local": -0.1, "upstream": 3.0, "product": -0.3 - 6e-17, "after": -5.6e-17}
+    assert v8.call("module_predict.slip", 0.0, cancelled) == ""
 
 
 # ---------------------------------------------------------------- downhill

@@ -4,11 +4,12 @@ import { element, fill } from "./dom.js";
 import { stepAt } from "./engine.js";
 import { short, typed } from "./numbers.js";
 
-const near = (a, b) => Math.abs(a - b) <= 2e-3 * Math.max(Math.abs(a), Math.abs(b)) + 1e-9;
+const near = (a, b) => Math.abs(a - b) <= 2e-3 * Math.max(Math.abs(a), Math.abs(b));
 
 /** Why an answer is wrong: the slip that leads to just this number, or "". */
 export function slip(answer, { before, local, upstream, product, after }) {
-  if (near(answer, after)) return "";
+  const rounded = 1e-12 * (Math.abs(before) + Math.abs(product)); // where they cancel, 0 is as right as what is left
+  if (near(answer, after) || Math.abs(answer - after) <= rounded) return "";
   if (near(answer, product) && before !== 0) return `forgot to add: ${short(before)} was there already`;
   if (near(answer, -after) || near(answer, before - product)) return "the sign is the other one";
   if (near(answer, before + upstream) || near(answer, upstream)) return "a factor is missing: the local gradient";
