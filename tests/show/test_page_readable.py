@@ -190,6 +190,16 @@ def test_a_long_formula_fits_or_scrolls(tab: Tab, tmp_path: Path) -> None:
     assert seen == [True, "auto", True]
 
 
+@pytest.mark.parametrize(("text", "shown"), [
+    ("q**2", "2⋅q"), ("q**3", "3⋅q2"), ("q**-1", "(−1)⋅q(−2)"), ("q**2.5", "2.5⋅q1.5"),
+])  # fmt: skip
+def test_the_slope_of_a_power_is_worked_out(tab: Tab, tmp_path: Path, text: str, shown: str) -> None:
+    """2·q, and not 2·q to the power of 2 − 1."""
+    tab.show(page(text), tmp_path)
+    tab.press("End")
+    assert shown in tab.text(".parts dd").replace(" ", "")
+
+
 def test_edges_have_arrowheads(tab: Tab, tmp_path: Path) -> None:
     """Each edge ends in a head at the result; one that fires backward has it at the child."""
     tab.show(page(), tmp_path)

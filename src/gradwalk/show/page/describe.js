@@ -69,8 +69,16 @@ export function derivative(graph, i, slot) {
 export function derivativeFormula(graph, i, slot) {
   const op = operation(graph.nodes[i]);
   if (!op) return null;
-  const each = graph.nodes[i].children.length / op.inputs.length; // of a row: so many children for each input
-  return row(op.localGradsLatex[Math.floor(slot / each)], substitution(graph, i));
+  const node = graph.nodes[i];
+  const each = node.children.length / op.inputs.length; // of a row: so many children for each input
+  const names = substitution(graph, i);
+  let latex = op.localGradsLatex[Math.floor(slot / each)];
+  op.parameters?.forEach((name, k) => { // x^{3 - 1} is x^2, and x^{2 - 1} is x
+    const power = node.parameters[k] - 1;
+    latex = latex.replace(`^{${name} - 1}`, power === 1 ? "" : "^{m}");
+    names.m = { text: short(power), isNumber: true };
+  });
+  return row(latex, names);
 }
 
 /** The operation in words, for screen readers and tooltips. */

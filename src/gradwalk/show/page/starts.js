@@ -7,7 +7,7 @@ const POOL = [2, 3, 0.5, 1.5, 4, 2.5, 0.25, 3.5, 1, 0.75];
 const SIZES = [1, 0.5, 4, 0.125, 16, 128, 2048];
 const TRIES = 60;
 const MOST_WORK = 2400; // nodes in all: an edit has to be shown within a frame or two
-const FLAT = 1e-3; // a local gradient below it hands on next to nothing
+const FLAT = 0.05; // a local gradient below it hands on next to nothing
 const STEEP = 1e4;
 
 /** The graph's values, with `known` ones as they are: the first choice that shows most. */
