@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -95,3 +96,29 @@ def ops_of(flat: Flat) -> list[str]:
     from gradwalk.compiler.flat import NAMES
 
     return [NAMES[code] for code in flat.op.tolist() if NAMES[code] not in ("input", "constant")]
+
+
+def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """The number, or the type of what was raised."""
+    try:
+        out = function(*args)
+    except Exception as error:
+        return type(error)
+    return out.data if isinstance(out, gradwalk.Value) else out
+
+
+def as_values(whole: Any) -> Any:
+    if isinstance(whole, float):
+        return gradwalk.Value(whole)
+    if isinstance(whole, list | tuple):
+        return type(whole)(map(as_values, whole))
+    return whole
+
+
+def agree(function: Callable[..., Any], *calls: tuple[Any, ...]) -> Any:
+    """Assert that one compiled function says of each call what the plain one says; returns it."""
+    compiled = gradwalk.compile(function)
+    for args in calls:
+        expected = outcome(function, tuple(as_values(arg) for arg in copy.deepcopy(args)))
+        assert expected == outcome(compiled, args)
+    return compiled
