@@ -322,6 +322,12 @@ def test_no_number_is_cut(monkeypatch, columns):
     assert re.search(r"a_\S* .*12345\.6789$", output, re.MULTILINE)
 
 
+def test_the_slope_of_a_power_is_worked_out():
+    for exponent, shown in (("2", "2·q"), ("3", "3·q**2"), ("-1", "-1·q**(-2)")):
+        output = printed(f"q**{exponent}", "q=2")
+        assert re.search(rf"∂/∂q = {re.escape(shown)}$", output, re.MULTILINE), output
+
+
 def test_formulas_have_the_users_names():
     """A local gradient is written with the names of the expression, even where these are x and y."""
     output = printed("w*x - y", "w=2", "x=3", "y=1")

@@ -68,6 +68,8 @@ def _written(part: Any, names: Mapping[str, str]) -> tuple[str, int]:
     if head == "where":
         condition, chosen, otherwise = (_written(argument, names) for argument in arguments)
         return f"{_enclosed(chosen, 1)} if {condition[0]} else {otherwise[0]}", 0
+    if head == "pow" and not isinstance(arguments[1], Symbol) and arguments[1] == 1.0:
+        return _written(arguments[0], names)  # the slope of a square is 2·x
     if head == "neg":
         return "-" + _enclosed(_written(arguments[0], names), 6), 6
     if head == "and" and _is_equality(part):
