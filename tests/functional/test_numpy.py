@@ -236,6 +236,16 @@ FUNCTIONS: dict[str, Any] = {
     "trapezoid": lambda x: np.trapezoid(x * x, dx=0.5),
     "polyval": lambda x: np.polyval(x, x[0]),
     "average": lambda x: np.average(x, weights=x * x),
+    "quantiles": lambda x: (
+        np.percentile(x, [30, 90]).prod() * np.percentile(x, 40)
+        + np.quantile(np.outer(x, x), 0.7, axis=1, keepdims=True)[1, 0]
+    ),
+    "cov, corrcoef": lambda x: np.cov(x, x**2, bias=True).sum() + np.corrcoef(np.vstack([x, np.sin(9 * x)]))[0, 1],
+    "with nan": lambda x: np.nansum(x * x) * np.nanmean(x) + np.nanstd(x),
+    "where in a reduction": lambda x: np.sum(x, where=x > 0.25) * np.max(x, where=x < 0.5, initial=0.1),
+    "bincount": lambda x: np.bincount([1, 0, 1], weights=x, minlength=4)[1] ** 2,
+    "vectorize": lambda x: (np.vectorize(lambda t: t**2 if t > 0.25 else 1 / t)(x) + np.vectorize(abs)(x[0])).sum(),
+    "isclose": lambda x: np.where(np.isclose(x, np.inf), x, x * x).sum() + x[int(np.array_equal(x, x))],
     "kron, trace, cross": lambda x: np.trace(np.kron(np.outer(x, x), np.eye(2))) + np.cross(x, np.ones(3))[0],
 }
 
@@ -250,6 +260,64 @@ def test_functions_of_numpy(name: str, made: Any) -> None:
     assert gradient == pytest.approx(grad(f)(POINT), rel=1e-12)
     report = gradcheck(f, POINT)
     assert report, str(report)
+
+
+def writes_at_places(x: Any) -> Any:
+    out, counts = np.zeros(4), np.ones(4)
+    np.add.at(counts, [0, 0, 2], 2.5)
+    np.add.at(out, [0, 1, 0], x)
+    np.multiply.at(out, [1, 1], x[0])
+    square, same = np.zeros((2, 2)), np.zeros(4)
+    np.fill_diagonal(square, 3.0)
+    np.put(counts, [3], 7.0)
+    np.copyto(same, counts)
+    return (out * counts * same).sum() + square.sum() * x[0]
+
+
+def writes_into_what_is_given(x: Any) -> Any:
+    square, shares, out = np.outer(x, x), np.zeros((3, 3)), [np.zeros(3) for _ in range(9)]
+    np.dot(square, square, shares)
+    np.dot(x, square, out=out[0])
+    for i, function in enumerate((np.sum, np.mean, np.var, np.std, np.median, np.max), 1):
+        function(square, axis=0, out=out[i])
+    np.quantile(square, 0.2, axis=1, out=out[7])
+    np.round(square[0], 2, out[8])
+    np.clip(square[1], 0.1, 0.3, out[6])
+    np.einsum("i,ij->j", x, square, out=out[5])
+    return shares.sum() + sum((i + 1) * each.sum() for i, each in enumerate(out))
+
+
+def replaces_nan_in_place(x: Any) -> Any:
+    out = np.array([np.nan, np.inf, x[0], x[1]])
+    np.nan_to_num(out, copy=False, nan=2.0, posinf=3.0)
+    again = np.array([np.nan, x[2]])
+    np.nan_to_num(again, False)
+    return (out * out).sum() + again.sum()
+
+
+@pytest.mark.parametrize("made", MAKERS)
+@pytest.mark.parametrize("function", [writes_at_places, writes_into_what_is_given, replaces_nan_in_place])
+def test_functions_that_write(function: Any, made: Any) -> None:
+    """Where they are told to: with plain numbers as with Values."""
+    inside = gnp.everywhere()(function)
+    value, gradient = value_and_grad(made(inside))(POINT)
+    assert value == pytest.approx(function(POINT), rel=1e-13)
+    assert inside(POINT) == pytest.approx(function(POINT), rel=1e-13)
+    assert gradient == pytest.approx(grad(inside)(POINT), rel=1e-12)
+    assert gradcheck(inside, POINT)
+
+
+@pytest.mark.parametrize("decimals", [1, 0, -1])
+def test_digits_are_rounded_as_numpy_rounds_them(decimals: int) -> None:
+    """Of 1.15, Python makes 1.1 and NumPy 1.2."""
+    numbers = np.array([1.15, 1.05, 0.35, 25.0, 2.5])
+    made = np.round(gnp.array([*map(Value, numbers[:4]), numbers[4]]), decimals)
+    assert [float(each.data if isinstance(each, Value) else each) for each in made] == numbers.round(decimals).tolist()
+
+
+def test_adding_values_at_places_of_floats_says_what_to_do() -> None:
+    with pytest.raises(TypeError, match=r"add: a Value cannot be written.*everywhere\(\)"):
+        grad(lambda x: np.add.at(np.zeros(3), [0, 1, 1], x))(POINT)
 
 
 def test_what_has_no_derivative_says_so() -> None:

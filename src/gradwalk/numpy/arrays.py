@@ -6,6 +6,7 @@ objects, it does; what it cannot is in `ufuncs.py` and `linalg.py`.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -56,10 +57,10 @@ class Array(np.ndarray):
         return plain(self).astype(dtype, *args, **kwargs)
 
     def round(self, decimals: Any = 0, out: Any = None) -> Any:
-        """Rounded; no gradient flows through it."""
-        return np.frompyfunc(lambda x: round(x, decimals) if decimals else round(x), 1, 1)(
-            self.view(np.ndarray), out=out
-        )
+        """Rounded as NumPy rounds, which is not Python's way to digits; no gradient flows through it."""
+        scale = 10.0 ** abs(decimals)
+        made = np.rint(self * scale) / scale if decimals > 0 else np.rint(self / scale) * scale
+        return made if out is None else _written(made, (out,))
 
     def dot(self, other: Any, out: Any = None) -> Any:
         """As np.dot."""
@@ -141,10 +142,11 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
             return ufuncs.with_values(ufunc)(inputs[0].item(), inputs[1])  # an entry of an array times a Value
         if not any(map(_is_many, inputs)):
             return ufuncs.of_numbers(ufunc)(*map(_as_number, inputs))
+    if method == "at":
+        return _apply_at(ufunc, *inputs)
     outs = options.get("out", ())
     if not any(map(has_values, inputs)):
-        options["out"] = None
-        made = getattr(ufunc, method)(*map(plain, inputs), **{**options, "out": None} if method != "at" else {})
+        made = getattr(ufunc, method)(*map(plain, inputs), **{**options, "out": None})
         return _written(made, outs) if outs else _of_constants(made)
     if any(isinstance(out, np.ndarray) and out.dtype.kind != "O" for out in outs) and (
         ufunc.__name__ not in ufuncs.QUESTIONS
@@ -158,8 +160,10 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
     loop = ufuncs.elementwise(ufunc)
     if method == "reduce" and ufunc in _LARGEST:
         loop = ufunc  # NumPy's own goes along several axes
-        if options.get("axis", 0) is None and not outs and not options.get("keepdims") and "initial" not in options:
+        if options.get("axis", 0) is None and not outs and not {"keepdims", "initial", "where"} & {*options}:
             return _LARGEST[ufunc](arrays[0].ravel().tolist())
+    elif method == "reduce" and "where" in options:
+        options.setdefault("initial", ufunc.identity)  # which a loop over objects has not
     if outs:
         options["out"] = tuple(out.view(np.ndarray) if isinstance(out, np.ndarray) else out for out in outs)
     with np.errstate(all="ignore"):  # a nan that Values are compared with is no news
@@ -167,6 +171,15 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
     if ufunc.__name__ in ufuncs.QUESTIONS and isinstance(made, np.ndarray):
         made = made.astype(bool)
     return outs[0] if len(outs) == 1 else outs or wrapped(made)
+
+
+def _apply_at(ufunc: Any, target: Any, places: Any, *operands: Any) -> None:
+    if target.dtype.kind == "O":
+        ufuncs.elementwise(ufunc).at(target.view(np.ndarray), places, *map(_as_objects, operands))
+    elif has_values(operands):
+        raise TypeError(f"{ufunc.__name__}: {ADVICE}")
+    else:
+        ufunc.at(target, places, *map(plain, operands))
 
 
 def _written(made: Any, outs: tuple[Any, ...]) -> Any:
@@ -181,9 +194,7 @@ def _as_objects(given: Any) -> Any:
     if isinstance(given, np.ndarray):
         return given.view(np.ndarray) if given.dtype.kind in "Ob" else given.astype(object)
     if is_value(given):
-        made = np.empty((), object)
-        made[()] = given
-        return made
+        return ufuncs.boxed(given)
     if isinstance(given, list | tuple):
         return np.array(given, object)
     return _as_number(given)
@@ -217,17 +228,52 @@ ADVICE = (
 
 def apply_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The function of NumPy where an `Array` or a Value is among its arguments."""
-    if not any(map(has_values, (*args, *kwargs.values()))):
-        made = function(*map(plain, args), **{name: plain(given) for name, given in kwargs.items() if name != "out"})
-        out = kwargs.get("out")
-        return _of_constants(made) if out is None else _written(made, out if isinstance(out, tuple) else (out,))
+    kwargs = {name: given for name, given in kwargs.items() if given is not _NOT_GIVEN}
+    args, out = _without_out(function, args, kwargs)
+    if out is not None:
+        return _written(apply_function(function, args, kwargs), out if isinstance(out, tuple) else (out,))
+    if function not in _WRITING and not any(map(has_values, (*args, *kwargs.values()))):
+        return _of_constants(function(*map(plain, args), **{name: plain(given) for name, given in kwargs.items()}))
     if function in HANDLED:
         return wrapped(HANDLED[function](*args, **kwargs))
     given = tuple(_as_objects(arg) if is_value(arg) else arg for arg in args)
     return wrapped(np.ndarray.__array_function__(_EMPTY, function, (Array,), given, kwargs))
 
 
+# what writes into its first argument
+_WRITING = frozenset((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis))
+
+
+def _without_out(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
+    """The positional arguments, and the array that the result is to be written into."""
+    place = _place_of_out(function)
+    last = None
+    if place is not None and len(args) > place:
+        args, last, rest = args[:place], args[place], args[place + 1 :]
+        if rest:
+            raise TypeError(f"{function.__name__}: expected what comes after out= by its name")
+    if function is np.nan_to_num:  # which is told whether to make a copy
+        return args, args[0] if kwargs.pop("copy", last) is False else None
+    return args, kwargs.pop("out", last)
+
+
+@functools.cache
+def _place_of_out(function: Any) -> int | None:
+    """Where it comes if it is given without its name."""
+    import inspect
+
+    if function is np.nan_to_num:
+        return 1
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # written in C
+        return 2 if function in (np.dot, np.concatenate) else None
+    names = [parameter.name for parameter in parameters if parameter.kind <= parameter.POSITIONAL_OR_KEYWORD]
+    return names.index("out") if "out" in names else None
+
+
 _EMPTY = np.empty(0, object).view(Array)
+_NOT_GIVEN = np._NoValue  # what NumPy's functions hand on to each other
 
 
 def handles(*functions: Any) -> Callable[[Function], Function]:

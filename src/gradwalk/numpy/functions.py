@@ -8,6 +8,7 @@ import numpy as np
 
 from gradwalk.numpy import many as composites
 from gradwalk.numpy.arrays import Array, accepting, handles
+from gradwalk.numpy.ufuncs import boxed
 from gradwalk.structure import is_value
 
 
@@ -15,10 +16,8 @@ def objects(given: Any) -> Any:
     """An array of objects, without asking its Values for anything."""
     if isinstance(given, np.ndarray):
         return accepting(given if given.dtype.kind in "fO" else given.astype(object))
-    made = np.empty((), object)
     if is_value(given):
-        made[()] = given
-        return made.view(Array)
+        return boxed(given).view(Array)
     return accepting(np.array(given, object))
 
 
@@ -76,7 +75,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
 
 
 @handles(np.dot)
-def dot(a: Any, b: Any, out: Any = None) -> Any:
+def dot(a: Any, b: Any) -> Any:
     """As np.dot: a sum of products, a matrix product, or a product with a number."""
     left, right = objects(a), objects(b)
     if left.ndim == 0 or right.ndim == 0:
@@ -100,16 +99,16 @@ def vdot(a: Any, b: Any) -> Any:
 
 
 @handles(np.sum)
-def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **options: Any) -> Any:
+def sum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, **options: Any) -> Any:
     """As np.sum; of everything at once it is one node."""
     array = objects(a)
-    if axis is None and out is None and not keepdims and not options and array.size:
+    if axis is None and not keepdims and not options and array.size:
         return composites.sum(array.ravel().tolist())
-    return np.add.reduce(array, axis, out=out, keepdims=bool(keepdims), **options)
+    return np.add.reduce(array, axis, keepdims=bool(keepdims), **options)
 
 
 @handles(np.var)
-def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
+def var(a: Any, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
     """As np.var."""
     array = objects(a)
     apart = array - np.mean(array, axis=axis, keepdims=True)
@@ -142,38 +141,44 @@ def sinc(x: Any) -> Any:
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     """As np.isclose."""
     left, right = objects(a), objects(b)
-    return (left == right) | (abs(left - right) <= atol + rtol * abs(right))
+    near = (abs(left - right) <= atol + rtol * abs(right)) & np.isfinite(right)
+    return near | _equal(left, right, equal_nan)
+
+
+def _equal(left: Any, right: Any, equal_nan: bool) -> Any:
+    return (left == right) | (np.isnan(left) & np.isnan(right) if equal_nan else False)
 
 
 @handles(np.allclose)
-def allclose(a: Any, b: Any, **tolerances: Any) -> bool:
+def allclose(a: Any, b: Any, *args: Any, **tolerances: Any) -> bool:
     """As np.allclose."""
-    return bool(np.all(isclose(a, b, **tolerances)))
+    return bool(np.all(isclose(a, b, *args, **tolerances)))
 
 
 @handles(np.array_equal)
 def array_equal(a: Any, b: Any, equal_nan: bool = False) -> bool:
     """As np.array_equal."""
     left, right = objects(a), objects(b)
-    return left.shape == right.shape and bool(np.all(left == right))
+    return left.shape == right.shape and bool(np.all(_equal(left, right, equal_nan)))
 
 
 @handles(np.nan_to_num)
-def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """As np.nan_to_num, a new array; what is replaced is a constant."""
+def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """As np.nan_to_num; what is replaced is a constant."""
     largest = float(np.finfo(float).max)
     high, low = largest if posinf is None else posinf, -largest if neginf is None else neginf
 
     def replaced(number: Any) -> Any:
         return nan if number != number else high if number > largest else low if number < -largest else number
 
-    return np.frompyfunc(replaced, 1, 1)(objects(x).view(np.ndarray))
+    with np.errstate(invalid="ignore"):
+        return np.frompyfunc(replaced, 1, 1)(objects(x).view(np.ndarray))
 
 
 @handles(np.round, np.around)
-def around(a: Any, decimals: int = 0, out: Any = None) -> Any:
+def around(a: Any, decimals: int = 0) -> Any:
     """As np.round; no gradient flows through it."""
-    return objects(a).round(decimals, out)
+    return objects(a).round(decimals)
 
 
 @handles(np.real, np.real_if_close, np.conjugate)
@@ -207,11 +212,56 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 
 @handles(np.median)
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def median(a: Any, axis: Any = None, *, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """As np.median, by sorting."""
+    return quantile(a, 0.5, axis, keepdims=keepdims)
+
+
+@handles(np.percentile)
+def percentile(a: Any, q: Any, axis: Any = None, **options: Any) -> Any:
+    """As np.percentile."""
+    return quantile(a, np.true_divide(q, 100.0), axis, **options)
+
+
+@handles(np.quantile)
+def quantile(
+    a: Any, q: Any, axis: Any = None, *, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
+) -> Any:
+    """As np.quantile, by sorting; between two of the sample on a straight line."""
+    if method != "linear":
+        raise TypeError(f"quantile: expected method 'linear' with Values, got {method!r}")
     array = objects(a)
-    ordered = np.sort(array.ravel() if axis is None else array, axis=-1 if axis is None else axis)
-    ordered = np.moveaxis(ordered, -1 if axis is None else axis, 0)
-    half, odd = divmod(len(ordered), 2)
-    middle = ordered[half] if odd else 0.5 * (ordered[half - 1] + ordered[half])
-    return np.expand_dims(middle, axis) if keepdims and axis is not None else middle
+    ordered = np.sort(array.ravel() if axis is None else np.moveaxis(array, axis, 0), axis=0)
+    places = np.asarray(q) * (len(ordered) - 1)
+    below = np.floor(places).astype(int)
+    share = (places - below).reshape(places.shape + (1,) * (ordered.ndim - 1))
+    low, high = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
+    made = low + share * (high - low)
+    if keepdims:
+        made = np.expand_dims(objects(made), tuple(range(array.ndim)) if axis is None else axis)
+    return made
+
+
+@handles(np.cov)
+def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
+    """As np.cov, without weights."""
+    samples = [np.atleast_2d(objects(each)) for each in (m, y) if each is not None]
+    rows = np.concatenate([each if rowvar or len(each) == 1 else each.T for each in samples])
+    apart = rows - np.mean(rows, axis=1, keepdims=True)
+    return np.squeeze(apart @ apart.T / (rows.shape[1] - (int(not bias) if ddof is None else ddof)))
+
+
+@handles(np.corrcoef)
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
+    """As np.corrcoef."""
+    spread = cov(x, y, rowvar)
+    sizes = np.sqrt(np.diag(spread))
+    return np.clip(spread / np.outer(sizes, sizes), -1.0, 1.0)
+
+
+@handles(np.bincount)
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    """As np.bincount of weights: their sum at each place."""
+    made = accepting(np.zeros(np.bincount(x, None, minlength).size))
+    np.add.at(made, x, objects(weights))
+    return made

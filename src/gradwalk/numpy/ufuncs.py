@@ -139,6 +139,9 @@ def with_values(ufunc: Any) -> Rule:
     if rule is None and getattr(np, name, None) is not ufunc and "scipy.special" in sys.modules:
         rule = import_module("gradwalk.numpy.special").RULES.get(name)
 
+    if rule is None and _is_of_python(ufunc):
+        rule = _boxing(ufunc)
+
     def refuse(*numbers: Any) -> NoReturn:
         raise TypeError(
             f"numpy: {name} has no derivative here; make it an operation of your own with "
@@ -146,6 +149,22 @@ def with_values(ufunc: Any) -> Rule:
         )
 
     return rule or refuse
+
+
+def boxed(number: Any) -> Any:
+    """An array of this one number, which NumPy is not to ask what it is."""
+    made = np.empty((), object)
+    made[()] = number
+    return made
+
+
+def _is_of_python(ufunc: Any) -> bool:
+    """Whether it loops over a function in Python, as those of np.vectorize and np.frompyfunc do."""
+    return bool(ufunc.types == ["O" * ufunc.nin + "->" + "O" * ufunc.nout])
+
+
+def _boxing(ufunc: Any) -> Rule:
+    return lambda *numbers: ufunc(*map(boxed, numbers))
 
 
 @functools.cache
@@ -169,7 +188,7 @@ def _plain(number: Any) -> Any:
 @functools.cache
 def elementwise(ufunc: Any) -> Any:
     """The ufunc over arrays of numbers and Values: NumPy broadcasts, reduces and writes as it always does."""
-    if ufunc.__name__ in AS_THEY_ARE:
+    if ufunc.__name__ in AS_THEY_ARE or _is_of_python(ufunc):
         return ufunc
     identity = {} if ufunc.identity is None or ufunc.nin != 2 else {"identity": ufunc.identity}
     return np.frompyfunc(of_numbers(ufunc), ufunc.nin, ufunc.nout, **identity)
