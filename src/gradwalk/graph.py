@@ -18,6 +18,7 @@ from typing import Any
 from gradwalk import engine
 from gradwalk.cached_property import cached_property
 from gradwalk.interface import number_of
+from gradwalk.ops import OPS
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.scopes import path_of
 
@@ -100,7 +101,10 @@ class Graph:
 
     @cached_property
     def names(self) -> list[str]:
-        """A name for each node: its label, a constant's number, else v1, v2, … or, for a leaf, x1, x2, …"""
+        """A name for each node: its label, a constant's number, else v1, v2, … or, for a leaf, x1, x2, …
+
+        A label that is a long path, layers.0.neurons.1.w.0, is l0.n1.w0 here, where that is nobody else.
+        """
         return _names(self)
 
     def name(self, node: Any) -> str:
@@ -244,6 +248,27 @@ def operation_of(node: Any) -> str:
     return (node._op or "?") if node._children else "constant" if node._constant else "leaf"
 
 
+def glyph_of(node: Any) -> str:
+    """What stands for a node's operation in pictures, as on the page's cards (page/describe.js): `×`, `relu`, `x²`."""
+    row = OPS.get(node._name) or COMPOSITES.get(node._name)
+    if not node._children or row is None:
+        return operation_of(node)
+    power = superscript(node._parameters[0]) if row.name == "pow_number" else ""
+    return f"x{power}" if power else row.glyph or row.name
+
+
+def superscript(x: float) -> str:
+    """A short whole number, raised; nothing for others.
+
+    >>> superscript(2.0), superscript(-10.0), superscript(0.5)
+    ('²', '⁻¹⁰', '')
+    """
+    return str(int(x)).translate(_RAISED) if abs(x) < 100.0 and x == int(x) else ""
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 # ---------------------------------------------------------------- views
 
 
@@ -258,7 +283,10 @@ class Item:
 
 @dataclass(frozen=True)
 class Edge:
-    """From a child to what was computed from it; `local_grad` is there where it stands for one edge only."""
+    """From a child to what was computed from it; `local_grad` is there where it stands for one edge only.
+
+    Nor is it there for a constant, which gets no gradient.
+    """
 
     child: int
     parent: int
@@ -284,7 +312,8 @@ class View:
             for child, local_grad in zip(self.graph.children[parent], local_grads, strict=True):
                 below = self.item_of.get(child)
                 if below is not None and below != above:
-                    counts[below, above, local_grad if single[above] and single[below] else None] += 1
+                    is_alone = single[above] and single[below] and not self.graph.order[child]._constant
+                    counts[below, above, local_grad if is_alone else None] += 1
         return [Edge(below, above, count, grad) for (below, above, grad), count in counts.items()]
 
     def cut_edges(self, item: int) -> int:
@@ -316,10 +345,13 @@ class View:
             return self.graph.names[item.nodes[-1]]
         if item.kind == "scope":
             return "/".join(item.path)
-        return f"{self.operation(k)} ×{len(item.nodes):,}"
+        return f"{self.glyph(k)} ×{len(item.nodes):,}"
 
     def operation(self, k: int) -> str:
         return operation_of(self.graph.order[self.items[k].nodes[-1]])
+
+    def glyph(self, k: int) -> str:
+        return glyph_of(self.graph.order[self.items[k].nodes[-1]])
 
     # ---------------------------------------------------------------- export
 
@@ -428,6 +460,9 @@ def _json_number(x: float | None) -> float | str | None:
 def _names(graph: Graph) -> list[str]:
     """As the page names them (page/graph.js), so that a thing has one name wherever it is shown."""
     labels = [shown_text(node.label).replace("\n", " ") for node in graph.order]
+    short = {label: _abbreviated(label) for label in labels}
+    meant = Counter(short.values())
+    labels = [short[label] if meant[short[label]] == 1 else label for label in labels]
     taken: set[str] = set()
     reserved, counts = set(labels), Counter[str]()
     names: list[str] = []
@@ -448,3 +483,7 @@ def _names(graph: Graph) -> list[str]:
         taken.add(name)
         names.append(name)
     return names
+
+
+def _abbreviated(label: str) -> str:
+    return label if len(label) <= 14 else re.sub(r"([A-Za-z_])[A-Za-z_]*\.(?=[0-9])", r"\1", label)

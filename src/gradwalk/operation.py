@@ -43,7 +43,7 @@ class Op:
     `borders` from where the domain ends or a local gradient is infinite; each is 0 there, and moves no faster than the
     inputs that it mentions. `steep`, asked of the parameters, says whether a local gradient may be infinite where the
     result is finite. What is computed is not always what to show people: `shown` and `shown_local_grads` are the same
-    numbers, written as in a textbook; `glyph` is what stands for it on a card, where it is neither symbol nor name.
+    numbers, written as in a textbook; `glyph` is what stands for it on a card, where that is not its name.
     """
 
     name: str

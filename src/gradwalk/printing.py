@@ -117,15 +117,15 @@ def statements(formulas: Sequence[Number], target: Target) -> tuple[list[str], l
 _LATEX_NUMBERS = {
     math.inf: r"\infty",
     math.pi: r"\pi",
-    1.0 / math.log(2.0): r"\tfrac{1}{\ln 2}",
-    1.0 / math.log(10.0): r"\tfrac{1}{\ln 10}",
+    1.0 / math.log(2.0): r"\tfrac{1}{\log 2}",
+    1.0 / math.log(10.0): r"\tfrac{1}{\log 10}",
     2.0 / math.sqrt(math.pi): r"\tfrac{2}{\sqrt{\pi}}",
     math.sqrt(0.5): r"\tfrac{1}{\sqrt{2}}",
     math.sqrt(0.5 / math.pi): r"\tfrac{1}{\sqrt{2\pi}}",
 }
 _LATEX_OPERATORS = {"+": " + ", "-": " - ", "*": r" \cdot ", "<": " < ", "<=": r" \le ", ">": " > ", ">=": r" \ge ",
                     "and": r" \wedge ", "or": r" \vee "}  # fmt: skip
-_LATEX_FUNCTIONS = {"log": r"\ln", "log2": r"\log_2", "log10": r"\log_{10}", "digamma": r"\psi", "sigmoid": r"\sigma",
+_LATEX_FUNCTIONS = {"log": r"\log", "log2": r"\log_2", "log10": r"\log_{10}", "digamma": r"\psi", "sigmoid": r"\sigma",
                     "asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan"}  # fmt: skip
 _LATEX_KNOWN = {"exp", "sin", "cos", "tan", "sinh", "cosh", "tanh"}
 _LATEX_AROUND = {

@@ -83,3 +83,12 @@ def test_networkx_missing_is_said():
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "pip install networkx" in run.stdout
+
+
+def test_a_constant_gets_no_gradient(engine):
+    """So no edge from one has a local gradient on it, in whatever form the graph leaves."""
+    view = Graph(engine.Value(2.0, label="a") * 5.0 + 3.0).view()
+    assert sorted((edge.local_grad is None, view.operation(edge.child)) for edge in view.edges) == [
+        (False, "*"), (False, "leaf"), (True, "constant"), (True, "constant"),
+    ]  # fmt: skip
+    assert view.to_dot().count('label=""') == view.to_mermaid().count('|""|') == 2

@@ -25,6 +25,7 @@ CELLS = [
     "walk",
     "print('kernel:', a.data, walk.value.data)",
     "f",
+    "a.data = 3.0",
 ]
 VIEWS = (
     "[...document.querySelectorAll('*')].map((each) => each.shadowRoot)"
@@ -97,15 +98,18 @@ def command(tab: Tab, name: str) -> None:
     tab.run(f"window.jupyterapp.commands.execute('{name}').then(() => 0)")
 
 
-def printed(tab: Tab) -> str:
-    """Run the cell that prints, and read what it says."""
+def run_cell(tab: Tab, number: int) -> None:
     tab.run(
-        "(() => { const { content } = jupyterapp.shell.currentWidget; content.activeCellIndex = 3;"
+        f"(() => {{ const {{ content }} = jupyterapp.shell.currentWidget; content.activeCellIndex = {number};"
         " return jupyterapp.commands.execute('notebook:run-cell').then(() => 0); })()"
     )
-    text = "[...document.querySelectorAll('.jp-OutputArea-output pre')].map((each) => each.textContent)"
-    tab.wait(f"{text}.some((each) => each.startsWith('kernel:'))", 20.0)
-    return next(each for each in tab.run(text) if each.startswith("kernel:")).strip()
+
+
+def wait_for_kernel(tab: Tab, a: float, value: float) -> None:
+    """Run the cell that prints, until it says that the kernel has these numbers."""
+    run_cell(tab, 3)
+    text = "[...document.querySelectorAll('.jp-OutputArea-output pre')].map((each) => each.textContent.trim())"
+    tab.wait(f"{text}.includes('kernel: {a} {value}')", 20.0)
 
 
 def frames(tab: Tab) -> list[float]:
@@ -117,13 +121,13 @@ def frames(tab: Tab) -> list[float]:
 
 
 def test_the_widget_in_jupyterlab(server: tuple[str, Path], browser: Browser) -> None:
-    """Display, edit, two views, reload, save, reopen with another kernel, nbconvert: all show the same numbers."""
+    """Display, edits on both sides, two views, reload, save, another kernel, nbconvert: all show the same numbers."""
     url, folder = server
     tab = opened(browser, url)
     tab.wait("jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'", 90.0)
     command(tab, "notebook:run-all-cells")
     tab.wait(f"{VIEWS}.length === 2", 60.0)
-    assert tab.run(FIRST_VALUES) == ["2", "2"]
+    tab.wait(f"{FIRST_VALUES}.join() === '3,3'", 20.0)  # the last cell changed it, and the views follow
     assert frames(tab) == []  # beside live views the copies are hidden
 
     tab.run(
@@ -131,13 +135,27 @@ def test_the_widget_in_jupyterlab(server: tuple[str, Path], browser: Browser) ->
         " field.dispatchEvent(new Event('input')); field.blur(); })()"
     )
     tab.wait(f"{FIRST_VALUES}.join() === '4,4'", 20.0)
-    assert printed(tab) == "kernel: 4.0 24.0"
+    wait_for_kernel(tab, 4.0, 24.0)
+    run_cell(tab, 5)
+    tab.wait(f"{FIRST_VALUES}.join() === '3,3'", 20.0)
+    wait_for_kernel(tab, 3.0, 18.0)
+
+    picture = "getComputedStyle(document.querySelector('.gradwalk-picture')).colorScheme"
+    for name, theme in (("JupyterLab Dark", "dark"), ("JupyterLab Light", "light")):
+        tab.run(f"jupyterapp.commands.execute('apputils:change-theme', {{ theme: '{name}' }}).then(() => 0)")
+        tab.wait(f"{VIEWS}.every((tree) => tree.querySelector('.gradwalk').dataset.theme === '{theme}')", 20.0)
+        tab.wait(f"{picture} === '{theme}'", 20.0)
+        if place := os.environ.get("GRADWALK_PICTURES"):
+            for number in (1, 4):
+                tab.run(f"document.querySelectorAll('.jp-Cell')[{number}].scrollIntoView()")
+                time.sleep(0.5)
+                tab.screenshot(Path(place) / f"{theme}{number}.png")
 
     command(tab, "docmanager:save")
     tab.close()
     tab = opened(browser, url)  # the kernel is still there
     tab.wait(f"{VIEWS}.length === 2", 60.0)
-    tab.wait(f"{FIRST_VALUES}.join() === '4,4'", 20.0)
+    tab.wait(f"{FIRST_VALUES}.join() === '3,3'", 20.0)
     tab.run("jupyterapp.shell.currentWidget.sessionContext.shutdown().then(() => 0)")
     tab.close()
 
@@ -158,7 +176,7 @@ def test_the_widget_in_jupyterlab(server: tuple[str, Path], browser: Browser) ->
         if "text/html" in output.get("data", {})
     ]
     assert len(copies) == 2
-    assert all("&quot;data&quot;:4.0" in copy for copy in copies)
+    assert all("&quot;data&quot;:3.0" in copy for copy in copies)
 
     run = [sys.executable, "-m", "nbconvert", "--to", "html", "--log-level=ERROR", str(folder / "walk.ipynb")]
     subprocess.run(run, check=True, timeout=120)

@@ -17,8 +17,9 @@ import gradwalk
 from gradwalk import Value, scope
 from gradwalk.graph import Graph
 from gradwalk.nn import MLP
-from gradwalk.show.dot import MOST_DRAWN, THEMES, source
+from gradwalk.show.dot import MOST_DRAWN, THEMES, rendered, source
 from gradwalk.show.notebook import WIDEST
+from gradwalk.show.svg import picture
 
 pytest.importorskip("pygraphviz")
 HOSTILE = [
@@ -58,18 +59,26 @@ def test_nodes_and_edges_are_labelled(engine):
 
 def test_without_a_path_it_shows_itself(engine):
     """draw() gives a notebook something to show."""
-    assert neuron(engine).draw()._repr_svg_().startswith("<?xml")
+    assert neuron(engine).draw()._repr_mimebundle_()["image/svg+xml"].startswith("<?xml")
+
+
+def test_operations_are_called_as_on_the_page(engine):
+    """By what stands on its cards, in both kinds of pictures."""
+    x = engine.Value(0.5, label="x")
+    view = Graph(-(x**2) + (x**-1).log() + x.sigmoid() + x.relu()).view()
+    for svg in (rendered(source(view), "svg").decode(), picture(view)):
+        assert {"−x", "x²", "x⁻¹", "log", "σ", "relu", "+"} <= {text.strip() for text in texts(svg)}
 
 
 @pytest.mark.parametrize("label", HOSTILE)
 def test_labels_are_text(engine, label):
-    """A label runs nothing and ends no element: the picture is well-formed, and has no element but Graphviz's own."""
+    """A label runs nothing and ends no element: the picture is well-formed, and has no element of its own."""
     with scope(label):
         root = neuron(engine, label)
     root.label = label
     svg = str(root.draw())
     tags = {element.tag.split("}")[1] for element in ElementTree.fromstring(svg).iter()}
-    assert tags <= {"svg", "g", "title", "text", "path", "polygon", "ellipse", "polyline", "a"}
+    assert tags <= {"svg", "style", "g", "title", "text", "path", "polygon", "ellipse", "polyline", "a"}
     attributes = {name for element in ElementTree.fromstring(svg).iter() for name in element.attrib}
     assert not any(name.startswith("on") or name.endswith("href") for name in attributes)
 
@@ -179,6 +188,27 @@ def test_a_notebook_gets_picture_and_text(engine):
     assert "relu" in "".join(texts(bundle["image/svg+xml"]))
 
 
+def test_the_picture_has_the_theme_of_the_notebook(engine, browser, tmp_path):
+    """Whatever the system's; one whose theme was chosen keeps it."""
+    both = [neuron(engine)._repr_mimebundle_()["text/html"], neuron(engine).draw()._repr_mimebundle_()["text/html"]]
+    shown = "".join(f"<body data-jp-theme-light={light}>{''.join(both)}" for light in ("false",))
+    tab = browser.open()
+    colour = (
+        "Promise.all([...document.images].map(async (image) => { await image.decode();"
+        " const canvas = new OffscreenCanvas(9, 9).getContext('2d'); canvas.drawImage(image, 0, 0);"
+        " return canvas.getImageData(4, 4, 1, 1).data[0]; }))"
+    )
+    tab.show(f"<!doctype html>{shown}", tmp_path)
+    dark = int(THEMES["dark"].paper[1:3], 16)
+    assert tab.run(colour) == [dark, dark]
+    tab.run("document.body.dataset.jpThemeLight = 'true'")
+    tab.settle()
+    assert tab.run(colour) == [255, 255]
+    tab.close()
+    assert "prefers-color-scheme" not in neuron(engine).draw(theme="light").svg
+    assert len(set(vars(THEMES["light"]).values())) == len(vars(THEMES["light"]))
+
+
 def test_ipython_shows_the_picture(engine):
     """IPython's own formatter finds it."""
     formatters = pytest.importorskip("IPython.core.formatters")
@@ -203,7 +233,8 @@ def test_without_pygraphviz():
     """A notebook shows the picture of svg.py; draw() says what to install."""
     run = subprocess.run([sys.executable, "-c", WITHOUT_PYGRAPHVIZ], capture_output=True, text=True, check=True)
     assert run.stdout == (
-        "['image/svg+xml', 'text/plain']\ndraw: expected pygraphviz to be installed; pip install 'gradwalk[draw]'\n"
+        "['image/svg+xml', 'text/html', 'text/plain']\n"
+        "draw: expected pygraphviz to be installed; pip install 'gradwalk[draw]'\n"
     )
 
 

@@ -17,6 +17,8 @@ import gradwalk
 from gradwalk import composites, engine, expression
 from gradwalk.expression import ExpressionError, parsed
 from gradwalk.finite_differences import finite_differences
+from gradwalk.graph import Graph, glyph_of
+from gradwalk.ops import OPS
 from gradwalk.show.play import script
 from gradwalk.show.program import nodes_of, program_of
 from gradwalk.walk import MODES, Walk
@@ -74,6 +76,11 @@ function codeOf(text, given) {
   const values = valuesOf(graph, given);
   return module_export.pythonCode(graph, values, module_engine.forward(graph, values).data);
 }
+function calledOf(program) {
+  const graph = module_graph.fromProgram(program);
+  const glyphs = graph.nodes.map((node) => (node.children.length ? module_describe.glyph(node) : ""));
+  return JSON.stringify({ names: graph.names, glyphs });
+}
 function ofProgram(program, mode, edits = {}) {
   const graph = module_graph.fromProgram(program);
   return answers(graph, graph.nodes.map((node, i) => edits[i] ?? node.value), mode);
@@ -89,7 +96,7 @@ function savedAndOpened(program, edits) {
 @pytest.fixture(scope="module")
 def v8() -> Iterator[MiniRacer]:
     with MiniRacer() as context:
-        context.eval(script("parser", "graph", "engine", "state", "export", "examples") + DRIVER)
+        context.eval(script("parser", "graph", "engine", "state", "export", "examples", "describe") + DRIVER)
         yield context
 
 
@@ -517,3 +524,29 @@ def test_any_address_is_read(v8: MiniRacer, hash_: str) -> None:
     found = json.loads(v8.eval(f"JSON.stringify(module_state.fromHash({json.dumps(hash_)}, ['right', 'assign']))"))
     assert found["mode"] in ("right", "assign")
     assert all(isinstance(value, int | float) for value in found["values"].values())
+
+
+def test_things_are_called_as_in_python(v8: MiniRacer) -> None:
+    """Operations and nodes have one name, on the page, in pictures and in the terminal."""
+    long = [
+        "layers.0.neurons.1.w.0",
+        "layers.0.neurons.1.w.1",
+        "layers.10.b",
+        "lanes.10.long.b",
+        "lines.10.long.b",
+        "w.0",
+    ]
+    leaves = [gradwalk.Value(0.5 + 0.1 * i, label=label) for i, label in enumerate(long)]
+    values: list[Any] = [*leaves]
+    with gradwalk.ieee():
+        for name, op in OPS.items():
+            parameters = list(op.samples[0])[len(op.inputs) :] if op.parameters else []
+            values.append(leaves[0]._apply(name, *leaves[: len(op.inputs)], *parameters))
+        values += [leaves[0] ** power for power in (2, -1, -12, 0.5, 99, 100)]
+        values += [gradwalk.Value(1.0, (leaves[0],), (1.0,)), gradwalk.Value(1.0, (leaves[0],), "by hand")]
+        root = gradwalk.sum([*values, *gradwalk.softmax(leaves), gradwalk.cross_entropy(leaves, 1), *leaves[:2]])
+    graph = Graph(root)
+    found = json.loads(v8.call("calledOf", program_of(root)))
+    assert found["names"] == graph.names
+    glyphs = ["" if not node._children else glyph_of(node) for node in graph.order]
+    assert found["glyphs"] == [glyph if len(glyph) <= 9 else f"{glyph[:8]}…" for glyph in glyphs]

@@ -33,7 +33,7 @@ TRICKY = [
     "-(-a)", "(a/b)**-2", "2**a**-b",
 ]  # fmt: skip
 NAMES: dict[str, Any] = {"sqrt": math.sqrt, "tanh": math.tanh, "exp": math.exp, "e": math.e, "nan": math.nan}
-NAMES["ln"] = lambda x: math.log(x) if x > 0.0 else math.nan
+NAMES["log"] = lambda x: math.log(x) if x > 0.0 else math.nan
 
 
 @pytest.fixture(scope="module")

@@ -323,7 +323,7 @@ def test_no_number_is_cut(monkeypatch, columns):
 
 
 def test_the_slope_of_a_power_is_worked_out():
-    for exponent, shown in (("2", "2·q"), ("3", "3·q**2"), ("-1", "-1·q**(-2)")):
+    for exponent, shown in (("2", "2·q"), ("3", "3·q²"), ("-1", "-1·q⁻²"), ("2.5", "2.5·q**1.5")):
         output = printed(f"q**{exponent}", "q=2")
         assert re.search(rf"∂/∂q = {re.escape(shown)}$", output, re.MULTILINE), output
 

@@ -6,6 +6,7 @@ import html
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from chromium import Browser
 
 import gradwalk
 from gradwalk import Value, composites
-from gradwalk.show import play
+from gradwalk.show import play, widget
 from gradwalk.show.widget import Player
 
 
@@ -95,6 +96,21 @@ def test_python_pushes_updates(program: tuple[Value, Value, Value]) -> None:
     player.update(a * 2.0)
     assert len(player.start["program"]["nodes"]) == 3
     assert player.values == {}
+
+
+def test_what_a_cell_changes_is_shown(program: tuple[Value, Value, Value], monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a cell has run, every widget has the leaves' data, and has recorded its result again."""
+    events = pytest.importorskip("IPython.core.events")
+    shell = SimpleNamespace(events=events.EventManager(None, events.available_events))
+    monkeypatch.setattr(widget, "_shell", lambda: shell)
+    a, _, root = program
+    players = [Player(root), Player(a * a)]
+    a.data = 3.0
+    assert [player.values for player in players] == [{}, {}]
+    shell.events.trigger("post_run_cell", None)
+    assert [player.values for player in players] == [{"0": 3.0}, {"0": 3.0}]
+    assert players[1].value.data == 9.0
+    assert len(shell.events.callbacks["post_run_cell"]) == 1
 
 
 def test_a_page_that_is_loaded_again_has_the_edits(program: tuple[Value, Value, Value]) -> None:

@@ -16,7 +16,7 @@ _SYMBOLS = {
     r"\sum": "<mo>∑</mo>", r"\,": '<mspace width="0.17em"/>', r"\bmod": "<mo>mod</mo>", r"\to": "<mo>→</mo>",
     r"\approx": "<mo>≈</mo>", r"\times": "<mo>×</mo>", r"\left": "", r"\right": "",
 }  # fmt: skip
-_FUNCTION = re.compile(r"\\(exp|ln|log|(arc)?(sin|cos|tan)h?|min|max)")
+_FUNCTION = re.compile(r"\\(exp|log|(arc)?(sin|cos|tan)h?|min|max)")
 
 
 class FormulaError(ValueError):

@@ -6,9 +6,11 @@ picture is never late. Labels are text wherever they end up.
 
 from __future__ import annotations
 
+import base64
 import html
 import importlib
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradwalk.graph import Edge, Graph, View, dot_string, edge_caption, operation_of, short_number, shown_text
+from gradwalk.graph import Edge, Graph, View, dot_string, edge_caption, glyph_of, short_number, shown_text
 from gradwalk.interface import number_of
 from gradwalk.scopes import path_of
 
@@ -30,6 +32,8 @@ _LONGEST_ROW = 14  # boxes that still fit beside each other
 
 @dataclass(frozen=True)
 class Theme:
+    """The colours of a picture. No two of the light ones are the same, so that each tells which dark one it becomes."""
+
     paper: str
     ink: str
     quiet: str  # captions, edges, constants
@@ -47,7 +51,7 @@ class Theme:
 
 THEMES = {
     "light": Theme(
-        paper="#ffffff", ink="#1d2433", quiet="#6e7787", gradient="#b4400c", outline="#c3cad6", node="#ffffff",
+        paper="#ffffff", ink="#1d2433", quiet="#6e7787", gradient="#b4400c", outline="#c3cad6", node="#fefefe",
         leaf="#eaf3ff", leaf_outline="#7fa8e6", badge="#eceff5", root="#fff3e6", root_outline="#e0924a",
         fold="#f1eefb", scope="#f7f9fc",
     ),
@@ -57,21 +61,22 @@ THEMES = {
         fold="#262141", scope="#151b27",
     ),
 }  # fmt: skip
-_SIGNS = {"*": "×", "-": "−", "/": "÷", "neg": "−x", "ReLU": "relu"}
 _FONT = "Helvetica"
 
 
 def draw(
-    value: Any, path: str | os.PathLike[str] | None = None, theme: str = "light", *,
+    value: Any, path: str | os.PathLike[str] | None = None, theme: str = "", *,
     format: str | None = None, most: int = MOST_DRAWN, direction: str = "",
 ) -> Any:  # fmt: skip
     """Draw the graph a Value was computed by: to a file, or without a path as something a notebook shows.
 
-    The file's ending chooses the format. At most `most` boxes are drawn. `direction` is Graphviz's rankdir; without
-    one, the leaves are on the left and the result on the right, or above and below if the graph is long.
+    The file's ending chooses the format. At most `most` boxes are drawn. The `theme` is light or dark; without one a
+    file is light, and in a notebook the picture is as the notebook is. `direction` is Graphviz's rankdir; without one,
+    the leaves are on the left and the result on the right, or above and below if the graph is long.
     """
     if path is None and format is None:
-        return Picture(rendered(source(Graph(value).overview(most), theme, direction), "svg").decode())
+        svg = rendered(source(Graph(value).overview(most), theme, direction), "svg").decode()
+        return Picture(svg if theme else following(svg))
     ending = (format or Path(os.fspath(path or "")).suffix.lstrip(".")).lower()
     if ending not in FORMATS:
         raise ValueError(f"draw: expected a file name that ends in {', '.join(FORMATS)}, got {str(path)!r}")
@@ -88,14 +93,38 @@ class Picture:
     def __init__(self, svg: str) -> None:
         self.svg = svg
 
-    def _repr_svg_(self) -> str:
-        return self.svg
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return outputs(self.svg, repr(self))
 
     def __str__(self) -> str:
         return self.svg
 
     def __repr__(self) -> str:
         return f"<picture: {len(self.svg):,} characters of SVG; give draw() a path to keep it>"
+
+
+def outputs(svg: str, text: str) -> dict[str, str]:
+    """A picture in every form that a notebook may show; as HTML it is told whether the notebook is light or dark."""
+    encoded = base64.b64encode(svg.encode()).decode()
+    rules = "".join(
+        f"[data-jp-theme-light={is_light}] .gradwalk-picture, .vscode-{theme} .gradwalk-picture"
+        f" {{ color-scheme: {theme} }} "
+        for theme, is_light in (("light", "true"), ("dark", "false"))
+    )
+    image = f'<img class="gradwalk-picture" alt="{html.escape(text)}" src="data:image/svg+xml;base64,{encoded}">'
+    return {"text/plain": text, "image/svg+xml": svg, "text/html": f"<style>{rules}</style>{image}"}
+
+
+def following(svg: str) -> str:
+    """A light picture that is dark where the page around it is."""
+    dark = vars(THEMES["dark"])
+    rules = "".join(
+        f'.gradwalk [{kind}="{light}"] {{ {kind}: {dark[name]} }} '
+        for name, light in vars(THEMES["light"]).items()
+        for kind in ("fill", "stroke")
+    )
+    style = f"<style>@media (prefers-color-scheme: dark) {{ {rules}}}</style>"
+    return re.sub("<svg ([^>]*)>", rf'<svg class="gradwalk" \g<1>>{style}', svg, count=1)
 
 
 def graphviz() -> Any:
@@ -140,13 +169,13 @@ def without_font_warnings() -> Iterator[None]:
 # ---------------------------------------------------------------- the source
 
 
-def source(view: View, theme: str = "light", direction: str = "") -> str:
-    """A View as Graphviz source in the colours of a theme."""
-    if theme not in THEMES:
+def source(view: View, theme: str = "", direction: str = "") -> str:
+    """A View as Graphviz source in the colours of a theme, light without one."""
+    if theme and theme not in THEMES:
         raise ValueError(f"draw: expected a theme of {', '.join(THEMES)}; got {theme!r}")
     if direction not in ("", "LR", "RL", "TB", "BT"):
         raise ValueError(f"draw: expected a direction of LR, RL, TB, BT; got {direction!r}")
-    return _Source(view, THEMES[theme], direction).text()
+    return _Source(view, THEMES[theme or "light"], direction).text()
 
 
 class _Source:
@@ -227,10 +256,10 @@ class _Source:
     def item(self, k: int) -> str:
         item, theme = self.view.items[k], self.theme
         operation = self.view.operation(k)
-        tooltip = dot_string(self.view.title(k))
+        node = self.view.graph.order[item.nodes[-1]]
+        tooltip = dot_string((node.label if item.kind == "node" else "") or self.view.title(k))
         if item.kind != "node":
             return f"  n{k} [{self.folded(k)}, tooltip={tooltip}];"
-        node = self.view.graph.order[item.nodes[0]]
         if operation == "constant":
             return (
                 f'  n{k} [label={dot_string(short_number(node.data))}, shape=plaintext, style="", margin="0.03,0.02",'
@@ -254,7 +283,7 @@ class _Source:
         ]
         badge = "" if operation == "leaf" else (
             f'<TD ROWSPAN="3" STYLE="ROUNDED" BGCOLOR="{theme.badge}" CELLPADDING="5">'
-            f'<FONT POINT-SIZE="13"><B> {_escaped(_SIGNS.get(operation, operation), 12)} </B></FONT></TD>'
+            f'<FONT POINT-SIZE="13"><B> {_escaped(self.view.glyph(k), 12)} </B></FONT></TD>'
             '<TD ROWSPAN="3" WIDTH="6"></TD>'
         )  # fmt: skip
         lines = [f'<TR>{badge}<TD COLSPAN="2" ALIGN="LEFT"><B>{_escaped(self.view.title(k))}</B></TD></TR>']
@@ -271,11 +300,9 @@ class _Source:
         count = len(item.nodes)
         operation = self.view.operation(k)
         if item.kind == "repeated":
-            title, detail = _SIGNS.get(operation, operation), f"×{count:,}"
+            title, detail = self.view.glyph(k), f"×{count:,}"
         else:
-            common = [
-                f"{_SIGNS.get(op, op)} {n:,}" for op, n in _counts(graph, item.nodes) if op not in ("leaf", "constant")
-            ]
+            common = [f"{glyph} {n:,}" for glyph, n in _counts(graph, item.nodes) if glyph not in ("leaf", "constant")]
             title, detail = item.path[-1], "   ".join([f"{count:,} nodes", *common[:3]])
         leaf = item.kind == "repeated" and operation == "leaf"
         fill, outline = (theme.leaf, theme.leaf_outline) if leaf else (theme.fold, theme.outline)
@@ -294,8 +321,8 @@ class _Source:
 def _counts(graph: Graph, nodes: list[int]) -> list[tuple[str, int]]:
     counts: dict[str, int] = {}
     for i in nodes:
-        operation = operation_of(graph.order[i])
-        counts[operation] = counts.get(operation, 0) + 1
+        glyph = glyph_of(graph.order[i])
+        counts[glyph] = counts.get(glyph, 0) + 1
     return sorted(counts.items(), key=lambda pair: -pair[1])
 
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from gradwalk.graph import Graph
-from gradwalk.show.dot import rendered, source
+from gradwalk.show.dot import following, outputs, rendered, source
 from gradwalk.show.svg import picture
 
 WIDEST = 960  # pixels: a notebook shows an SVG at its own size and cuts off what is beside the cell
@@ -21,11 +21,10 @@ _SIZE = re.compile(r'width="([\d.]+)pt" height="([\d.]+)pt"')
 
 def mimebundle(value: Any) -> dict[str, str]:
     """The picture as SVG beside the plain text; the text alone if it cannot be drawn."""
-    text = {"text/plain": repr(value)}
     try:
-        return text | {"image/svg+xml": fitting_picture(Graph(value))}
+        return outputs(fitting_picture(Graph(value)), repr(value))
     except Exception:  # showing a number must not fail because its picture does
-        return text
+        return {"text/plain": repr(value)}
 
 
 def fitting_picture(graph: Graph) -> str:
@@ -36,7 +35,7 @@ def fitting_picture(graph: Graph) -> str:
     for most in MOST_SHOWN:
         view = graph.overview(most)
         for direction in ("LR", "TB"):
-            drawn = rendered(source(view, direction=direction), "svg").decode()
+            drawn = following(rendered(source(view, direction=direction), "svg").decode())
             if width_of(drawn) <= WIDEST:
                 return drawn
             narrowest = drawn if not narrowest or width_of(drawn) < width_of(narrowest) else narrowest

@@ -16,7 +16,6 @@ from gradwalk.interface import number_of
 from gradwalk.show.layered import layered
 from gradwalk.walk import walk
 
-_SIGNS = {"*": "×", "-": "−", "/": "÷", "neg": "−", "ReLU": "relu"}
 _LONGEST = 22  # characters of a name
 _LETTER = 7.3  # pixels that one takes, at most
 _HEIGHT = 62.0
@@ -157,7 +156,7 @@ class _Drawing:
         if operation == "leaf":
             return _Card(_cut(view.title(k)), "", rows, "leaf")
         root = item.nodes[0] == len(view.graph) - 1
-        return _Card(_cut(view.title(k)), _cut(_SIGNS.get(operation, operation), 10), rows, "root" if root else "node")
+        return _Card(_cut(view.title(k)), _cut(view.glyph(k), 10), rows, "root" if root else "node")
 
     def text(self) -> str:
         parts = [self.edge(number) for number in range(len(self.edges))]

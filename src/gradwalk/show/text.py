@@ -22,7 +22,7 @@ from rich.text import Text
 from gradwalk.expression import printable
 from gradwalk.finite_differences import Difference
 from gradwalk.formula import Symbol, variable
-from gradwalk.graph import Graph, short_number
+from gradwalk.graph import Graph, short_number, superscript
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
 from gradwalk.walk import MODES, Contribution, Step, Walk
@@ -70,6 +70,8 @@ def _written(part: Any, names: Mapping[str, str]) -> tuple[str, int]:
         return f"{_enclosed(chosen, 1)} if {condition[0]} else {otherwise[0]}", 0
     if head == "pow" and not isinstance(arguments[1], Symbol) and arguments[1] == 1.0:
         return _written(arguments[0], names)  # the slope of a square is 2·x
+    if head in ("pow", "power") and not isinstance(arguments[1], Symbol) and superscript(arguments[1]):
+        return _enclosed(_written(arguments[0], names), 9) + superscript(arguments[1]), 8
     if head == "neg":
         return "-" + _enclosed(_written(arguments[0], names), 6), 6
     if head == "and" and _is_equality(part):

@@ -6,7 +6,6 @@ where even that is stripped, its picture.
 
 from __future__ import annotations
 
-import base64
 import html
 import math
 import sys
@@ -33,8 +32,8 @@ from gradwalk.show.program import nodes_of, number
 class Player(anywidget.AnyWidget):
     """A walk in a notebook. `value` is the root, computed anew from the leaves whenever one was edited.
 
-    An edit in the page sets the leaf's data here; what was recorded before keeps its numbers, as ever. Change leaves in
-    Python and call `update()`, or give it another Value: `update(loss)`.
+    An edit in the page sets the leaf's data here; what was recorded before keeps its numbers, as ever. Leaves that a
+    cell changes are shown when it has run, or at once by `update()`; `update(loss)` shows another Value.
     """
 
     # anywidget reads these two by name
@@ -55,6 +54,7 @@ class Player(anywidget.AnyWidget):
         super().__init__(start=start, copy=f"gradwalk-copy-{uuid4().hex[:12]}", **options)
         self._nodes = nodes
         self.on_msg(self._asked)
+        _follow_cells()
         Player._all.add(self)
 
     def update(self, shown: Any = None) -> None:
@@ -137,10 +137,7 @@ class Player(anywidget.AnyWidget):
     def _copy(self) -> dict[str, str]:
         """The whole page in a frame; its picture, for where frames are stripped; its text."""
         shown = self.value
-        drawn = {} if shown is None else mimebundle(shown)
-        picture = drawn.get("image/svg+xml", "")
-        encoded = base64.b64encode(picture.encode()).decode()
-        fallback = f'<img alt="the graph" src="data:image/svg+xml;base64,{encoded}">' if picture else ""
+        drawn = {"text/plain": "gradwalk"} if shown is None else mimebundle(shown)
         framed = (
             f'<div class="{self.copy}">'
             f"<style>.{self.copy} iframe ~ img, .{self.copy}-live .{self.copy}, "
@@ -148,18 +145,33 @@ class Player(anywidget.AnyWidget):
             f":root:not(.{self.copy}-live) .jp-OutputArea-child:has(+ .jp-OutputArea-child .{self.copy})"
             " { display: none }</style>"
             f'<iframe title="gradwalk" sandbox="allow-scripts allow-downloads" style="width: 100%; border: 0" '
-            f'height="{self.height}" srcdoc="{html.escape(page(shown))}"></iframe>{fallback}</div>'
+            f'height="{self.height}" srcdoc="{html.escape(page(shown))}"></iframe>{drawn.get("text/html", "")}</div>'
         )
-        return {"text/html": framed, "text/plain": drawn.get("text/plain", "gradwalk")} | (
-            {"image/svg+xml": picture} if picture else {}
-        )
+        return drawn | {"text/html": framed}
+
+
+def _shell() -> Any:
+    """What runs the cells of the notebook; None where there is none."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython else None
 
 
 def _users_names() -> dict[str, Any]:
     """What the cells of the notebook have defined."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
+    shell = _shell()
     return {} if shell is None else dict(shell.user_ns)
+
+
+def _follow_cells() -> None:
+    """From now on, whatever a cell does to leaves is in every widget when it has run."""
+    shell = _shell()
+    if shell is not None and _after_cell not in shell.events.callbacks["post_run_cell"]:
+        shell.events.register("post_run_cell", _after_cell)
+
+
+def _after_cell(_: Any) -> None:
+    for player in list(Player._all):
+        player.update()
 
 
 def _number(given: Any) -> float | None:

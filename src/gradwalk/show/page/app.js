@@ -22,7 +22,7 @@ import { Study } from "./study.js";
 import { typeset } from "./typeset.js";
 
 const MOST_OPENED = 12;
-const KERNEL_NOTE = "An edit sets the leaf\u2019s .data in the kernel, in every view. The widget\u2019s .value is the result recorded again; results recorded before keep their numbers.";
+const KERNEL_NOTE = "An edit sets the leaf\u2019s .data in the kernel, in every view; what a cell sets there is shown here when it has run. The widget\u2019s .value is the result recorded again; results recorded before keep their numbers.";
 const HASH_MS = 250;
 const FOLLOW_MS = 160;
 

@@ -110,15 +110,9 @@ function nameWidth(name) {
   return [...letters].reduce((sum, letter) => sum + letterWidth(letter), 0) + 7.2 * digits.length;
 }
 
-/** A path like layers.0.neurons.1.w.0 where there is little room: l0.n1.w0. */
-export function abbreviated(name) {
-  return name.replace(/([\p{L}_])[\p{L}_]*\.(?=\d)/gu, "$1");
-}
-
 function clipped(name, room) {
   if (nameWidth(name) <= room + 0.01) return name;
-  let kept = [...abbreviated(name)];
-  if (nameWidth(kept.join("")) <= room) return kept.join("");
+  let kept = [...name];
   while (kept.length > 2 && nameWidth(`${kept.join("")}\u2026`) > room) kept = kept.slice(0, -1);
   return `${kept.join("")}\u2026`;
 }

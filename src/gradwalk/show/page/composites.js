@@ -105,7 +105,7 @@ export const COMPOSITES = {
     inputs: ["xs"], parameters: [],
     perEntry: false, target: "",
     doc: "The logarithm of the sum of exponentials as one node, without overflow on the way.",
-    latex: "\\ln\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
+    latex: "\\log\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
     localGradsLatex: ["\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
     forward(xs) {
       const n = xs.length;
@@ -173,7 +173,7 @@ export const COMPOSITES = {
     inputs: ["xs"], parameters: [],
     perEntry: true, target: "",
     doc: "Logarithms of the softmax, exact where it underflows: one node per output.",
-    latex: "x_{i} - \\ln\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
+    latex: "x_{i} - \\log\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
     localGradsLatex: ["[i = j] - \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
     forward(xs, i) {
       const n = xs.length;
@@ -207,7 +207,7 @@ export const COMPOSITES = {
     inputs: ["logits"], parameters: [],
     perEntry: false, target: "target",
     doc: "Minus the logarithm of the probability that softmax gives to entry `target`, as one node.",
-    latex: "\\ln\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right) - x_{i}",
+    latex: "\\log\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right) - x_{i}",
     localGradsLatex: ["\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)} - [i = j]"],
     forward(logits, i) {
       const n = logits.length;

@@ -7,12 +7,13 @@ import { OPS } from "./ops.js";
 
 /** What the gradient of a node is that the rest of the graph uses, too, where that rest was cut off. */
 export const PARTIAL = "a part of the gradient: the rest of the graph, which is not shown, adds to it";
-const SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079";
+const RAISED = { "-": "\u207b", 0: "\u2070", 1: "\u00b9", 2: "\u00b2", 3: "\u00b3", 4: "\u2074", 5: "\u2075", 6: "\u2076", 7: "\u2077", 8: "\u2078", 9: "\u2079" };
 
-/** The few characters that stand for an operation on a card; a small whole power is written out. */
+/** The few characters that stand for an operation on a card, as in pictures (graph.py); a short whole power is written out. */
 export function glyph(node) {
   const [power] = node.op === "pow_number" ? node.parameters : [];
-  const text = SUPERSCRIPTS[power] ? `x${SUPERSCRIPTS[power]}` : operation(node)?.glyph ?? (node.spelled || "f");
+  const isShort = Number.isInteger(power) && Math.abs(power) < 100;
+  const text = isShort ? `x${String(power).replace(/./g, (digit) => RAISED[digit])}` : operation(node)?.glyph ?? (node.spelled || "?");
   return text.length > 9 ? `${text.slice(0, 8)}\u2026` : text;
 }
 

@@ -4,7 +4,7 @@
 export const MOST_CARDS = 120;
 const MOST_SINGLE = 40; // a part with more nodes of its own unfolds into smaller parts
 const SPLITS = 16;
-const SPELLED = new Map([["*", "\u00d7"], ["-", "\u2212"], ["/", "\u00f7"], ["**2", "x\u00b2"], ["**-0.5", "1/\u221ax"], ["leaf", "leaves"], ["constant", "constants"]]);
+const MANY = new Map([["leaf", "leaves"], ["constant", "constants"]]);
 
 export class Folding {
   constructor(graph) {
@@ -112,7 +112,7 @@ export function connected(graph, items) {
 /** What a part is called on its card. */
 export function titleOf(part) {
   const plain = part.title.replace(/ \(from \d+\)$/, "").replace(/ ×[\d,]+$/, "");
-  return SPELLED.get(plain) ?? plain;
+  return MANY.get(plain) ?? plain;
 }
 
 function newPart(title, above) {

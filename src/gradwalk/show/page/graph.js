@@ -183,19 +183,28 @@ function arranged(nodes, root, rest) {
 
 /** What each node is called, as graph.py has it: its label, a constant's number, else v1, v2, … or, for a leaf, x1, x2, … */
 function names(nodes) {
-  const reserved = new Set(nodes.map((node) => node.label));
+  const short = new Map(nodes.map(({ label }) => [label, abbreviated(label)]));
+  const meant = [...short.values()].sort();
+  const isShared = new Set(meant.filter((name, i) => name === meant[i + 1]));
+  const labels = nodes.map(({ label }) => (isShared.has(short.get(label)) ? label : short.get(label)));
+  const reserved = new Set(labels);
   const taken = new Set();
   const counts = new Map();
   const next = (of) => counts.set(of, (counts.get(of) ?? 0) + 1).get(of);
-  return nodes.map((node) => {
-    let name = node.label;
+  return nodes.map((node, i) => {
+    let name = labels[i];
     if (node.constant) return name.replaceAll("-", "\u2212") || digits(node.value);
     const letter = node.children.length ? "v" : "x";
     if (!name) do name = letter + next(letter); while (reserved.has(name));
-    else if (taken.has(name)) do name = `${node.label}#${next(node.label) + 1}`; while (taken.has(name) || reserved.has(name));
+    else if (taken.has(name)) do name = `${labels[i]}#${next(labels[i]) + 1}`; while (taken.has(name) || reserved.has(name));
     taken.add(name);
     return name;
   });
+}
+
+/** A long path like layers.0.neurons.1.w.0 as l0.n1.w0. */
+function abbreviated(label) {
+  return [...label].length <= 14 ? label : label.replace(/([A-Za-z_])[A-Za-z_]*\.(?=[0-9])/g, "$1");
 }
 
 /** The text of an expression with another number in the assignment of this name. */

@@ -23,7 +23,7 @@ const SYMBOLS = {
   sum: ["mo", "\u2211"],
   bmod: ["mo", "mod"],
 };
-const FUNCTIONS = new Set(["exp", "ln", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos",
+const FUNCTIONS = new Set(["exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos",
   "arctan", "max", "min"]);
 const OPERATORS = { "-": "\u2212", "*": "\u22c5" };
 

@@ -55,7 +55,7 @@ export const OPS = {
     doc: "Power with a Value as the exponent.",
     expected: "a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
     latex: "{x}^{y}",
-    localGradsLatex: ["y \\cdot {x}^{y - 1}", "\\mathit{out} \\cdot \\ln\\left(x\\right)"],
+    localGradsLatex: ["y \\cdot {x}^{y - 1}", "\\mathit{out} \\cdot \\log\\left(x\\right)"],
     domain(x, y) {
       const t0 = Math.floor(y);
       return (x > 0.0 || (x === 0.0 && (y >= 0.0 || y === -Infinity))) || (x < 0.0 && (y === t0 || x === -Infinity));
@@ -128,7 +128,7 @@ export const OPS = {
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Natural logarithm.",
     expected: "x > 0",
-    latex: "\\ln\\left(x\\right)",
+    latex: "\\log\\left(x\\right)",
     localGradsLatex: ["\\frac{1}{x}"],
     domain(x) { return x > 0.0; },
     forward(x) { return log(x); },
@@ -151,7 +151,7 @@ export const OPS = {
     doc: "Logarithm to base 2.",
     expected: "x > 0",
     latex: "\\log_2\\left(x\\right)",
-    localGradsLatex: ["\\frac{\\tfrac{1}{\\ln 2}}{x}"],
+    localGradsLatex: ["\\frac{\\tfrac{1}{\\log 2}}{x}"],
     domain(x) { return x > 0.0; },
     forward(x) { return log2(x); },
     localGrads(x, out) { return [1.4426950408889634 / x]; },
@@ -162,7 +162,7 @@ export const OPS = {
     doc: "Logarithm to base 10.",
     expected: "x > 0",
     latex: "\\log_{10}\\left(x\\right)",
-    localGradsLatex: ["\\frac{\\tfrac{1}{\\ln 10}}{x}"],
+    localGradsLatex: ["\\frac{\\tfrac{1}{\\log 10}}{x}"],
     domain(x) { return x > 0.0; },
     forward(x) { return log10(x); },
     localGrads(x, out) { return [0.43429448190325176 / x]; },
@@ -335,7 +335,7 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / ((1.0 - x) * (1.0 + x))]; },
   },
   relu: {
-    symbol: "ReLU", glyph: "ReLU", operator: false,
+    symbol: "ReLU", glyph: "relu", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Rectified linear unit: the positive part of x.",
     expected: "",
@@ -405,7 +405,7 @@ export const OPS = {
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "log(1 + exp(x)), a smooth relu.",
     expected: "",
-    latex: "\\ln\\left(1 + \\exp\\left(x\\right)\\right)",
+    latex: "\\log\\left(1 + \\exp\\left(x\\right)\\right)",
     localGradsLatex: ["\\sigma\\left(x\\right)"],
     domain(x) { return true; },
     forward(x) { return (x < 0.0 ? 0.0 : x) + Math.log1p(exp(-Math.abs(x))); },

@@ -1,6 +1,5 @@
 // Beside the graph: what the step does, in numbers, and the table of leaves with their finite differences.
 
-import { abbreviated } from "./cards.js";
 import { derivative, derivativeFormula, forwardFormula, forwardNumbers, kind, PARTIAL } from "./describe.js";
 import { arrange, element, setText } from "./dom.js";
 import { finiteDifference, gradsAt, judged, MODES } from "./engine.js";
@@ -229,7 +228,7 @@ export class Table {
     row.difference = element("div", { class: "cell" });
     row.check = element("td", { class: "check" });
     row.root = element("tr", {},
-      element("th", { scope: "row", title: this.graph.names[i] }, node.constant ? this.graph.names[i] : nameOf(clip(this.graph.names[i]))),
+      element("th", { scope: "row", title: node.label || this.graph.names[i] }, node.constant ? this.graph.names[i] : nameOf(clip(this.graph.names[i]))),
       element("td", { class: "number" }, row.value),
       element("td", { class: "number grad" }, row.grad), element("td", { class: "number" }, row.difference), row.check);
     return row;
@@ -393,8 +392,7 @@ function nameOf(name) {
 }
 
 function clip(name) {
-  const short = name.length > 14 ? abbreviated(name) : name;
-  return short.length > 14 ? `${short.slice(0, 13)}\u2026` : short;
+  return name.length > 14 ? `${name.slice(0, 13)}\u2026` : name;
 }
 
 /** What the numbers on cards and edges are. */

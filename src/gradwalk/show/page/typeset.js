@@ -52,7 +52,7 @@ function spelled(graph, i) {
   if (node.op === "exp") return math("msup", math("mi", "e"), at(0, 0));
   if (node.op === "sqrt") return math("msqrt", at(0, 0));
   if (node.op === "abs") return math("mrow", math("mo", "|"), at(0, 0), math("mo", "|"));
-  const name = upright(node.op === "log" ? "ln" : node.op.replaceAll("_", "\u00a0"));
+  const name = upright(node.op.replaceAll("_", "\u00a0"));
   const listed = node.children.map((_, k) => at(k, 0));
   const all = [...listed, ...node.parameters.map((number) => numeral(short(number)))];
   return math("mrow", name, bracketed(...all.flatMap((part, k) => (k ? [math("mo", ","), part] : [part]))));
