@@ -1,4 +1,4 @@
-"""Every cell of the lessons and the start page in the built site, by its own Python; `LESSONS="01 05"` takes some."""
+"""Every cell of the lessons and of other pages in the built site, by its own Python; `LESSONS="01 05"` takes some."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
+from pages import LIVE
 
 from gradwalk.lessons import source
 
 WANTED = tuple(os.environ.get("LESSONS", "").split()) or ("",)
-INDEX = ROOT / "docs" / "index.md"
-START = source.read(INDEX, INDEX.read_text(encoding="utf-8"))
-LESSONS = [lesson for lesson in (START, *source.lessons()) if lesson.name.startswith(WANTED)]
+OTHERS = [ROOT / "docs" / f"{name}.md" for name in LIVE]
+LESSONS = [*source.lessons(), *(source.read(path, path.read_text(encoding="utf-8")) for path in OTHERS)]
+LESSONS = [lesson for lesson in LESSONS if lesson.name.startswith(WANTED)]
 MINUTES = 5 * 60.0
 
 
@@ -31,7 +32,8 @@ def run(tab: Any, number: int, code: str | None = None) -> dict[str, Any]:
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 def test_every_cell_and_every_exercise(lesson: source.Lesson, host: Any, browser: Any) -> None:
     """Cells print what is recorded; right answers pass, wrong ones and the start do not; nobody else is asked."""
-    address = "" if lesson is START else f"lessons/{lesson.name}/"
+    address = f"{lesson.name}/" if lesson.name in LIVE else f"lessons/{lesson.name}/"
+    address = address.removeprefix("index/")
     tab = browser.open(host.address + address, offline=False)
     tab.wait("Boolean(globalThis.gradwalkCells)")
     live = [part for part in lesson.parts if isinstance(part, source.Cell | source.Exercise)]

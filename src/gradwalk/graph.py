@@ -103,7 +103,7 @@ class Graph:
     def names(self) -> list[str]:
         """A name for each node: its label, a constant's number, else v1, v2, … or, for a leaf, x1, x2, …
 
-        A label that is a long path, layers.0.neurons.1.w.0, is l0.n1.w0 here, where that is nobody else.
+        A label that is a long path, layers.0.neurons.1.w.0, is l0.n1.w0 here, if nothing else would be.
         """
         return _names(self)
 

@@ -117,8 +117,8 @@ def statements(formulas: Sequence[Number], target: Target) -> tuple[list[str], l
 _LATEX_NUMBERS = {
     math.inf: r"\infty",
     math.pi: r"\pi",
-    1.0 / math.log(2.0): r"\tfrac{1}{\log 2}",
-    1.0 / math.log(10.0): r"\tfrac{1}{\log 10}",
+    1.0 / math.log(2.0): r"\tfrac{1}{\log\left(2\right)}",
+    1.0 / math.log(10.0): r"\tfrac{1}{\log\left(10\right)}",
     2.0 / math.sqrt(math.pi): r"\tfrac{2}{\sqrt{\pi}}",
     math.sqrt(0.5): r"\tfrac{1}{\sqrt{2}}",
     math.sqrt(0.5 / math.pi): r"\tfrac{1}{\sqrt{2\pi}}",

@@ -47,7 +47,7 @@ def test_there_are_doctests() -> None:
 def test_code_on_the_page(page: Path) -> None:
     """Its Python blocks run one after the other, and print what the text blocks below them say."""
     text = page.read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python(?: seconds=\d+)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```python(?: static| seconds=\d+)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     promised = re.findall(r"^```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     done = python("\n".join(blocks))
     assert (done.returncode, done.stderr) == (0, "")

@@ -402,7 +402,7 @@ def test_pictures(tab: Tab, tmp_path: Path) -> None:
     import xml.etree.ElementTree as ElementTree
 
     texts = [text for node in ElementTree.fromstring(svg).iter() if (text := node.text)]
-    assert {"−6", "ReLU", "10"} <= set(texts)
+    assert {"−6", "relu", "10"} <= set(texts)
     tab.press("Home")
     assert "−6" not in exported(tab, "svg")  # not computed yet, and not in the picture
     size = tab.run(

@@ -23,7 +23,11 @@ SECTIONS = {
     "Design": ("design", "benchmarks"),
     "More": ("teachers", "contributing"),
 }
-LIVE = ("index",)  # pages besides the lessons whose Python runs in the page
+# pages besides the lessons whose Python runs in the page, but for the blocks that are marked static
+LIVE = (
+    "index", "derivatives", "physics", "compiled-functions", "nan", "training", "from-micrograd", "coming-from",
+    "design", "teachers",
+)  # fmt: skip
 ELSEWHERE = {"benchmarks": ROOT / "benchmarks" / "README.md"}  # pages that are not in docs/
 
 
@@ -52,7 +56,7 @@ def sections() -> dict[str, list[Page]]:
 
 
 def document(name: str) -> Page:
-    """A page that is no lesson. Its Python is shown with what it prints, and the tests run it."""
+    """A page that is no lesson."""
     path = ELSEWHERE.get(name, ROOT / "docs" / f"{name}.md")
     text = reference.markdown() if name == "reference" else path.read_text(encoding="utf-8")
     title = next(line[2:] for line in text.splitlines() if line.startswith("# "))

@@ -24,6 +24,10 @@ _QUANTITY = re.compile(
 )  # spaces at which no line ends
 QUICK = 10  # seconds: a cell that may take longer is not run by the build
 _LONGEST_IN_TEXT = 60  # letters of LaTeX
+_ELSEWHERE = (
+    "This block needs NumPy, which Python in the page does not have. In your own Python it runs as it stands, once "
+    '<a href="{up}#install">gradwalk is installed</a>; the tests run it so.'
+)
 _SIDEWAYS = 'tabindex="0" role="group" aria-label'  # what can be wider than the page has to be reached with keys
 
 
@@ -127,7 +131,8 @@ class Renderer:
 
     def cell(self, cell: source.Cell) -> str:
         if not cell.is_live:
-            return self.text(f"```python\n{cell.code}```\n```text\n{cell.output}```\n")
+            shown = self.text(f"```python\n{cell.code}```\n```text\n{cell.output}```\n")
+            return f'<div class="elsewhere">{shown}<p>{_ELSEWHERE.format(up=self.up or "./")}</p></div>'
         self.cells.append({"code": cell.code, "seconds": cell.seconds})
         self.heard(cell.code)
         recorded = self.recorded(cell)
@@ -148,8 +153,9 @@ class Renderer:
     def exercise(self, exercise: source.Exercise) -> str:
         self.cells.append({"code": exercise.start, "seconds": 10, "checks": exercise.checks})
         answer = highlighted(exercise.answers[0], "python", "")
+        task = f'<p class="task">{html.escape(asked(exercise.start))}</p>'
         solution = f'<details class="answer"><summary>One answer</summary>{answer}</details>'
-        return self.section("cell exercise", "Exercise", highlighted(exercise.start, "python", ""), solution)
+        return self.section("cell exercise", "Exercise", task + highlighted(exercise.start, "python", ""), solution)
 
     def section(self, kind: str, title: str, code: str, below: str) -> str:
         number = len(self.cells)
@@ -168,6 +174,13 @@ class Renderer:
         """The page's cells for its script, as JSON that nothing in it can end."""
         text = json.dumps(self.cells, separators=(",", ":"))
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def asked(start: str) -> str:
+    """What an exercise asks for, as its code says, too, but there too wide for a phone: a docstring, or remarks."""
+    remarks = [line.split("#")[1].strip() for line in start.splitlines() if line.lstrip().startswith("#")]
+    docstring = re.search('"""(.+?)"""', start, re.DOTALL)
+    return " ".join((docstring[1] if docstring else " ".join(remarks)).split())
 
 
 def drawn(part: dict[str, str]) -> str:

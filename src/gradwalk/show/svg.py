@@ -89,7 +89,9 @@ class _Drawing:
         self.cards = [self.card(k) for k in self.shown]
         sizes = [(card.width, _HEIGHT if len(card.rows) > 1 else 46.0) for card in self.cards]
         links = [(place[edge.child], place[edge.parent]) for edge in self.edges]
-        self.plan = layered(sizes, links, _GAP_X, _GAP_Y)
+        captions = [len(edge_caption(edge)) for edge in self.edges]
+        # what stands still is as narrow as it can be: a page makes what is too wide for it smaller
+        self.plan = layered(sizes, links, _GAP_X if steps else _LETTER * max([2, *captions]) + 26.0, _GAP_Y)
         self.beats: list[str] = []
         # when each node's number appears on the way forward, and when its gradient is complete on the way back
         self.forward, self.backward = self.times() if steps else ({}, {})
