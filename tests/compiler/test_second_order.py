@@ -235,3 +235,25 @@ def test_bad_use_is_one_sentence() -> None:
         compile(lambda x: x[0] * x[1]).hessian_vector([1.0, 2.0], vector=[1.0, 2.0, 3.0])
     with pytest.raises(TypeError, match=r"second derivatives expected .* to return one Value"):
         compile(lambda x: [x, x]).hessian_vector(1.0, vector=1.0)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_at_an_infinite_slope_second_derivatives_are_those_of_the_plain_function(exact: bool) -> None:
+    """There 0 · inf counts as 0, and which products come first decides what is left."""
+
+    def root(x: Any, n: int = 1) -> Any:
+        return gradwalk.sqrt(x[0] * x[1] * x[2]) * n
+
+    point = np.array([0.5, 0.0, -1.5])
+    plain, compiled = gradwalk.hessian(root)(point), gradwalk.compile(root, exact=exact)
+    gradwalk.hessian(compiled)(np.array([0.5, 0.7, 1.5]))  # where the program applies
+    assert np.isinf(plain).any()
+    np.testing.assert_array_equal(gradwalk.hessian(compiled)(point), plain)
+    assert gradwalk.hessian(compiled)(point.tolist()) == plain.tolist()
+    for direction in np.eye(3):
+        expected = gradwalk.hvp(root)(point, direction)
+        np.testing.assert_array_equal(gradwalk.hvp(compiled)(point, direction), expected)
+        np.testing.assert_array_equal(gradwalk.hvp(compiled).at(point)(direction), expected)
+        assert gradwalk.hvp(compiled).at(point.tolist())(direction.tolist()) == expected.tolist()
+        moved = compiled.hessian_vector(point.tolist(), 1, vector=(direction.tolist(), 0))
+        assert moved == (expected.tolist(), 0.0)

@@ -96,9 +96,6 @@ def _agrees(program: Program, call: int, way: str, expected: Outcome, found: Out
         if not same(bits, own_bits):
             return False
     if "twice" in way:
-        # at a point where a slope is infinite, what its slope is depends on which comes first, and a program need not
-        # multiply what is 0 at every point
-        wanted, got = ([x if math.isfinite(x) else math.nan for x in each] for each in (wanted, got))  # type: ignore[assignment]
         if not all(abs(x) < 1e150 for x in wanted[: len(expected.numbers)]):  # or where a product may overflow
             got = [x if x != x else y for x, y in zip(wanted, got, strict=False)]  # type: ignore[assignment]
         scale = max((abs(number) for number in wanted if math.isfinite(number)), default=0.0)

@@ -25,7 +25,7 @@ from gradwalk.compiler import batch
 from gradwalk.compiler.elsewhere import NUMBERS, ROWS, SUMS, Elsewhere, Known
 from gradwalk.compiler.program import Program
 from gradwalk.compiler.reading import Call, Result, user_line, with_line
-from gradwalk.compiler.runs import Derivatives, RunOfGradient, RunOfResult, run_at
+from gradwalk.compiler.runs import Derivatives, RecordError, RunOfGradient, RunOfResult, run_at
 from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
 from gradwalk.control import current_modes, inside, is_watched, no_grad
@@ -218,15 +218,17 @@ class Compiled(functional.Replayed, Generic[P, R]):
         [10.0, 6.0]
         """
         vectors = vector if len(args) > 1 else (vector,)
-        if current_modes().derivatives:
+        try:
+            if current_modes().derivatives:
+                raise RecordError
+            product = self.derivatives.hessian_vector(args, vectors)
+        except RecordError:
             call = Call(args, {}, apart=True)
             moving = zip(call.taken_apart(), flatten_like(flatten(args, []), vectors), strict=True)
             run = functional.run_of("hessian_vector", self._of_floats(call), (_floats_in(call),), {}, 0, order=2)
             run.all_outputs()
             moved = run.backward([each for x, each in moving if type(x) is not int])  # the Hessian is symmetric
             product = call.filled(_beside_integers(call, moved, 0.0), as_argument=False)[0]
-        else:
-            product = self.derivatives.hessian_vector(args, vectors)
         return product[0] if len(args) == 1 else product
 
     # ---------------------------------------------------------------- elsewhere

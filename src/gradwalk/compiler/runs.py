@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from gradwalk import engine
+from gradwalk import engine, functional
 from gradwalk.cached_property import cached_property
 from gradwalk.compiler import interpret
 from gradwalk.compiler.derivatives import Function, LargeProgramError, Places, along, everywhere
@@ -68,7 +68,7 @@ class Derivatives:
     def tangents(self, point: Point, of_gradient: bool, direction: Array) -> Array:
         """How fast the numbers of the result (or the gradient) change along the direction."""
         program, given = self._program(along, point, of_gradient, direction)
-        numbers = _numbers_of(program, given)[0]
+        numbers = _numbers_of(program, given, of_gradient)[0]
         return numbers[:-1] if of_gradient else numbers[: len(numbers) // 2]
 
     def matrix(self, point: Point, of_gradient: bool, rows: int, columns: int) -> Array | None:
@@ -77,7 +77,7 @@ class Derivatives:
         if program in self._too_large:
             return None
         try:
-            numbers, result = _numbers_of(program, given)
+            numbers, result = _numbers_of(program, given, of_gradient)
         except LargeProgramError:
             self._too_large.add(program)
             return None
@@ -128,7 +128,10 @@ class Derivatives:
         point = Point((array,), {}, (0,))
         if point.shape is None or not _is_plain_array(direction) or direction.shape != point.shape:
             return None
-        return self.tangents(point, True, direction.reshape(-1)).reshape(point.shape)
+        try:
+            return self.tangents(point, True, direction.reshape(-1)).reshape(point.shape)
+        except RecordError:
+            return None
 
     def _program(
         self, kind: Callable[..., Function], point: Point, of_gradient: bool, direction: Array | None = None
@@ -166,7 +169,14 @@ def _of_one_array(derived: Function, shape: tuple[int, ...]) -> Function:
     return of_array
 
 
-def _numbers_of(compiled: Compiled, args: tuple[Any, ...]) -> tuple[Array, Result]:
+class RecordError(Exception):
+    """The program for second derivatives does not apply here, as at an infinite slope: the gradient is to be recorded.
+
+    Where 0 · inf counts as 0, the order of the products tells: it has to be the same as without compile.
+    """
+
+
+def _numbers_of(compiled: Compiled, args: tuple[Any, ...], of_gradient: bool) -> tuple[Array, Result]:
     """The numbers of the result, one after the other, and its structure."""
 
     def outputs(run: Run, numbers: Array, _: Any) -> Any:
@@ -175,6 +185,8 @@ def _numbers_of(compiled: Compiled, args: tuple[Any, ...]) -> tuple[Array, Resul
     made = compiled._run(outputs, args, {}, apart=True)
     if not isinstance(made, Refused):
         return made  # type: ignore[no-any-return]
+    if of_gradient:
+        raise RecordError
     with changed(no_grad=False):
         result = compiled.plain_result(Call(args, {}, apart=True))
     return np.array([value.data for value in result.values]), result
@@ -270,7 +282,8 @@ class RunOfGradient:
     """The gradient at a point and its derivatives: the Hessian, and its products."""
 
     def __init__(self, compiled: Compiled, point: Point, structure: Structure) -> None:
-        self._derivatives, self._point, self.structure = compiled.derivatives, point, structure
+        self._compiled, self._point, self.structure = compiled, point, structure
+        self._derivatives = compiled.derivatives
         self.inputs = self.outputs = range(len(point.entries))
 
     def all_outputs(self) -> Structure:
@@ -283,11 +296,27 @@ class RunOfGradient:
     def rows(self, mode: str | None) -> Array:
         """The Hessian: there is one way to it only."""
         count = len(self.inputs)
-        whole = self._derivatives.matrix(self._point, True, count, count)
-        return whole if whole is not None else self._derivatives.matrix_by_directions(self._point, True, count, count)
+        try:
+            whole = self._derivatives.matrix(self._point, True, count, count)
+            if whole is None:
+                whole = self._derivatives.matrix_by_directions(self._point, True, count, count)
+        except RecordError:
+            whole = np.array(self._recorded().rows(mode)).reshape(count, count)
+        return whole
 
     def forward(self, tangents: Sequence[float]) -> Any:
-        return self._derivatives.tangents(self._point, True, np.array(tangents, np.float64)).tolist()
+        try:
+            return self._derivatives.tangents(self._point, True, np.array(tangents, np.float64)).tolist()
+        except RecordError:
+            return self._recorded().backward(tangents)
+
+    def _recorded(self) -> Any:
+        point = self._point
+        run = functional.run_of(
+            "hessian", self._compiled.function, point.args, point.kwargs, tuple(point.places), order=2
+        )
+        run.all_outputs()
+        return run
 
     backward = forward  # the Hessian is symmetric
 
