@@ -40,14 +40,19 @@ INTERNAL int32_t *read_slots(PyObject *given, const char *what, Count size, Coun
     }
     else {
         memcpy(slots, buffer.buf, (size_t)buffer.len);
-        for (Count i = 0; i < *count; i++) {
-            if (slots[i] < 0 || slots[i] >= size) {
-                PyErr_Format(PyExc_ValueError, "Executor: expected slots from 0 to %zd for %s, got %d", size - 1, what,
-                             (int)slots[i]);
-                PyMem_Free(slots);
-                slots = NULL;
-                break;
-            }
+        /* one sweep without branches, which becomes vector code: every call that makes a node passes here */
+        const int32_t last = (int32_t)(size - 1 < INT32_MAX ? size - 1 : INT32_MAX);
+        int32_t outside = 0;
+        for (Count i = 0; i < *count; i++)
+            outside |= (slots[i] < 0) | (slots[i] > last);
+        if (outside) {
+            const int32_t *wrong = slots;
+            while (*wrong >= 0 && *wrong <= last)
+                wrong++;
+            PyErr_Format(PyExc_ValueError, "Executor: expected slots from 0 to %zd for %s, got %d", size - 1, what,
+                         (int)*wrong);
+            PyMem_Free(slots);
+            slots = NULL;
         }
     }
     PyBuffer_Release(&buffer);

@@ -17,7 +17,7 @@ INTERNAL void gradient_set(Value *v, double grad)
 INTERNAL inline Value *parameter_at(PyObject *parameters, Py_ssize_t i)
 {
     PyObject *parameter = PyTuple_GET_ITEM(parameters, i);
-    if (is_value(parameter))
+    if (LIKELY(is_value(parameter)))
         return (Value *)parameter;
     PyErr_Format(PyExc_TypeError, "optim: expected a Value of the native engine as parameter %zd, got %R", i,
                  parameter);
@@ -191,12 +191,17 @@ static PyObject *optim_zero_grad(PyObject *module, PyObject *given)
     PyObject *parameters = PySequence_Tuple(given);
     if (parameters == NULL)
         return NULL;
-    int failed = 0;
+    int failed = 0, careful = careful_nodes != 0;
     for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(parameters); i++) {
         Value *parameter = parameter_at(parameters, i);
-        if (parameter != NULL)
-            gradient_set(parameter, 0.0);
         failed = parameter == NULL;
+        if (failed)
+            break;
+        leaves_to_come(parameter);
+        if (careful)
+            gradient_set(parameter, 0.0);
+        else
+            parameter->grad = 0.0;
     }
     Py_DECREF(parameters);
     return failed ? NULL : Py_NewRef(Py_None);

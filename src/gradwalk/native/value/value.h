@@ -139,7 +139,8 @@ static inline int is_value(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
     /* numbers are asked often, and walking their ancestors takes longer than the arithmetic */
-    return type == value_type || (type != &PyFloat_Type && type != &PyLong_Type && PyType_IsSubtype(type, value_type));
+    return LIKELY(type == value_type)
+        || (type != &PyFloat_Type && type != &PyLong_Type && PyType_IsSubtype(type, value_type));
 }
 
 void value_dealloc(PyObject *self);
