@@ -53,7 +53,8 @@ def c_definition(name: str) -> str:
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     lines, (result,) = body([function(*map(variable, names))], C, "    ")
     arguments = ", ".join(f"double {argument}" for argument in names)
-    return f"static inline double formula_{name}({arguments})\n{{\n{lines}    return {result};\n}}\n"
+    kind = "SHARED" if len(lines + result) > 400 else "static inline"  # a long one is not copied to where it is used
+    return f"{kind} double formula_{name}({arguments})\n{{\n{lines}    return {result};\n}}\n"
 
 
 def c_function(kind: str, name: str, names: tuple[str, ...], formula: object) -> str:
@@ -127,6 +128,8 @@ def c_formulas() -> str:
 
 #include <math.h>
 
+#include "internal.h"
+
 /* ---- functions defined by a formula of their own ---- */
 
 {in_order}/* ---- the {len(OPS)} rows ---- */
@@ -140,16 +143,20 @@ def c_header() -> str:
     def array(kind: str, name: str, entries: list[str]) -> str:
         return f"static {kind}{name}[OP_COUNT] = {{{', '.join(entries)}}};\n"
 
+    def texts(name: str, entries: list[str]) -> str:
+        """In place: a pointer to each would take more room than it, as it is filled in when the library is loaded."""
+        room = max(map(len, entries)) + 1
+        quoted = ", ".join(f'"{entry}"' for entry in entries)
+        return f"static const char {name}[OP_COUNT][{room}] = {{{quoted}}};\n"
+
     def inputs(op: Op) -> str:
         return ", ".join(f"in[{i}]" for i in range(len(op.names)))
 
-    domains = "".join(
-        f"    case OP_{op.name}: return {op.name}_domain({inputs(op)});\n"
-        for op in OPS.values()
-        if op.domain is not everywhere
-    )
+    def domain(op: Op) -> str:
+        return "1" if op.domain is everywhere else f"{op.name}_domain({inputs(op)})"
+
     steep = "".join(f"    case OP_{op.name}: return {c_steep(op)};\n" for op in OPS.values() if op.steep is not never)
-    evaluations = "".join(f"    EVALUATED({op.name}, {inputs(op)})\n" for op in OPS.values())
+    evaluations = "".join(f"    EVALUATED({op.name}, {domain(op)}, {inputs(op)})\n" for op in OPS.values())
     defaults = [
         ("{" + ", ".join(C.number(default) for default in op.defaults) + "}") if op.defaults else "{0}"
         for op in OPS.values()
@@ -180,9 +187,9 @@ enum op {{
 #define FOR_EACH_EDGE(X) \\
     {" ".join(f"X({op.name})" for op in OPS.values() if op.edge_inputs)}
 
-{array("const char *const ", "op_names", [f'"{name}"' for name in OPS])}\
-{array("const char *const ", "op_symbols", [f'"{op.symbol or op.name}"' for op in OPS.values()])}\
-{array("const char *const ", "op_arguments", [f'"{", ".join(op.names)}"' for op in OPS.values()])}\
+{texts("op_names", list(OPS))}\
+{texts("op_symbols", [op.symbol or op.name for op in OPS.values()])}\
+{texts("op_arguments", [", ".join(op.names) for op in OPS.values()])}\
 {array("const unsigned char ", "op_inputs", [str(len(op.inputs)) for op in OPS.values()])}\
 {array("const unsigned char ", "op_parameters", [str(len(op.parameters)) for op in OPS.values()])}\
 {array("const unsigned char ", "op_overflows", [str(int(op.overflows)) for op in OPS.values()])}\
@@ -196,13 +203,6 @@ enum op {{
 static const unsigned char op_reads[OP_COUNT][MOST_INPUTS] = {{{", ".join(map(c_reads, OPS.values()))}}};
 static const double op_defaults[OP_COUNT][MOST_NAMES] = {{{", ".join(defaults)}}};
 
-static inline int op_in_domain(enum op op, const double *in)
-{{
-    switch (op) {{
-{domains}    default: return 1;
-    }}
-}}
-
 /* Whether a local gradient may be infinite although the result is finite. */
 static inline int op_steep(enum op op, const double *parameters)
 {{
@@ -212,17 +212,17 @@ static inline int op_steep(enum op op, const double *parameters)
     }}
 }}
 
-#define EVALUATED(name, ...) \\
+#define EVALUATED(name, domain, ...) \\
     case OP_##name: \\
         *out = name##_forward(__VA_ARGS__); \\
         name##_local_grads(__VA_ARGS__, *out, local_grads); \\
-        break;
+        return domain;
 
-static inline void op_evaluate(enum op op, const double *in, double *out, double *local_grads)
+/* Whether the inputs are inside the domain. */
+SHARED int op_evaluate(enum op op, const double *in, double *out, double *local_grads)
 {{
     switch (op) {{
-{evaluations}    case OP_COUNT:
-        break;
+{evaluations}    default: return 0;
     }}
 }}
 #undef EVALUATED

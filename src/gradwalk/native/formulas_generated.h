@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "internal.h"
+
 /* ---- functions defined by a formula of their own ---- */
 
 static inline double formula_hypot(double x, double y)
@@ -34,13 +36,13 @@ static inline double formula_sigmoid(double x)
     return (x < 0.0 ? t0 : 1.0) / (1.0 + t0);
 }
 
-static inline double formula_erf_near_zero(double x)
+SHARED double formula_erf_near_zero(double x)
 {
     const double t0 = x * x;
     return x + x * ((((((((((((((((((4.763348040515068e-18 * t0 + -9.063970842808673e-17) * t0 + 1.6342614095367152e-15) * t0 + -2.7835162072109212e-14) * t0 + 4.4632242632864775e-13) * t0 + -6.7113668551641105e-12) * t0 + 9.422759064650411e-11) * t0 + -1.2290555301717926e-09) * t0 + 1.4807192815879218e-08) * t0 + -1.6365844691234924e-07) * t0 + 1.6462114365889246e-06) * t0 + -1.492565035840625e-05) * t0 + 0.00012055332981789664) * t0 + -0.0008548327023450852) * t0 + 0.005223977625442188) * t0 + -0.026866170645131252) * t0 + 0.11283791670955126) * t0 + -0.37612638903183754) * t0 + 0.1283791670955126);
 }
 
-static inline double formula_erfc_above_half(double x)
+SHARED double formula_erfc_above_half(double x)
 {
     const double t0 = (x < 28.0 ? x : 28.0);
     const double t1 = t0 * t0;
@@ -64,7 +66,7 @@ static inline double formula_erfc(double x)
     return (t0 < 0.5 ? 1.0 - formula_erf_near_zero(x) : (x == x ? (x < 0.0 ? 2.0 : 0.0) + copysign(formula_erfc_above_half(t0), x) : x));
 }
 
-static inline double formula_lgamma_above_half(double x)
+SHARED double formula_lgamma_above_half(double x)
 {
     const int t0 = x < 8.0;
     const double t1 = (t0 ? x + 8.0 : x);
@@ -74,7 +76,7 @@ static inline double formula_lgamma_above_half(double x)
     return (t0 ? t4 - log((t0 ? x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0) * (x + 5.0) * (x + 6.0) * (x + 7.0) : 1.0)) : t4);
 }
 
-static inline double formula_lgamma_near_two(double x)
+SHARED double formula_lgamma_near_two(double x)
 {
     const int t0 = x < 1.5;
     const double t1 = x - (t0 ? 1.0 : 2.0);
@@ -87,7 +89,7 @@ static inline double formula_sin_pi(double x)
     return sin(3.141592653589793 * fabs(x - floor(x + 0.5)));
 }
 
-static inline double formula_digamma(double x)
+SHARED double formula_digamma(double x)
 {
     const int t0 = x < 0.5;
     const double t1 = (t0 ? 1.0 - x : x);

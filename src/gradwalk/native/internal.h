@@ -13,7 +13,11 @@
 /* For what is written once and compiled for each purpose it is called with. */
 #if defined(__GNUC__)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
+#if defined(__clang__)
 #define NEVER_INLINE __attribute__((noinline))
+#else
+#define NEVER_INLINE __attribute__((noinline, noclone))
+#endif
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define SOON(address) __builtin_prefetch(address)
 #elif defined(_MSC_VER)
@@ -26,6 +30,13 @@
 #define NEVER_INLINE
 #define LIKELY(condition) (condition)
 #define SOON(address) ((void)(address))
+#endif
+
+/* SHARED is a function of a header that is called, not copied to its callers. */
+#if defined(__GNUC__)
+#define SHARED static __attribute__((unused)) NEVER_INLINE
+#else
+#define SHARED static NEVER_INLINE
 #endif
 
 /* COLD is what runs once for many runs of the rest: small rather than fast. */

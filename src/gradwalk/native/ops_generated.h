@@ -124,9 +124,9 @@ enum op {
 #define FOR_EACH_EDGE(X) \
     X(div) X(pow) X(pow_number) X(abs) X(log) X(log1p) X(log2) X(log10) X(sqrt) X(cbrt) X(asin) X(acos) X(atan2) X(acosh) X(atanh) X(relu) X(leaky_relu) X(elu) X(lgamma) X(minimum) X(maximum) X(hypot) X(fmod) X(copysign) X(floor) X(ceil) X(sign) X(where) X(clamp)
 
-static const char *const op_names[OP_COUNT] = {"add", "sub", "mul", "div", "pow", "pow_number", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "relu", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"};
-static const char *const op_symbols[OP_COUNT] = {"+", "-", "*", "/", "**", "**n", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "ReLU", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"};
-static const char *const op_arguments[OP_COUNT] = {"x, y", "x, y", "x, y", "x, y", "x, y", "x, n", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "y, x", "x", "x", "x", "x", "x", "x", "x", "x, slope", "x, alpha", "x", "x", "x", "x", "x", "x", "x", "x, y", "x, y", "x, y", "x, y", "x, y", "x", "x", "x", "condition, x, y", "x", "x, low, high"};
+static const char op_names[OP_COUNT][14] = {"add", "sub", "mul", "div", "pow", "pow_number", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "relu", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"};
+static const char op_symbols[OP_COUNT][14] = {"+", "-", "*", "/", "**", "**n", "neg", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "ReLU", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "erf", "erfc", "lgamma", "minimum", "maximum", "hypot", "fmod", "copysign", "floor", "ceil", "sign", "where", "stop_gradient", "clamp"};
+static const char op_arguments[OP_COUNT][16] = {"x, y", "x, y", "x, y", "x, y", "x, y", "x, n", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "y, x", "x", "x", "x", "x", "x", "x", "x", "x, slope", "x, alpha", "x", "x", "x", "x", "x", "x", "x", "x, y", "x, y", "x, y", "x, y", "x, y", "x", "x", "x", "condition, x, y", "x", "x, low, high"};
 static const unsigned char op_inputs[OP_COUNT] = {2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 1, 1, 1, 3, 1, 1};
 static const unsigned char op_parameters[OP_COUNT] = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
 static const unsigned char op_overflows[OP_COUNT] = {0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -139,31 +139,6 @@ static const unsigned char op_default_count[OP_COUNT] = {0, 0, 0, 0, 0, 0, 0, 0,
 /* of each local gradient, a bit for each input it looks at */
 static const unsigned char op_reads[OP_COUNT][MOST_INPUTS] = {{0, 0}, {0, 0}, {2, 1}, {2, 2}, {3, 1}, {1}, {0}, {1}, {0}, {1}, {1}, {1}, {1}, {1}, {0}, {0}, {1}, {1}, {0}, {1}, {1}, {1}, {3, 3}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {3, 3}, {3, 3}, {1, 2}, {0, 3}, {3, 0}, {0}, {0}, {0}, {0, 1, 1}, {0}, {1}};
 static const double op_defaults[OP_COUNT][MOST_NAMES] = {{0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0.01}, {1.0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}};
-
-static inline int op_in_domain(enum op op, const double *in)
-{
-    switch (op) {
-    case OP_div: return div_domain(in[0], in[1]);
-    case OP_pow: return pow_domain(in[0], in[1]);
-    case OP_pow_number: return pow_number_domain(in[0], in[1]);
-    case OP_log: return log_domain(in[0]);
-    case OP_log1p: return log1p_domain(in[0]);
-    case OP_log2: return log2_domain(in[0]);
-    case OP_log10: return log10_domain(in[0]);
-    case OP_sqrt: return sqrt_domain(in[0]);
-    case OP_sin: return sin_domain(in[0]);
-    case OP_cos: return cos_domain(in[0]);
-    case OP_tan: return tan_domain(in[0]);
-    case OP_asin: return asin_domain(in[0]);
-    case OP_acos: return acos_domain(in[0]);
-    case OP_acosh: return acosh_domain(in[0]);
-    case OP_atanh: return atanh_domain(in[0]);
-    case OP_lgamma: return lgamma_domain(in[0]);
-    case OP_fmod: return fmod_domain(in[0], in[1]);
-    case OP_clamp: return clamp_domain(in[0], in[1], in[2]);
-    default: return 1;
-    }
-}
 
 /* Whether a local gradient may be infinite although the result is finite. */
 static inline int op_steep(enum op op, const double *parameters)
@@ -188,67 +163,67 @@ static inline int op_steep(enum op op, const double *parameters)
     }
 }
 
-#define EVALUATED(name, ...) \
+#define EVALUATED(name, domain, ...) \
     case OP_##name: \
         *out = name##_forward(__VA_ARGS__); \
         name##_local_grads(__VA_ARGS__, *out, local_grads); \
-        break;
+        return domain;
 
-static inline void op_evaluate(enum op op, const double *in, double *out, double *local_grads)
+/* Whether the inputs are inside the domain. */
+SHARED int op_evaluate(enum op op, const double *in, double *out, double *local_grads)
 {
     switch (op) {
-    EVALUATED(add, in[0], in[1])
-    EVALUATED(sub, in[0], in[1])
-    EVALUATED(mul, in[0], in[1])
-    EVALUATED(div, in[0], in[1])
-    EVALUATED(pow, in[0], in[1])
-    EVALUATED(pow_number, in[0], in[1])
-    EVALUATED(neg, in[0])
-    EVALUATED(abs, in[0])
-    EVALUATED(exp, in[0])
-    EVALUATED(expm1, in[0])
-    EVALUATED(log, in[0])
-    EVALUATED(log1p, in[0])
-    EVALUATED(log2, in[0])
-    EVALUATED(log10, in[0])
-    EVALUATED(sqrt, in[0])
-    EVALUATED(cbrt, in[0])
-    EVALUATED(sin, in[0])
-    EVALUATED(cos, in[0])
-    EVALUATED(tan, in[0])
-    EVALUATED(asin, in[0])
-    EVALUATED(acos, in[0])
-    EVALUATED(atan, in[0])
-    EVALUATED(atan2, in[0], in[1])
-    EVALUATED(sinh, in[0])
-    EVALUATED(cosh, in[0])
-    EVALUATED(tanh, in[0])
-    EVALUATED(asinh, in[0])
-    EVALUATED(acosh, in[0])
-    EVALUATED(atanh, in[0])
-    EVALUATED(relu, in[0])
-    EVALUATED(leaky_relu, in[0], in[1])
-    EVALUATED(elu, in[0], in[1])
-    EVALUATED(gelu, in[0])
-    EVALUATED(silu, in[0])
-    EVALUATED(sigmoid, in[0])
-    EVALUATED(softplus, in[0])
-    EVALUATED(erf, in[0])
-    EVALUATED(erfc, in[0])
-    EVALUATED(lgamma, in[0])
-    EVALUATED(minimum, in[0], in[1])
-    EVALUATED(maximum, in[0], in[1])
-    EVALUATED(hypot, in[0], in[1])
-    EVALUATED(fmod, in[0], in[1])
-    EVALUATED(copysign, in[0], in[1])
-    EVALUATED(floor, in[0])
-    EVALUATED(ceil, in[0])
-    EVALUATED(sign, in[0])
-    EVALUATED(where, in[0], in[1], in[2])
-    EVALUATED(stop_gradient, in[0])
-    EVALUATED(clamp, in[0], in[1], in[2])
-    case OP_COUNT:
-        break;
+    EVALUATED(add, 1, in[0], in[1])
+    EVALUATED(sub, 1, in[0], in[1])
+    EVALUATED(mul, 1, in[0], in[1])
+    EVALUATED(div, div_domain(in[0], in[1]), in[0], in[1])
+    EVALUATED(pow, pow_domain(in[0], in[1]), in[0], in[1])
+    EVALUATED(pow_number, pow_number_domain(in[0], in[1]), in[0], in[1])
+    EVALUATED(neg, 1, in[0])
+    EVALUATED(abs, 1, in[0])
+    EVALUATED(exp, 1, in[0])
+    EVALUATED(expm1, 1, in[0])
+    EVALUATED(log, log_domain(in[0]), in[0])
+    EVALUATED(log1p, log1p_domain(in[0]), in[0])
+    EVALUATED(log2, log2_domain(in[0]), in[0])
+    EVALUATED(log10, log10_domain(in[0]), in[0])
+    EVALUATED(sqrt, sqrt_domain(in[0]), in[0])
+    EVALUATED(cbrt, 1, in[0])
+    EVALUATED(sin, sin_domain(in[0]), in[0])
+    EVALUATED(cos, cos_domain(in[0]), in[0])
+    EVALUATED(tan, tan_domain(in[0]), in[0])
+    EVALUATED(asin, asin_domain(in[0]), in[0])
+    EVALUATED(acos, acos_domain(in[0]), in[0])
+    EVALUATED(atan, 1, in[0])
+    EVALUATED(atan2, 1, in[0], in[1])
+    EVALUATED(sinh, 1, in[0])
+    EVALUATED(cosh, 1, in[0])
+    EVALUATED(tanh, 1, in[0])
+    EVALUATED(asinh, 1, in[0])
+    EVALUATED(acosh, acosh_domain(in[0]), in[0])
+    EVALUATED(atanh, atanh_domain(in[0]), in[0])
+    EVALUATED(relu, 1, in[0])
+    EVALUATED(leaky_relu, 1, in[0], in[1])
+    EVALUATED(elu, 1, in[0], in[1])
+    EVALUATED(gelu, 1, in[0])
+    EVALUATED(silu, 1, in[0])
+    EVALUATED(sigmoid, 1, in[0])
+    EVALUATED(softplus, 1, in[0])
+    EVALUATED(erf, 1, in[0])
+    EVALUATED(erfc, 1, in[0])
+    EVALUATED(lgamma, lgamma_domain(in[0]), in[0])
+    EVALUATED(minimum, 1, in[0], in[1])
+    EVALUATED(maximum, 1, in[0], in[1])
+    EVALUATED(hypot, 1, in[0], in[1])
+    EVALUATED(fmod, fmod_domain(in[0], in[1]), in[0], in[1])
+    EVALUATED(copysign, 1, in[0], in[1])
+    EVALUATED(floor, 1, in[0])
+    EVALUATED(ceil, 1, in[0])
+    EVALUATED(sign, 1, in[0])
+    EVALUATED(where, 1, in[0], in[1], in[2])
+    EVALUATED(stop_gradient, 1, in[0])
+    EVALUATED(clamp, clamp_domain(in[0], in[1], in[2]), in[0], in[1], in[2])
+    default: return 0;
     }
 }
 #undef EVALUATED

@@ -83,7 +83,7 @@ static void call_reverse(const Kernels *kernels, const Step *step, const Memory 
 
 /* ---------------------------------------------------------------- doubt */
 
-static void call_doubt(const Step *step, const Memory *memory, double *doubt)
+COLD static void call_doubt(const Step *step, const Memory *memory, double *doubt)
 {
     const Operand *x = &step->operands[0];
     const double *local_grads = memory->facts + step->facts;

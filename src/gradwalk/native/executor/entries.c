@@ -158,7 +158,7 @@ static void entries_reverse(const Kernels *kernels, const Step *step, const Memo
 
 /* ---------------------------------------------------------------- doubt */
 
-static void entries_doubt(const Step *step, const Memory *memory, double *doubt)
+COLD static void entries_doubt(const Step *step, const Memory *memory, double *doubt)
 {
     double in[MOST_NAMES], out, local_grads[MOST_INPUTS];
     for (int j = 0; j < op_parameters[step->op]; j++)
@@ -215,7 +215,7 @@ static unsigned entries_near(const Step *step, const Memory *memory, double marg
     return lanes;
 }
 
-static int entries_are_doubtful(const Step *step, const Memory *memory, const double *doubt)
+COLD static int entries_are_doubtful(const Step *step, const Memory *memory, const double *doubt)
 {
     const double *in[MOST_INPUTS];
     int doubtful = 0;

@@ -10,7 +10,7 @@
 /* ---------------------------------------------------------------- whether they hold */
 
 /* The guards over slots before `end` once more for one example, with the doubt about each side. */
-static unsigned guards_judged(const Executor *self, const Memory *memory, Count lane, Count count, Count end)
+COLD static unsigned guards_judged(const Executor *self, const Memory *memory, Count lane, Count count, Count end)
 {
     int apart = memory->width > 1; /* examples lie side by side: this one is taken out */
     double *doubt = PyMem_RawCalloc((size_t)self->size * (apart ? 2 : 1), sizeof *doubt);

@@ -334,7 +334,7 @@ static double products_doubt_of(Count n, const double *x, const double *y, const
     return carried + (rounds && terms > 1 ? (double)(n + 1) * UNIT * size : 0.0);
 }
 
-static void products_doubt(const Step *step, const Memory *memory, double *doubt)
+COLD static void products_doubt(const Step *step, const Memory *memory, double *doubt)
 {
     const Operand *left = &step->operands[0], *right = &step->operands[1];
     Count n = left->columns;

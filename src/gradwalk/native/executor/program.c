@@ -21,7 +21,7 @@ INTERNAL void program_memory_release(Memory *memory)
     *memory = (Memory){.width = 0};
 }
 
-INTERNAL int program_memory_make(Executor *self, Memory *memory, Count width)
+COLD INTERNAL int program_memory_make(Executor *self, Memory *memory, Count width)
 {
     *memory = (Memory){.width = 0}; /* also what only some runs set */
     memory->values = view_doubles_new(self->size * width);

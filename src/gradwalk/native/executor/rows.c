@@ -252,7 +252,7 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
 
 /* ---------------------------------------------------------------- doubt */
 
-static void rows_doubt(const Step *step, const Memory *memory, double *doubt)
+COLD static void rows_doubt(const Step *step, const Memory *memory, double *doubt)
 {
     const Operand *operand = &step->operands[0];
     double *x = memory->scratch, *local_grads = x + operand->columns, *facts = local_grads + operand->columns;
@@ -315,7 +315,7 @@ static unsigned rows_near(const Step *step, const Memory *memory, double margin)
     return lanes;
 }
 
-static int rows_are_doubtful(const Step *step, const Memory *memory, const double *doubt)
+COLD static int rows_are_doubtful(const Step *step, const Memory *memory, const double *doubt)
 {
     const Operand *x = &step->operands[0];
     int doubtful = 0;

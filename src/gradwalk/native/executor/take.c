@@ -72,7 +72,7 @@ static void take_reverse(const Kernels *kernels, const Step *step, const Memory 
 
 /* ---------------------------------------------------------------- doubt */
 
-static void take_doubt(const Step *step, const Memory *memory, double *doubt)
+COLD static void take_doubt(const Step *step, const Memory *memory, double *doubt)
 {
     for (Count i = 0; i < step->rows * step->columns; i++) {
         Count row = take_row(step, memory, i / step->columns, 0);

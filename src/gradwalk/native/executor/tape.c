@@ -5,12 +5,6 @@
 
 #include "tape.h"
 
-#if defined(__GNUC__)
-#define NOT_INLINED __attribute__((noinline))
-#else
-#define NOT_INLINED
-#endif
-
 #define FEW 16  /* entries that a vector does not yet pay for, if they have to be gathered */
 #define FEWER 4 /* and if they lie side by side, or if the operation takes long */
 #define RECENT_ROWS 64 /* rows among which one with the same facts is looked for */
@@ -133,7 +127,7 @@ static void tape_composite_reverse(const int32_t *record, const Memory *memory)
 /* ---------------------------------------------------------------- rows of the table, and composites */
 
 /* Apart from what follows, so that there the loop over records has the registers to itself. */
-NOT_INLINED static void row_forward(const int32_t *record, const Memory *memory)
+NEVER_INLINE static void row_forward(const int32_t *record, const Memory *memory)
 {
     double *values = memory->values;
     Count n = record[RECORD_ENTRIES];
@@ -165,7 +159,7 @@ NOT_INLINED static void row_forward(const int32_t *record, const Memory *memory)
 }
 
 /* What no gradient has come to passes none on, not even 0 times an infinite local gradient. */
-NOT_INLINED static void row_reverse(const int32_t *record, const Memory *memory)
+NEVER_INLINE static void row_reverse(const int32_t *record, const Memory *memory)
 {
     const double *values = memory->values;
     double *grads = memory->grads;

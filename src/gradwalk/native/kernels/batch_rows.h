@@ -123,6 +123,13 @@ static void NAME(batch_softmax_facts)(Count n, const double *x, double *facts, d
     STORE(FACT(1), total);
 }
 
+/* Of each example; by the kernel that is there, and not once more in each of those that ask. */
+INLINE void NAME(batch_log_totals)(const double *facts, double *logs)
+{
+    const double *totals = facts + BATCH;
+    NAME(log_forward)(BATCH, &totals, NULL, logs);
+}
+
 INLINE void NAME(batch_add_probabilities)(Count n, const double *facts, vec factor, double *grad, int part)
 {
     const double *exponentials = facts + EXPONENTIALS * BATCH;
@@ -134,10 +141,12 @@ INLINE void NAME(batch_add_probabilities)(Count n, const double *facts, vec fact
 BATCH_FORWARD(logsumexp)
 {
     BATCH_UNUSED();
-    FOR_EACH_PART {
+    double logs[BATCH];
+    FOR_EACH_PART
         NAME(batch_softmax_facts)(n, x, facts, facts + EXPONENTIALS * BATCH, part);
-        STORE(out + part, NAME(vlog)(LOAD(FACT(1))) + LOAD(FACT(0)));
-    }
+    NAME(batch_log_totals)(facts, logs);
+    FOR_EACH_PART
+        STORE(out + part, LOAD(logs + part) + LOAD(FACT(0)));
 }
 
 BATCH_REVERSE(logsumexp)
@@ -150,13 +159,12 @@ BATCH_REVERSE(logsumexp)
 BATCH_FORWARD(cross_entropy)
 {
     BATCH_UNUSED();
-    double chosen[BATCH];
-    for (int lane = 0; lane < BATCH; lane++)
-        chosen[lane] = x[(Count)targets[lane] * BATCH + lane];
-    FOR_EACH_PART {
+    double logs[BATCH];
+    FOR_EACH_PART
         NAME(batch_softmax_facts)(n, x, facts, facts + EXPONENTIALS * BATCH, part);
-        STORE(out + part, NAME(vlog)(LOAD(FACT(1))) - (LOAD(chosen + part) - LOAD(FACT(0))));
-    }
+    NAME(batch_log_totals)(facts, logs);
+    for (int lane = 0; lane < BATCH; lane++)
+        out[lane] = logs[lane] - (x[(Count)targets[lane] * BATCH + lane] - facts[lane]);
 }
 
 BATCH_REVERSE(cross_entropy)
@@ -190,9 +198,12 @@ BATCH_REVERSE(softmax)
 BATCH_FORWARD(log_softmax)
 {
     BATCH_UNUSED();
-    FOR_EACH_PART {
+    double logs[BATCH];
+    FOR_EACH_PART
         NAME(batch_softmax_facts)(n, x, facts, facts + EXPONENTIALS * BATCH, part);
-        vec shift = LOAD(FACT(0)), log_total = NAME(vlog)(LOAD(FACT(1)));
+    NAME(batch_log_totals)(facts, logs);
+    FOR_EACH_PART {
+        vec shift = LOAD(FACT(0)), log_total = LOAD(logs + part);
         FOR_EACH_ENTRY(i)
             STORE(out + i, (LOAD(x + i) - shift) - log_total);
     }

@@ -80,14 +80,14 @@ UNARY(sqrt)
     REVERSE_STEP(load, put, OF_X(load) OF_OUT(load), y * NAME(vsigmoid)(-x) * g)
 UNARY_BY(sigmoid, FOR_EACH_VECTOR_ONCE, FOR_EACH_VECTOR_ONCE)
 /* sin and cos are a quarter of a turn apart, and so are they and their slopes */
-static void NAME(sine)(Count n, const double *in, int turns, double *out)
+NEVER_INLINE static void NAME(sine)(Count n, const double *in, int turns, double *out)
 {
 #define STEP(load, put) put(out + i, NAME(vsine)(load(in + i), turns));
     FOR_EACH_VECTOR_ONCE(STEP)
 #undef STEP
 }
 
-static void NAME(sine_reverse)(Count n, const double *in, int turns, const double *out_grad, double *grad)
+NEVER_INLINE static void NAME(sine_reverse)(Count n, const double *in, int turns, const double *out_grad, double *grad)
 {
 #define STEP(load, put) put(grad + i, load(grad + i) + NAME(vsine)(load(in + i), turns + 1) * load(out_grad + i));
     FOR_EACH_VECTOR_ONCE(STEP)

@@ -48,6 +48,11 @@ typedef struct {
 
 #define EXPONENTIALS 2 /* where they begin in the facts of the softmax family */
 
+/* The operations that every set has a vector form of; the table's loops do the others. */
+#define FOR_EACH_VECTOR_OP(X, with) \
+    X(add, with) X(sub, with) X(mul, with) X(div, with) X(neg, with) X(relu, with) X(exp, with) X(log, with) \
+    X(tanh, with) X(sqrt, with) X(sigmoid, with) X(sin, with) X(cos, with)
+
 /* Powers by a number that need no call of pow(). */
 enum power { POWER_2, POWER_3, POWER_HALF, POWER_3_HALVES, POWER_MINUS_1, POWER_MINUS_2, POWER_MINUS_HALF,
              POWER_MINUS_3_HALVES, POWERS };

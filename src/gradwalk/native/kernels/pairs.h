@@ -1,7 +1,8 @@
 /* Dots of pairs of slots that lie anywhere, for the instruction set ISA. Included after kernels_vector.h. Where four
  * pairs are neighbours, they are loaded together. */
 
-#if LANES >= 4
+#if LANES < 8
+#if LANES == 4
 #define quad __m256d
 #define QUAD(x) _mm256_loadu_pd(x)
 #define PUT_QUAD(x, v) _mm256_storeu_pd(x, v)
@@ -50,7 +51,7 @@ static void NAME(pairs_forward)(const Pairs *pairs, const double *values, double
 {
     const int32_t *slots = pairs->slots, *starts = pairs->starts;
     for (Count r = 0; r < pairs->rows;) {
-#if LANES >= 4
+#if LANES == 4
         enum pairs_kind kind = pairs->kinds[r / 4];
         if (kind == PAIRS_ALONG) {
             quad sums[4];
@@ -82,7 +83,7 @@ static void NAME(pairs_reverse)(const Pairs *pairs, const double *values, const 
 {
     const int32_t *slots = pairs->slots, *starts = pairs->starts;
     for (Count r = 0; r < pairs->rows;) {
-#if LANES >= 4
+#if LANES == 4
         enum pairs_kind kind = pairs->kinds[r / 4];
         if (kind == PAIRS_ALONG) {
             for (Count end = r + 4; r < end; r++)
@@ -108,12 +109,13 @@ static void NAME(pairs_reverse)(const Pairs *pairs, const double *values, const 
     }
 }
 
-#if LANES >= 4
+#if LANES == 4
 #undef quad
 #undef QUAD
 #undef PUT_QUAD
 #undef QUAD_OF
 #undef QUAD_FMA
+#endif
 #endif
 
 /* ---------------------------------------------------------------- over a batch: every slot is BATCH numbers */

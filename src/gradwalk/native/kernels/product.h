@@ -187,8 +187,9 @@ static void NAME(dots)(Count rows, Count columns, Count depth, const double *lef
 
 /* ---------------------------------------------------------------- transposing */
 
+#if LANES < 8
 /* SIDE rows of as many entries, to as many columns. */
-#if LANES >= 4
+#if LANES == 4
 #define SIDE 4
 INLINE void NAME(transpose_square)(const double *from, Count from_row, double *into, Count into_row)
 {
@@ -228,6 +229,7 @@ static void NAME(transpose)(Count rows, Count columns, const double *from, Count
     }
 }
 #undef SIDE
+#endif
 
 /* ---------------------------------------------------------------- over a batch: every entry is BATCH numbers */
 

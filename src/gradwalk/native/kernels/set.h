@@ -2,11 +2,11 @@
 
 #include "vector.h"
 #include "entries.h"
-#if LANES == 8 /* half as wide, they take half the room */
-#define NEAR(op) op##_near_avx2
+#if LANES == 8 /* some would be no faster than half as wide */
+#define FOUR_WIDE(name) name##_avx2
 #else
 #include "edges.h"
-#define NEAR(op) NAME(op##_near)
+#define FOUR_WIDE(name) NAME(name)
 #endif
 #include "rows.h"
 #include "batch_rows.h"
@@ -15,13 +15,12 @@
 
 static const Kernels NAME(kernels) = {
     .name = QUOTED(ISA),
-#define ENTRY(op) .near[OP_##op] = NEAR(op),
+#define ENTRY(op) .near[OP_##op] = FOUR_WIDE(op##_near),
     FOR_EACH_EDGE(ENTRY)
 #undef ENTRY
 #define ENTRY(name) {NAME(name##_forward), NAME(name##_reverse)}
-#define ENTRIES(name) [OP_##name] = ENTRY(name)
-    .entries = {ENTRIES(add), ENTRIES(sub), ENTRIES(mul), ENTRIES(div), ENTRIES(neg), ENTRIES(relu), ENTRIES(exp),
-                ENTRIES(log), ENTRIES(tanh), ENTRIES(sqrt), ENTRIES(sigmoid), ENTRIES(sin), ENTRIES(cos)},
+#define ENTRIES(name, unused) [OP_##name] = ENTRY(name),
+    .entries = {FOR_EACH_VECTOR_OP(ENTRIES, 0)},
     .powers = {[POWER_2] = ENTRY(power_2), [POWER_3] = ENTRY(power_3), [POWER_HALF] = ENTRY(power_half),
                [POWER_3_HALVES] = ENTRY(power_3_halves), [POWER_MINUS_1] = ENTRY(power_minus_1),
                [POWER_MINUS_2] = ENTRY(power_minus_2), [POWER_MINUS_HALF] = ENTRY(power_minus_half),
@@ -37,8 +36,8 @@ static const Kernels NAME(kernels) = {
 #undef ROW
     .sum = NAME(sum), .dot = NAME(dot), .add = NAME(add), .add_scaled = NAME(add_scaled),
     .add_product = NAME(add_product), .finite = NAME(finite), .most = NAME(most), .product = NAME(product),
-    .dots = NAME(dots), .transpose = NAME(transpose), .batch_product = NAME(batch_product), .pairs_forward = NAME(pairs_forward),
-    .pairs_reverse = NAME(pairs_reverse), .batch_pairs_forward = NAME(batch_pairs_forward),
+    .dots = NAME(dots), .transpose = FOUR_WIDE(transpose), .batch_product = NAME(batch_product), .pairs_forward = FOUR_WIDE(pairs_forward),
+    .pairs_reverse = FOUR_WIDE(pairs_reverse), .batch_pairs_forward = NAME(batch_pairs_forward),
     .batch_pairs_reverse = NAME(batch_pairs_reverse), .batch_add_scaled = NAME(batch_add_scaled),
     .batch_scatter = NAME(batch_scatter), .adam = NAME(adam),
 };
@@ -56,7 +55,7 @@ static const Kernels NAME(kernels) = {
 #undef FMA
 #undef LARGER
 #undef ROOT
-#undef NEAR
+#undef FOUR_WIDE
 #undef FITS
 #undef ISA
 #undef LANES

@@ -86,14 +86,17 @@ static inline void reverse_of_3(void (*row)(double, double, double, double, doub
 FOR_EACH_OP(ROW_LOOPS)
 #undef ROW_LOOPS
 
+#define IS(name, op) || (op) == OP_##name
+#define HAS_VECTORS(op) (0 FOR_EACH_VECTOR_OP(IS, op))
+
 const Forward table_forward[OP_COUNT] = {
-#define ENTRY(name, doc) name##_entries_forward,
+#define ENTRY(name, doc) HAS_VECTORS(OP_##name) ? NULL : name##_entries_forward,
     FOR_EACH_OP(ENTRY)
 #undef ENTRY
 };
 
 const Reverse table_reverse[OP_COUNT] = {
-#define ENTRY(name, doc) name##_entries_reverse,
+#define ENTRY(name, doc) HAS_VECTORS(OP_##name) ? NULL : name##_entries_reverse,
     FOR_EACH_OP(ENTRY)
 #undef ENTRY
 };

@@ -54,7 +54,7 @@ static int backward_add(Value *v, double given)
 }
 
 /* backward_hand_on, where gradients may be Values and local gradients may be missing. */
-static int backward_hand_on_carefully(Value *node)
+COLD static int backward_hand_on_carefully(Value *node)
 {
     if (kind_of(node) == MANY && details_of(node)->local_count < details_of(node)->count) {
         if (Py_TYPE(node) != value_type)

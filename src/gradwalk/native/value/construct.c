@@ -111,7 +111,7 @@ failed:
 }
 
 /* The constructor's work, on a new node or on an instance of a subclass. */
-static Value *value_construct(PyObject *args, PyObject *kwargs, PyTypeObject *type, Value *target)
+COLD static Value *value_construct(PyObject *args, PyObject *kwargs, PyTypeObject *type, Value *target)
 {
     static char *names[] = {"data", "_children", "_op", "label", "children", "local_grads", NULL};
     PyObject *data, *given_children = NULL, *op = NULL, *label = NULL, *more_children = NULL, *given_local = NULL;

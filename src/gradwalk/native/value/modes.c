@@ -16,7 +16,7 @@ Modes modes;
 static PyObject *variable; /* modes.VARIABLE */
 static PyObject *names;    /* a tuple: of the modes, in order */
 
-int modes_ready(void)
+COLD int modes_ready(void)
 {
     PyObject *module = PyImport_ImportModule("gradwalk.modes");
     PyObject *type = module ? PyObject_GetAttrString(module, "Modes") : NULL;
@@ -161,7 +161,7 @@ static int change_init(PyObject *self, PyObject *args, PyObject *changes)
 }
 
 /* Undoes the change, if it was made; may leave an exception set. */
-static void change_undo(Change *change)
+COLD static void change_undo(Change *change)
 {
     PyObject *token = change->token;
     change->token = NULL;
@@ -177,7 +177,7 @@ static void change_undo(Change *change)
     Py_CLEAR(change->after);
 }
 
-static void change_dealloc(PyObject *self)
+COLD static void change_dealloc(PyObject *self)
 {
     Change *change = (Change *)self;
     PyTypeObject *type = Py_TYPE(self);
@@ -229,7 +229,7 @@ static Py_ssize_t place_of(PyObject *name)
 }
 
 /* The named tuple with the changes made. New. */
-static PyObject *with_changes(PyObject *before, PyObject *changes)
+COLD static PyObject *with_changes(PyObject *before, PyObject *changes)
 {
     PyTypeObject *type = Py_TYPE(before);
     Py_ssize_t count = PyTuple_GET_SIZE(before), at = 0;
@@ -248,7 +248,7 @@ static PyObject *with_changes(PyObject *before, PyObject *changes)
     return after;
 }
 
-static PyObject *change_enter(PyObject *self, PyObject *unused)
+COLD static PyObject *change_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
     Change *change = (Change *)self;
@@ -295,7 +295,7 @@ static PyMemberDef change_members[] = {
 };
 
 /* The type Change. New. */
-PyObject *modes_change_type(void)
+COLD PyObject *modes_change_type(void)
 {
     PyType_Slot slots[] = {
         {Py_tp_doc, "Change(**modes)\n--\n\nInside, these modes are as given, and the others as they were."},

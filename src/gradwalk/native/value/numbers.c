@@ -17,7 +17,7 @@ PyObject *errors_call(const char *function, PyObject *argument)
 }
 
 /* The long way: NumPy scalars, fractions, integers beyond a double, and everything that is no number. */
-static int number_from_object(PyObject *given, const char *operation, Value *beside, double *number)
+COLD static int number_from_object(PyObject *given, const char *operation, Value *beside, double *number)
 {
     if (PyFloat_Check(given)) {
         *number = PyFloat_AS_DOUBLE(given);
@@ -109,7 +109,7 @@ static PyObject *list_of(const double *numbers, Py_ssize_t count)
     return list;
 }
 
-int number_check(unsigned op, const double *in, double out, PyObject *const *inputs)
+COLD int number_check(unsigned op, const double *in, double out, PyObject *const *inputs)
 {
     Py_ssize_t count = op_inputs[op];
     PyObject *numbers = list_of(in, count + op_parameters[op]);

@@ -17,7 +17,7 @@ INTERNAL int order_no_memory(void)
 }
 
 /* By value, so that a caller's Order can live in registers. nodes is NULL if there is no memory. */
-INTERNAL NEVER_INLINE Order order_grown(Order order)
+COLD INTERNAL NEVER_INLINE Order order_grown(Order order)
 {
     order.room = order.room ? order.room * 2 : 1024;
     order.nodes = PyMem_RawRealloc(order.nodes, order.room * sizeof *order.nodes);
@@ -44,10 +44,19 @@ INTERNAL void order_give(Order order)
     }
 }
 
-INTERNAL void order_unmark(const Order *order)
+COLD INTERNAL void order_unmark(const Order *order)
 {
     for (size_t i = 0; i < order->count; i++)
         order->nodes[i]->link &= ~MARKED;
+}
+
+COLD INTERNAL void order_give_up(const Order *order, Value *node, Value *child)
+{
+    node->link &= ~MARKED;
+    child->link &= ~MARKED;
+    order_unmark(order);
+    for (size_t i = 0; i < order_spare_path.count; i++)
+        NODE(order_spare_path.nodes[i])->link &= ~MARKED;
 }
 
 /* ---------------------------------------------------------------- gradients put aside */
@@ -61,7 +70,7 @@ typedef struct {
 static PutAside *aside;
 static size_t aside_count, aside_room;
 
-INTERNAL int order_put_aside(Value *node)
+INTERNAL NEVER_INLINE int order_put_aside(Value *node)
 {
     if (aside_count == aside_room) {
         size_t room = aside_room ? aside_room * 2 : 64;
@@ -86,7 +95,7 @@ INTERNAL void order_put_back(void)
 
 /* ---------------------------------------------------------------- the order, for Python */
 
-PyObject *order_topological(PyObject *self, PyObject *unused)
+COLD PyObject *order_topological(PyObject *self, PyObject *unused)
 {
     (void)unused;
     Order order = order_take();

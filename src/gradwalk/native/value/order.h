@@ -20,6 +20,7 @@ INTERNAL void order_give(Order order);
 INTERNAL void order_unmark(const Order *order);
 INTERNAL int order_no_memory(void); /* -1 */
 INTERNAL Order order_grown(Order order);
+INTERNAL void order_give_up(const Order *order, Value *node, Value *child); /* takes the marks away */
 
 /* Gradients put aside during a pass that leaves no trace. */
 INTERNAL int order_put_aside(Value *node);
@@ -154,11 +155,7 @@ ascend: /* back at the nodes on the path, which may have children left */
 failed:
     *result = made;
     order_spare_path = way;
-    node->link &= ~MARKED;
-    child->link &= ~MARKED;
-    order_unmark(order);
-    for (size_t i = 0; i < path->count; i++)
-        NODE(path->nodes[i])->link &= ~MARKED;
+    order_give_up(result, node, child);
     return -1;
 }
 

@@ -39,6 +39,13 @@ static inline Value *record_two(unsigned op, Value *first, Value *second, double
     return recorded(out);
 }
 
+/* The same where that is seldom: of two Values by a function's name, and by an operator where their types differ. */
+NEVER_INLINE static PyObject *record_mixed(unsigned op, PyObject *left, PyObject *right, double out,
+                                           const double *local_grads)
+{
+    return (PyObject *)record_two(op, (Value *)left, (Value *)right, out, local_grads[0], local_grads[1]);
+}
+
 /* A child beside a plain number: a constant operand, or the operation's parameter. */
 static inline Value *record_number(unsigned op, enum kind kind, Value *child, double number, double data,
                                    double local0, double local1)
@@ -98,22 +105,31 @@ static Value *record_details(unsigned op, PyObject *const *arguments, const doub
 
 static inline int evaluate(unsigned op, const double *in, double *out, double *local_grads, PyObject *const *inputs)
 {
-    int inside = op_in_domain(op, in);
-    op_evaluate(op, in, out, local_grads);
-    if (inside && !(op_overflows[op] && isinf(*out)))
+    if (op_evaluate(op, in, out, local_grads) && !(op_overflows[op] && isinf(*out)))
         return 0;
     return number_check(op, in, *out, inputs);
+}
+
+static PyObject *record_unary(unsigned op, PyObject *self)
+{
+    Value *x = (Value *)self;
+    double in[MOST_NAMES] = {x->data}, out, local_grads[MOST_INPUTS];
+    if (evaluate(op, in, &out, local_grads, &self) < 0)
+        return NULL;
+    return (PyObject *)record_one(op, x, out, local_grads[0]);
 }
 
 PyObject *record(unsigned op, PyObject *const *arguments, Py_ssize_t count)
 {
     Py_ssize_t inputs = op_inputs[op], all = inputs + op_parameters[op];
-    double in[MOST_NAMES] = {0.0}, out, local_grads[MOST_INPUTS];
+    double in[MOST_NAMES] = {0.0}, out, local_grads[MOST_INPUTS] = {0.0};
     int values = 0; /* bit i: input i is a Value */
     if (count < all - op_default_count[op] || count > all) {
         PyErr_Format(PyExc_TypeError, "%s: expected %s, got %zd arguments", op_names[op], op_arguments[op], count);
         return NULL;
     }
+    if (all == 1 && is_value(arguments[0]))
+        return record_unary(op, arguments[0]);
     if (op == OP_pow && is_value(arguments[0]))
         return PyNumber_Power(arguments[0], arguments[1], Py_None); /* by a plain number, it is a row of its own */
     for (Py_ssize_t i = 0; i < all; i++) {
@@ -130,29 +146,16 @@ PyObject *record(unsigned op, PyObject *const *arguments, Py_ssize_t count)
     }
     if (evaluate(op, in, &out, local_grads, arguments) < 0)
         return NULL;
-    Value *const *children = (Value *const *)arguments;
     if (values == 0)
         return PyFloat_FromDouble(out);
     if (all - inputs > 1 || inputs > 2)
         return (PyObject *)record_details(op, arguments, in, out, local_grads);
-    if (inputs == 1 && all == 1)
-        return (PyObject *)record_one(op, children[0], out, local_grads[0]);
-    if (inputs == 1)
-        return (PyObject *)record_number(op, ONE_NUMBER, children[0], in[1], out, local_grads[0], 0.0);
     if (values == 3)
-        return (PyObject *)record_two(op, children[0], children[1], out, local_grads[0], local_grads[1]);
-    int right = values == 1;
-    return (PyObject *)record_number(op, right ? CHILD_CONSTANT : CONSTANT_CHILD, children[!right], in[right], out,
-                                     local_grads[0], local_grads[1]);
-}
-
-static PyObject *record_unary(unsigned op, PyObject *self)
-{
-    Value *x = (Value *)self;
-    double in[MOST_NAMES] = {x->data}, out, local_grads[MOST_INPUTS];
-    if (evaluate(op, in, &out, local_grads, &self) < 0)
-        return NULL;
-    return (PyObject *)record_one(op, x, out, local_grads[0]);
+        return record_mixed(op, arguments[0], arguments[1], out, local_grads);
+    int right = values == 1; /* where the number is */
+    enum kind kind = inputs == 1 ? ONE_NUMBER : right ? CHILD_CONSTANT : CONSTANT_CHILD;
+    return (PyObject *)record_number(op, kind, (Value *)arguments[!right], in[right], out, local_grads[0],
+                                     local_grads[1]);
 }
 
 PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
@@ -170,12 +173,12 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
 
 /* ---------------------------------------------------------------- operators */
 
-/* The operator for two Values, a Value and a number, or a number and a Value. `in` and `local_grads` are named for
- * use in COMPUTE, which sets out and local_grads and may jump to `failed`. */
+/* The operator for two Values, or a Value and a number in either order. COMPUTE sets out and local_grads from x and y,
+ * and may return. */
 #define OPERATOR(name, COMPUTE) \
     static PyObject *operator_##name(PyObject *left, PyObject *right) \
     { \
-        double x, y, out, local_grads[2]; \
+        double x, y, given, out, local_grads[2]; \
         PyObject *const operands[2] = {left, right}; \
         if (Py_TYPE(left) == Py_TYPE(right) && is_node_type(Py_TYPE(left))) { \
             x = ((Value *)left)->data; \
@@ -184,25 +187,19 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
             return (PyObject *)record_two(OP_##name, (Value *)left, (Value *)right, out, local_grads[0], \
                                           local_grads[1]); \
         } \
-        if (is_value(left)) { \
-            x = ((Value *)left)->data; \
-            int known = number_from(right, op_names[OP_##name], (Value *)left, &y); \
-            if (known <= 0) \
-                return not_known(known); \
-            COMPUTE(name) \
-            if (is_value(right)) \
-                return (PyObject *)record_two(OP_##name, (Value *)left, (Value *)right, out, local_grads[0], \
-                                              local_grads[1]); \
-            return beside(record_number(OP_##name, CHILD_CONSTANT, (Value *)left, y, out, local_grads[0], \
-                                        local_grads[1]), right); \
-        } \
-        y = ((Value *)right)->data; \
-        int known = number_from(left, op_names[OP_##name], (Value *)right, &x); \
+        int first = is_value(left); \
+        Value *child = (Value *)operands[!first]; \
+        PyObject *other = operands[first]; \
+        int known = number_from(other, op_names[OP_##name], child, &given); \
         if (known <= 0) \
             return not_known(known); \
+        x = first ? child->data : given; \
+        y = first ? given : child->data; \
         COMPUTE(name) \
-        return beside(record_number(OP_##name, CONSTANT_CHILD, (Value *)right, x, out, local_grads[0], \
-                                    local_grads[1]), left); \
+        if (is_value(other)) \
+            return record_mixed(OP_##name, left, right, out, local_grads); \
+        return beside(record_number(OP_##name, first ? CHILD_CONSTANT : CONSTANT_CHILD, child, given, out, \
+                                    local_grads[0], local_grads[1]), other); \
     }
 
 #define COMPUTE_EVERYWHERE(name) \
@@ -217,6 +214,11 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
         && number_check(OP_##name, (const double[]){x, y}, out, operands) < 0) \
         return NULL;
 
+/* Seldom asked for. */
+#define COMPUTE_BY_TABLE(name) \
+    if (evaluate(OP_##name, (const double[]){x, y}, &out, local_grads, operands) < 0) \
+        return NULL;
+
 static PyObject *not_known(int known)
 {
     if (known < 0)
@@ -228,7 +230,7 @@ OPERATOR(add, COMPUTE_EVERYWHERE)
 OPERATOR(sub, COMPUTE_EVERYWHERE)
 OPERATOR(mul, COMPUTE_EVERYWHERE)
 OPERATOR(div, COMPUTE_CHECKED)
-OPERATOR(pow, COMPUTE_CHECKED)
+OPERATOR(pow, COMPUTE_BY_TABLE)
 
 static PyObject *operator_power(PyObject *base, PyObject *exponent, PyObject *modulus)
 {
@@ -271,6 +273,15 @@ PyType_Slot record_slots[] = {
 
 /* ---------------------------------------------------------------- functions and methods, one pair per row */
 
+/* record() of this and so many others. */
+NEVER_INLINE static PyObject *record_beside(unsigned op, PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    PyObject *all[MOST_NAMES + 1] = {self};
+    for (Py_ssize_t i = 0; i < count && i < MOST_NAMES; i++)
+        all[i + 1] = arguments[i];
+    return record(op, all, count + 1);
+}
+
 #define FUNCTION(name, doc) \
     static PyObject *function_##name(PyObject *module, PyObject *const *arguments, Py_ssize_t count) \
     { \
@@ -281,12 +292,9 @@ PyType_Slot record_slots[] = {
     } \
     static PyObject *method_##name(PyObject *self, PyObject *const *arguments, Py_ssize_t count) \
     { \
-        PyObject *all[MOST_NAMES + 1] = {self}; \
         if (op_inputs[OP_##name] == 1 && count == 0 && op_parameters[OP_##name] == 0) \
             return record_unary(OP_##name, self); \
-        for (Py_ssize_t i = 0; i < count && i < MOST_NAMES; i++) \
-            all[i + 1] = arguments[i]; \
-        return record(OP_##name, all, count + 1); \
+        return record_beside(OP_##name, self, arguments, count); \
     }
 FOR_EACH_OP(FUNCTION)
 #undef FUNCTION

@@ -158,7 +158,7 @@ void stand_in_push_ints(Value *node)
     }
 }
 
-void stand_in_show_constant(Value *v, Value *constant, int right)
+COLD void stand_in_show_constant(Value *v, Value *constant, int right)
 {
     stand_in_join(constant, v);
     constant->link |= v->link & NUMBER_INT ? DATA_INT : 0;

@@ -301,7 +301,7 @@ int value_traverse(PyObject *self, visitproc visit, void *arg)
     return 0;
 }
 
-int value_clear(PyObject *self)
+COLD int value_clear(PyObject *self)
 {
     value_forget_history((Value *)self);
     return 0;
