@@ -362,6 +362,46 @@ def test_learners_mistake_is_explained(line, changed, said):
     assert process.stderr.count("\n") == 1
 
 
+LINES_OF_BACKWARD = {
+    "topo.insert(0, v)": (
+        "topo.append(v)",
+        "its backward (line 18) gives a the gradient 0.0 in d = a*b; e = d + a; f = e*d + (c + 2)*e; g = f + f*2 at "
+        "a = 2.5, b = -0.75, c = 3, gradwalk's 0.9375, finite differences say 0.9375\n",
+    ),
+    "v.children:": (
+        "v._children:",
+        "its backward (line 18) raises AttributeError: 'Value' object has no attribute 'children' (line 24), in a ",
+    ),
+}
+
+
+@pytest.mark.parametrize("changed", LINES_OF_BACKWARD)
+def test_mistake_in_backward_is_explained(changed):
+    """With the graph, both gradients and finite differences, or with what it raises, and where."""
+    line, said = LINES_OF_BACKWARD[changed]
+    assert line in MICROGPT_CLASS
+    write("s.py", MICROGPT_CLASS.replace(line, changed) + TELL_CLASS)
+    process = with_gradwalk("s.py")
+    assert process.stdout == "builtins\n"
+    assert said in process.stderr
+    assert process.stderr.count("\n") == 1
+
+
+def test_what_a_method_does_on_other_nodes_is_explained():
+    """A node whose children are no nodes: the line shows the operands, and both."""
+    power = """\
+    def __pow__(self, other):
+        return Value(self.data**other, (self, other), (other * self.data**(other - 1), 0))
+"""
+    backward = MICROGPT_CLASS.replace("if v not in visited:", "if isinstance(v, Value) and v not in visited:")
+    skipping = backward.replace("child.grad +=", "if isinstance(child, Value): child.grad +=")
+    write("s.py", skipping + power + TELL_CLASS)
+    process = with_gradwalk("s.py")
+    assert process.stdout == "builtins\n"
+    assert "its __pow__ (line 32) does something else on gradwalk's nodes: 2.478 ** 2.8 shows" in process.stderr
+    assert process.stderr.endswith(" shows ['Value', 'float'] as its _children, gradwalk's ['Value', 'Value']\n")
+
+
 def test_lost_contribution_is_the_scripts_own():
     """The classic mistake, `grad =` for `grad +=`, is shown as the script has it: the class is kept."""
     source = LECTURE_CLASS.replace("grad += 1.0 * out.grad", "grad = 1.0 * out.grad")

@@ -341,6 +341,19 @@ for base, exponent in ((0.0, 1), (0.0, 0.5), (0.0, 2), (2.0, 1)):
     (x ** exponent).backward()
     print(x.grad)
 """,
+    "a backward() that calls a method, zeroes gradients and prints nodes": LECTURE.replace(
+        "        topo, visited = [], set()",
+        "        for node in self.all(): node.grad = 0.0\n        topo, visited = [], set()",
+    ).replace("        self.grad = 1.0\n", "        self.grad = 1.0\n        print(self.order(topo))\n")
+    + """
+    def order(self, nodes): return sorted(nodes, key=lambda node: (node.data, node._op))
+    def all(self): return [self, *(node for child in self._prev for node in child.all())]
+a, b = Value(2.5), Value(-0.5)
+c = a * b + a
+for _ in range(2):
+    c.backward()
+    print(a.grad, b.grad)
+""",
     "copies": MICROGPT.replace("    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", "")
     + """
 import copy, pickle

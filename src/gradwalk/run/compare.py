@@ -39,6 +39,8 @@ Bind = Callable[[type], None]  # says which of the two classes the script's meth
 class Raised(tuple[str]):
     """The outcome of what raises: the kind of exception counts, its words do not."""
 
+    words = ""
+
 
 @contextmanager
 def hushed() -> Iterator[io.StringIO]:
@@ -53,7 +55,9 @@ def attempt(function: Callable[[], Any]) -> Any:
     try:
         return function()
     except Exception as error:
-        return Raised((kind_of(error),))
+        raised = Raised((kind_of(error),))
+        raised.words = f"raises {type(error).__name__}: {error}{line_of(error)}"
+        return raised
 
 
 def quietly(function: Callable[[], Any]) -> tuple[Any, str]:
@@ -69,6 +73,15 @@ def kind_of(error: Exception) -> str:
         if isinstance(error, kind):
             return kind.__name__
     return type(error).__name__
+
+
+def line_of(error: Exception) -> str:
+    """Where in the script an exception was raised."""
+    traceback = error.__traceback__
+    while traceback and traceback.tb_next:
+        traceback = traceback.tb_next
+    inside = traceback and traceback.tb_frame.f_code.co_filename == __file__
+    return f" (line {traceback.tb_lineno})" if traceback and not inside else ""
 
 
 def number(x: Any) -> Any:
@@ -190,12 +203,15 @@ def difference(theirs: Theirs, ours: Side, name: str, bind: Bind, passes: int = 
     return None if compared else ((), "")
 
 
-def works(theirs: Theirs, ours: Side, name: str, bind: Bind) -> bool:
-    """Whether a method of the script does on the stand-in what it does on its class."""
+def failing(theirs: Theirs, ours: Side, name: str, bind: Bind) -> Sample | None:
+    """The first operands on which a method of the script does something else on the stand-in than on its class."""
     samples = samples_for(vars(theirs.cls)[name], name)
     pairs = zip(theirs.outcomes(name, samples, bind), ours.outcomes(name, samples, bind), strict=True)
     same = alike if theirs.shape.has_sets() else operator.eq
-    return all(isinstance(found, Raised) or same(found, other) for found, other in pairs)
+    for sample, (found, other) in zip(samples, pairs, strict=True):
+        if not isinstance(found, Raised) and not same(found, other):
+            return sample
+    return None
 
 
 def alike(found: Outcome, other: Outcome) -> bool:
@@ -222,7 +238,8 @@ def explained(theirs: Side, ours: Side, name: str, bind: Bind, numbers: tuple[An
     bind(theirs.cls)
     values = [measured(theirs, name, numbers, kind), our_value]
     if isinstance(values[0], str) or isinstance(values[1], str):
-        return f"{shown} {values[0] if isinstance(values[0], str) else 'works'}"
+        told = [value if isinstance(value, str) else f"is {value[0]}" for value in values]
+        return f"{shown} {told[0]}, gradwalk's {told[1]}"
     (data, grads), (our_data, our_grads) = values
     if not close(data, our_data):
         return f"{shown} is {data}, gradwalk's {our_data}"
@@ -253,7 +270,8 @@ def seen(side: Side, name: str, numbers: tuple[Any, ...], kind: str, bind: Bind)
     operands, rest = side.operands(numbers, kind)
     out, _ = quietly(lambda: getattr(operands[0], name)(*rest))
     shape = side.shape
-    return {name: getattr(out, name, None) for name in (shape.op, shape.label, *shape.extra, *shape.given) if name}
+    words = {name: getattr(out, name, None) for name in (shape.op, shape.label, *shape.extra, *shape.given) if name}
+    return words | {name: sorted(type(each).__name__ for each in getattr(out, name, ())) for name in shape.children}
 
 
 def expression(name: str, operands: list[Any]) -> str:
@@ -277,7 +295,7 @@ def measured(side: Side, name: str, numbers: tuple[Any, ...], kind: str, **given
         return getattr(out, side.shape.data), [getattr(operand, side.shape.grad) for operand in operands]
 
     result, _ = quietly(operation)
-    return f"raises {result[0]}" if isinstance(result, Raised) else result
+    return result.words if isinstance(result, Raised) else result
 
 
 def finite_difference(side: Side, name: str, numbers: tuple[Any, ...], kind: str, which: int) -> float:
@@ -300,22 +318,33 @@ def close(x: Any, y: Any) -> bool:
 # ---------------------------------------------------------------- backward()
 
 
+START = (2.5, -0.75, 3)
+
+
 def passes(side: Side) -> Outcome:
     """Gradients and what is printed: two passes over a graph with shared nodes, one over a node made by hand."""
     in_order = not side.shape.has_sets()
     # sums of these are exact, so that the order of a set does not show; where there is an order, it is compared too
-    starts = [(2.5, -0.75, 3), *[(0.1, -0.7, 1.3)] * in_order]
+    starts = [START, *[(0.1, -0.7, 1.3)] * in_order]
     found = [*(quietly(partial(shared, side, *start)) for start in starts), quietly(partial(by_hand, side))]
-    return [(result, printed if in_order else sorted(printed.split("\n"))) for result, printed in found]
+    # nor have nodes that are printed an order then
+    return [(result, printed if in_order else sorted(map(sorted, printed.split("\n")))) for result, printed in found]
 
 
-def shared(side: Side, *start: Any) -> Outcome:
-    a, b, c, two = (side.cls(x) for x in (*start, 2))  # no plain numbers: not every class takes them
+GRAPH = "d = a*b; e = d + a; f = e*d + (c + 2)*e; g = f + f*2"
+
+
+def graph(a: Any, b: Any, c: Any, two: Any) -> list[Any]:
+    """The nodes of GRAPH: no plain numbers, which not every class takes."""
     d = a * b
     e = d + a
     f = e * d + (c + two) * e
-    g = f + f * two
-    nodes = (a, b, c, two, d, e, f, g)
+    return [a, b, c, two, d, e, f, f + f * two]
+
+
+def shared(side: Side, *start: Any) -> Outcome:
+    nodes = graph(*(side.cls(x) for x in (*start, 2)))
+    *_, d, e, _, g = nodes
     g.backward()
     once = [number(getattr(node, side.shape.grad)) for node in nodes]
     g.backward()
@@ -337,3 +366,34 @@ def by_hand(side: Side) -> Outcome:
     out.backward()
     words = [getattr(node, name) for name in (shape.op, shape.label) if name]
     return [number(getattr(v, shape.grad)) for v in (a, node, out)], words
+
+
+def unlike(expected: Outcome, native: Outcome, found: Outcome) -> str:
+    """In words, what backward() does: to gradients, as against the native pass, or on gradwalk's nodes."""
+    for (result, printed), (our_result, our_printed) in zip(expected[:-1], found[:-1], strict=True):
+        if printed != our_printed:
+            return "prints something else on gradwalk's nodes"
+        if isinstance(our_result, Raised):
+            return f"{our_result.words} on gradwalk's nodes"
+        if result != our_result:
+            return other_gradient(expected[0][0], native[0][0]) or "gives other gradients on gradwalk's nodes"
+    return "treats a node made by hand in another way"
+
+
+def other_gradient(theirs: Outcome, ours: Outcome) -> str:
+    for i, (their, our) in enumerate(zip(theirs[0][:3], ours[0][:3], strict=True)):
+        if their != our:
+            moved = [[x + step * (j == i) for j, x in enumerate(START)] for step in (1e-6, -1e-6)]
+            above, below = (graph(a, b, c, 2)[-1] for a, b, c in moved)
+            at = ", ".join(f"{name} = {x}" for name, x in zip("abc", START, strict=True))
+            return (
+                f"gives {'abc'[i]} the gradient {shown(their)} in {GRAPH} at {at}, gradwalk's {shown(our)}, "
+                f"finite differences say {(above - below) / 2e-6:.6g}"
+            )
+    return ""
+
+
+def shown(counted: tuple[str, str]) -> str:
+    """A number as `number` took it down."""
+    kind, text = counted
+    return str(float.fromhex(text)) if kind == "float" and text != "nan" else text

@@ -9,7 +9,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial, partialmethod
 from types import FunctionType
-from typing import Any
+from typing import Any, NoReturn
 
 from gradwalk.run import report
 from gradwalk.run.compare import (
@@ -20,9 +20,10 @@ from gradwalk.run.compare import (
     Theirs,
     difference,
     explained,
+    failing,
     passes,
     quietly,
-    works,
+    unlike,
 )
 from gradwalk.run.modules import say
 from gradwalk.run.shape import Kept, Shape, attributes, shape_of, slots
@@ -118,8 +119,9 @@ class Replacement:
         try:
             for name in ("__add__", "__mul__"):
                 self.require_native(name)
+            operations = self.add_own_members()  # which backward may call
             self.choose_backward(expected)
-            self.choose_members()
+            self.choose_operations(operations)
             self.check_differing()
             self.bind(self.cls)
         except BaseException:
@@ -149,41 +151,43 @@ class Replacement:
         expected = passes(self.theirs)
         result, _ = expected[0]
         if isinstance(result, Raised):
-            raise Kept(f"its backward{self.line('backward')} raises {result[0]} in a small graph")
+            raise Kept(f"its backward{self.line('backward')} {result.words}, in a small graph")
         return expected
 
     # ---------------------------------------------------------------- members
 
-    def choose_members(self) -> None:
-        """Leave to the native engine what it does exactly so; all else stays the script's, on the new class."""
+    def add_own_members(self) -> list[str]:
+        """Put what gradwalk has not on the new class, hide what it has not; returns what is left to choose."""
         members = vars(self.offered)
-        in_order = sorted(members, key=lambda name: [*COMPOSED, name].index(name))
         native = set(dir(self.cls))
         shape = self.shape
         instance = {shape.data, shape.grad, shape.backward, shape.op, shape.label, shape.local_grads,
                     *shape.children, *shape.extra, *shape.given, *slots(self.offered)}  # fmt: skip
-        for name in in_order:
-            member = members[name]
+        left = []
+        for name, member in members.items():
             if name in NOT_MEMBERS or name in instance:  # what the class says of an attribute, every object says anew
                 continue
             if name in OPERATORS or (name in native and isinstance(member, FunctionType) and not name.startswith("__")):
-                if not self.is_native(name):
-                    setattr(self.cls, name, member)
-                    self.differing.append(name)
-            else:
-                setattr(self.cls, name, member)
-                if isinstance(member, FunctionType | property | staticmethod | classmethod) and name != "__hash__":
-                    self.own.append(name)
+                left.append(name)
+                continue
+            setattr(self.cls, name, member)
+            if isinstance(member, FunctionType | property | staticmethod | classmethod) and name != "__hash__":
+                self.own.append(name)
         for name in AS_OF_OBJECT:
             if name not in members:
                 inherited = getattr(object, name, None)
-                if inherited is not None:
-                    setattr(self.cls, name, inherited)
-                else:
-                    setattr(self.cls, name, lacking(name))
+                setattr(self.cls, name, lacking(name) if inherited is None else inherited)
         for name in native - set(members) - instance:
             if not name.startswith("_"):
                 setattr(self.cls, name, Lacking(name))
+        return left
+
+    def choose_operations(self, names: list[str]) -> None:
+        """Leave to the native engine what it does exactly so; all else stays the script's, on the new class."""
+        for name in sorted(names, key=lambda name: [*COMPOSED, name].index(name)):
+            if not self.is_native(name):
+                setattr(self.cls, name, vars(self.offered)[name])
+                self.differing.append(name)
 
     def is_native(self, name: str) -> bool:
         """Whether the native operator does the same, composed of others or as it is; if so, it is left that way."""
@@ -200,8 +204,11 @@ class Replacement:
         """Refuse a class whose sums or products are something else: there would be nothing to gain."""
         found = difference(self.theirs, self.ours, name, self.bind, 1) if name in vars(self.offered) else None
         if found is not None:
-            words = explained(self.theirs, self.ours, name, self.bind, *found)
-            raise Kept(f"its {name}{self.line(name)} does something else{': ' + words if words else ''}")
+            self.refuse(name, "does something else", found)
+
+    def refuse(self, name: str, what: str, sample: Any) -> NoReturn:
+        words = explained(self.theirs, self.ours, name, self.bind, *sample)
+        raise Kept(f"its {name}{self.line(name)} {what}{': ' + words if words else ''}")
 
     def choose_backward(self, expected: Any) -> None:
         """The native pass where it does the same; else the script's, if that works on the new class."""
@@ -209,11 +216,12 @@ class Replacement:
 
         method = vars(self.offered)["backward"]
         self.bind(self.cls)
-        if passes(self.ours) != expected:
+        natively = passes(self.ours)
+        if natively != expected:
             self.cls.backward = method
             found = passes(self.ours)
             if found != expected:
-                raise Kept(f"its backward{self.line('backward')} {unlike(expected, found)}")
+                raise Kept(f"its backward{self.line('backward')} {unlike(expected, natively, found)}")
             self.differing.append("backward")
         elif len(inspect.signature(method).parameters) > 1:
             native = self.cls.backward
@@ -225,20 +233,9 @@ class Replacement:
 
     def check_differing(self) -> None:
         for name in self.differing:
-            if name != "backward" and not works(self.theirs, self.ours, name, self.bind):
-                raise Kept(f"its {name}{self.line(name)} does something else on gradwalk's nodes")
-
-
-def unlike(expected: Any, found: Any) -> str:
-    """In words, how two runs of `passes` differ."""
-    for (result, printed), (our_result, our_printed) in zip(expected[:-1], found[:-1], strict=True):
-        if printed != our_printed:
-            return "prints something else on gradwalk's nodes"
-        if isinstance(our_result, Raised):
-            return f"raises {our_result[0]} on gradwalk's nodes"
-        if result != our_result:
-            return "gives other gradients on gradwalk's nodes"
-    return "treats a node made by hand in another way"
+            found = failing(self.theirs, self.ours, name, self.bind) if name != "backward" else None
+            if found is not None:
+                self.refuse(name, "does something else on gradwalk's nodes", found)
 
 
 def lacking(name: str) -> Any:
