@@ -138,6 +138,22 @@ def test_around_the_ends_of_pieces():
 
 
 @native
+def test_what_begins_a_batch_comes_back_as_one():
+    """Its sum is begun there; what goes on with it is added here, piece by piece, in the order that is always kept."""
+    model, came = gradwalk.nn.MLP(3, [16, 1]), []
+    compiled = gradwalk.compile(lambda xs: model(xs) ** 2)
+    compiled.map_backward([[0.1, 0.2, 0.3]])
+    inputs, leaves = [[0.1, 0.2, 0.3]] * (4 * executor_for(compiled.program).piece), len(model.parameters())
+    for count in (1, 2):
+        executor = Elsewhere(count)
+        executor.submit = lambda *given, submit=executor.submit: came.append(submit(*given)) or came[-1]
+        compiled.map_backward(inputs, executor=executor)
+        numbers = [made.result()[1].size for made in came if not isinstance(made.result(), workers.Missing)]
+        assert sum(numbers) == len(inputs) + {1: 1, 2: 1 + 2}[count] * leaves
+        came.clear()
+
+
+@native
 def test_leaves_as_an_array():
     """A batch does not need Values: their numbers do; and Values are read again afterwards."""
     small = Small()

@@ -55,15 +55,36 @@ class Known:
         return self._sent[version]
 
 
-class Piece:
-    """Examples of one program, and what they come to."""
+class Batch:
+    """Examples of one program; its pieces, when it is known who runs them."""
 
-    def __init__(self, sent: Shared, rows: Array, asked: str, leaves: int, nodes: int) -> None:
-        self.sent, self.rows, self.asked = sent, rows, asked
-        self.work = len(rows) * nodes
-        self.gradients = {NUMBERS: 0, SUMS: leaves, ROWS: leaves * len(rows)}[asked]
+    def __init__(self, version: Version, sent: Shared, arguments: Array, asked: str) -> None:
+        self.sent, self.arguments, self.asked = sent, arguments, asked
+        self.leaves, self.nodes = len(version.leaves), version.program.scalar_nodes
+        self.pieces: list[Piece] = []
+
+
+class Piece:
+    """Some examples of a batch, and what they come to."""
+
+    def __init__(self, batch: Batch, start: int, end: int) -> None:
+        self.batch, self.start, self.end = batch, start, end
         self.failed: list[int] = []
         self.made = np.empty(0)  # outputs, then gradients
+
+    @property
+    def rows(self) -> Array:
+        return self.batch.arguments[self.start : self.end]
+
+    @property
+    def size(self) -> int:
+        """How many numbers it comes to."""
+        count, leaves = len(self.rows), self.batch.leaves
+        return count + {NUMBERS: 0, SUMS: leaves, ROWS: leaves * count}[self.batch.asked]
+
+    def goes_on_with(self, other: Piece) -> bool:
+        """Whether they may be one. Sums begin with the first piece: what follows it is added to it, there as here."""
+        return other.batch is self.batch and (self.start == 0 or self.batch.asked != SUMS)
 
 
 class Elsewhere(Here):
@@ -72,7 +93,7 @@ class Elsewhere(Here):
     def __init__(self, executor: Executor, known: Known) -> None:
         super().__init__()
         self.workers, self._known = Workers(executor), known
-        self._begun: dict[int, tuple[Array, list[Piece]]] = {}  # by the id of their arguments
+        self._begun: dict[int, Batch] = {}  # by the id of their arguments
         self._waiting: list[Piece] = []
 
     def begin(self, version: Version, arguments: Array, asked: str) -> None:
@@ -84,11 +105,8 @@ class Elsewhere(Here):
         ends = [min(cut, len(arguments)) for cut in cuts]
         if len(ends) > 1 and ends[-1] - ends[-2] == 1:  # as the native executor cuts
             del ends[-2]
-        parts = [arguments[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-        sent = self._known.sent(version)
-        pieces = [Piece(sent, rows, asked, len(version.leaves), version.program.scalar_nodes) for rows in parts]
-        self._begun[id(arguments)] = arguments, pieces
-        self._waiting += pieces
+        batch = self._begun[id(arguments)] = Batch(version, self._known.sent(version), arguments, asked)
+        self._waiting += [Piece(batch, start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
     def run(
         self, run: Run, arguments: Array, leaves: Any, outputs: Array, seeds: Array | None = None,
@@ -101,12 +119,11 @@ class Elsewhere(Here):
             return super().run(run, arguments, leaves, outputs, seeds, by_leaf)
         if self._waiting:
             self._work_off(run)
-        _, pieces = self._begun.pop(id(arguments))
-        failed, start = [], 0
+        failed = []
         if by_leaf is not None:
             by_leaf[:] = 0.0
-        for piece in pieces:
-            end = start + len(piece.rows)
+        for piece in self._begun.pop(id(arguments)).pieces:
+            start, end = piece.start, piece.end
             outputs[start:end] = piece.made[: end - start].reshape(-1, 1)
             failed += [start + place for place in piece.failed]
             gradients = piece.made[end - start :]
@@ -114,7 +131,6 @@ class Elsewhere(Here):
                 by_leaf += gradients
             elif by_leaf is not None:
                 by_leaf[start:end] = gradients.reshape(end - start, -1)
-            start = end
         return failed
 
     def _work_off(self, run: Run) -> None:
@@ -123,23 +139,28 @@ class Elsewhere(Here):
         bundles = _bundles(pieces, self.workers.count)
         tasks = []
         for bundle in bundles:
-            sent = list(dict.fromkeys(piece.sent for piece in bundle))
-            given = [(sent.index(piece.sent), piece.rows, piece.asked) for piece in bundle]
+            sent = list(dict.fromkeys(piece.batch.sent for piece in bundle))
+            given = [(sent.index(piece.batch.sent), piece.rows, piece.batch.asked) for piece in bundle]
             tasks.append(Task(run_pieces, sent, (len(sent), numbers, given)))
         for bundle, (failed, made) in zip(bundles, self.workers.results(tasks), strict=True):
             start = 0
             for piece, its in zip(bundle, failed, strict=True):
-                end = start + len(piece.rows) + piece.gradients
+                end = start + piece.size
                 piece.failed, piece.made = its, made[start:end]
+                piece.batch.pieces.append(piece)
                 start = end
 
 
 def _bundles(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
-    """Pieces that travel together: about as much work to each bundle."""
-    sizes = list(itertools.accumulate(piece.work + 1 for piece in pieces))
+    """Pieces that travel together: about as much work to each bundle, and as few of them as may be."""
+    sizes = list(itertools.accumulate(len(piece.rows) * piece.batch.nodes + 1 for piece in pieces))
     made: dict[int, list[Piece]] = {}
     for piece, size in zip(pieces, sizes, strict=True):
-        made.setdefault((size - 1) * count // sizes[-1], []).append(piece)
+        bundle = made.setdefault((size - 1) * count // sizes[-1], [])
+        if bundle and bundle[-1].goes_on_with(piece):
+            bundle[-1].end = piece.end
+        else:
+            bundle.append(piece)
     return list(made.values())
 
 

@@ -73,7 +73,7 @@ class JaxModels(Models):
         names = () if optimiser is None else optimiser.moments
         state = [self.weights, *(self._moments[name] for name in names)]
         here = state if whole else [each[rows] for each in state]
-        settings = None if optimiser is None else self._settings(optimiser, rates, rows)
+        settings = None if optimiser is None else self._settings(optimiser, rates, chosen.places)
         made, holds, here = self.jitted(version, optimiser)(here, arguments, settings)
         for place, (old, new) in enumerate(zip(state, here, strict=True)):
             state[place] = new if whole else old.at[rows].set(new)

@@ -7,6 +7,7 @@ live here, in arrays; the Values the function closes over are left as they are.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -65,8 +66,8 @@ class Models:
         if type(optimiser).__module__ != "gradwalk.optim":  # a subclass may step otherwise
             raise TypeError(f"models: expected an optimiser of gradwalk.optim first, got a {type(optimiser).__name__}")
         self.moments(optimiser)
-        rates = np.broadcast_to(np.asarray(optimiser.lr if lr is None else lr, np.float64), len(self))
-        if not (np.isfinite(rates).all() and (rates >= 0.0).all()):
+        rates = np.full(len(self), optimiser.lr if lr is None else lr, np.float64).tolist()
+        if not all(0.0 <= rate < math.inf for rate in set(rates)):
             raise ValueError(f"models: expected finite learning rates >= 0, got {lr!r}")
         return self._run(optimiser, inputs, rates, mask)
 
@@ -101,13 +102,13 @@ class Models:
             rows.places = [chosen[place] for place in rows.places]
         return groups
 
-    def _settings(self, optimiser: Any, rates: Any, rows: Any) -> Array:
+    def _settings(self, optimiser: Any, rates: list[float], chosen: list[int]) -> Array:
         """A row of settings for each of these models' next step."""
-        at = list(zip(rates[rows].tolist(), self.steps[rows].tolist(), strict=True))
-        known = dict.fromkeys(at)  # mostly one rate, and one count of steps
-        settings = np.array([optimiser.settings(*each) for each in known], np.float64)
-        place = dict(zip(known, range(len(known)), strict=True))
-        return settings[[place[each] for each in at]]
+        steps = self.steps.tolist()
+        at = [(rates[model], steps[model]) for model in chosen]
+        place = {each: row for row, each in enumerate(set(at))}  # mostly one rate, and one count of steps
+        settings = np.array([optimiser.settings(*each) for each in place], np.float64)
+        return settings.repeat(len(at), axis=0) if len(place) == 1 else settings[[place[each] for each in at]]
 
     def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> tuple[Array, dict[int, Exception]]:
         values = np.full(len(self), np.nan)
@@ -122,7 +123,7 @@ class Models:
                     self._served.pop(key, None)
                 else:
                     self._served[key] = version
-                done = set(fitting.places) - failed
+                done = set(fitting.places) - failed if failed or fitting is not rows else left
                 left = [] if len(done) == len(rows) else [model for model in left if model not in done]
             for model in left:
                 values[model] = np.nan
@@ -131,7 +132,7 @@ class Models:
                 except Exception as raised:  # the other models go on: each has made this step, or has not
                     errors[model] = raised
         if optimiser is not None:
-            self.steps[np.isfinite(values)] += 1
+            self.steps += np.isfinite(values)
         return values, errors
 
     def _version(self, key: Hashable, entries: list[Any], args: tuple[Any, ...]) -> Version | None:
@@ -160,7 +161,7 @@ class Models:
         settings: Any = None
         moments: list[Any] = [None, None]
         if optimiser is not None:
-            settings = self._settings(optimiser, rates, rows)
+            settings = self._settings(optimiser, rates, chosen.places)
             moments = [*self.moments(optimiser).values(), None, None][:2]
 
         def use(run: Run, *_: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import repeat
 from types import CodeType
 from typing import Any
 
@@ -84,25 +85,32 @@ def _global_names(code: CodeType) -> Iterator[str]:
 
 
 def _search(held: Any, name: str, wanted: set[int], found: dict[int, str], left: list[int], depth: int, seen: set[int]) -> None:  # fmt: skip  # noqa: E501
-    if is_value(held):
-        if id(held) in wanted:
-            found.setdefault(id(held), name)
+    if id(held) in wanted:
+        found.setdefault(id(held), name)
         return
-    if depth > _DEEP or left[0] <= 0 or id(held) in seen:
+    if is_value(held) or depth > _DEEP or left[0] <= 0 or id(held) in seen:
         return
+    entries: Collection[Any]
+    keys: Iterable[str] = repeat(name)
     if isinstance(held, dict):
-        parts = [(str(key), entry) for key, entry in held.items()]
-    elif isinstance(held, list | tuple) or (isinstance(held, np.ndarray) and held.dtype == object):
-        parts = [(name, entry) for entry in (held if not isinstance(held, np.ndarray) else held.ravel().tolist())]
+        keys, entries = map(str, list(held)), list(held.values())  # another thread may change it meanwhile
+    elif isinstance(held, list | tuple):
+        entries = held
+    elif isinstance(held, np.ndarray) and held.dtype == object:
+        entries = held.ravel().tolist()
     elif (
         type(held).__module__ != "builtins"
         and hasattr(held, "__dict__")
         and not callable(getattr(held, "__get__", None))
     ):
-        parts = [(key if depth == 0 else f"{name}.{key}", entry) for key, entry in vars(held).items()]
+        keys = [key if depth == 0 else f"{name}.{key}" for key in list(vars(held))]
+        entries = list(vars(held).values())
     else:
         return
     seen.add(id(held))
-    left[0] -= len(parts)
-    for key, entry in parts:
-        _search(entry, key, wanted, found, left, depth + 1, seen)
+    left[0] -= len(entries)
+    for key, entry in zip(keys, entries, strict=False):
+        if id(entry) in wanted:  # asked here, too: most of what is looked at are lists of them
+            found.setdefault(id(entry), key)
+        else:
+            _search(entry, key, wanted, found, left, depth + 1, seen)

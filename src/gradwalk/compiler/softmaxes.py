@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradwalk.compiler.flat import CODES, CONSTANT, SIGNS, Flat, Ints, Truths, ragged, starts_of, table_of
+from gradwalk.compiler.flat import CODES, Flat, Ints, Truths, ragged, starts_of, table_of
 
 _DIV, _EXP, _SUB, _SUM, _STOP, _LARGEST, _SOFTMAX = (
     CODES[name] for name in ("div", "exp", "sub", "sum", "stop_gradient", "largest", "softmax")
@@ -133,14 +133,4 @@ def _written(flat: Flat, rows: _Rows, quotients: Ints, exponentials: Ints, row: 
     children[ragged(starts[:-1][others], counts[others])] = flat.children[np.repeat(others, flat.counts)]
     begins = starts_of(rows.counts)[:-1]
     children[ragged(starts[quotients], counts[quotients])] = x[ragged(begins[row], rows.counts[row])]
-    guards = _without_refusals(flat, quotients)
-    return replace(flat, op=op, starts=starts, children=children, numbers=numbers, row=given_row, guards=guards)
-
-
-def _without_refusals(flat: Flat, quotients: Ints) -> Ints:
-    """The guards, but for those that ask whether a division by 1 or more is refused: they ask nothing any more."""
-    guards = flat.guards.copy()
-    of_inf = (flat.op[guards[:, 1]] == CONSTANT) & (flat.given(guards[:, 1])[:, 0] == np.inf)
-    refusals = of_inf & flat.outcomes & (flat.signs == SIGNS.index("<=")) & np.isin(guards[:, 0], quotients)
-    guards[refusals, 1] = guards[refusals, 0]
-    return guards
+    return replace(flat, op=op, starts=starts, children=children, numbers=numbers, row=given_row)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -311,10 +310,15 @@ class Trace:
         own = np.arange(first, first + (len(self.recorded) if self.own is None else self.own))
         unused = own[~needed_for(self.flat, self.flat.roots())[own] & is_among(self.flat.op[own], _REFUSING)]
         if len(unused):
-            for node in unused.tolist():
-                self.compared.append((self.recorded[node - first], math.inf, "<=", True))
-                self.lines.append(f"{with_line(self.function)}, of something that is not used,")
-            self._as_arrays()
+            nodes = [self.recorded[node - first] for node in unused.tolist()]
+            self.compared += [(node, node, "<=", True) for node in nodes]  # it is no nan
+            self.lines += [f"{with_line(self.function)}, of something that is not used,"] * len(nodes)
+            self.flat = replace(
+                self.flat,
+                guards=np.concatenate([self.flat.guards, np.column_stack([unused, unused])]),
+                signs=np.append(self.flat.signs, [SIGNS.index("<=")] * len(unused)),
+                outcomes=np.append(self.flat.outcomes, [True] * len(unused)),
+            )
 
     def searched(self) -> dict[int, int]:
         """Numbers of the arguments that were compared, but not computed with, and how often; 0 if found equal."""
