@@ -250,8 +250,8 @@ def javascript_functions(op: Op) -> str:
     defaults = ", ".join(JAVASCRIPT.number(default) for default in op.defaults)
     return (
         f"  {op.name}: {{\n"
-        f"    symbol: {js_string(op.symbol or op.name)}, glyph: {js_string(op.glyph or op.name)}, "
-        f"operator: {str(op.operator).lower()},\n"
+        f"    called: {js_string(op.called_by)}, symbol: {js_string(op.symbol or op.name)}, "
+        f"glyph: {js_string(op.glyph or op.name)}, operator: {str(op.operator).lower()},\n"
         f"    aliases: {js_list(op.aliases)}, inputs: {js_list(op.inputs)}, parameters: {js_list(op.parameters)}, "
         f"defaults: [{defaults}], overflows: {str(op.overflows).lower()},\n"
         f"    doc: {js_string(op.doc)},\n"

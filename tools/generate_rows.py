@@ -208,14 +208,16 @@ def javascript_composite(row: Composite) -> str:
     rest = row.names[len(row.inputs) :]
     forward = javascript_loops(row, (row.output,), "forward", rest)
     local_grads = javascript_loops(row, row.slopes, "localGrads", (*rest, "out"))
+    others, chosen = (row_local_grads_latex(row, is_hot) for is_hot in (False, True))
+    hot = f"    hotLatex: {js_list(chosen)},\n" if chosen != others else ""
     return f"""  {row.name}: {{
     called: {js_string(row.called_by)}, glyph: {js_string(row.glyph or row.name)},
     inputs: {js_list(row.inputs)}, parameters: {js_list(row.parameters)},
     perEntry: {str(row.per_entry).lower()}, target: {js_string(row.target)},
     doc: {js_string(row.doc.splitlines()[0])},
     latex: {js_string(row_forward_latex(row))},
-    localGradsLatex: {js_list(row_local_grads_latex(row))},
-{forward}{local_grads}  }},
+    localGradsLatex: {js_list(others)},
+{hot}{forward}{local_grads}  }},
 """
 
 
@@ -243,8 +245,9 @@ def row_forward_latex(row: Composite) -> str:
     return row_latex(row.shown_output, spelled(row))
 
 
-def row_local_grads_latex(row: Composite) -> list[str]:
-    return [row_latex(slope, spelled(row), inside_row=True) for slope in row.shown_slopes]
+def row_local_grads_latex(row: Composite, is_hot: bool | None = None) -> list[str]:
+    """For each input; `is_hot`: by the entry that was chosen, or by another."""
+    return [row_latex(slope, spelled(row), inside_row=True, is_hot=is_hot) for slope in row.shown_slopes]
 
 
 SIGNED = "\n--\n\n"  # after a signature, in what Python wants from C as documentation

@@ -101,7 +101,7 @@ def check_domain(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> Non
     is_power_of_zero = op.name in ("pow", "pow_number") and numbers[0] == 0.0  # by a negative exponent: 1 over 0
     kind = DivisionByZeroError if op.name == "div" or is_power_of_zero else DomainError
     advice = "clamp the input or use gradwalk.ieee()" if op.name != "clamp" else "swap them"
-    raise kind(f"{op.name}: expected {op.expected}, got {_described(op, numbers, inputs)}; {advice}")
+    raise kind(f"{op.called_by}: expected {op.expected}, got {_described(op, numbers, inputs)}; {advice}")
 
 
 def check_range(op: Op, numbers: Sequence[float], out: float, inputs: Sequence[Any]) -> None:
@@ -110,7 +110,9 @@ def check_range(op: Op, numbers: Sequence[float], out: float, inputs: Sequence[A
         return
     _refused.count += 1
     described = _described(op, numbers, inputs)
-    raise RangeError(f"{op.name}: the result overflows, got {described}; scale the input down or use gradwalk.ieee()")
+    raise RangeError(
+        f"{op.called_by}: the result overflows, got {described}; scale the input down or use gradwalk.ieee()"
+    )
 
 
 def _described(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> str:

@@ -43,7 +43,8 @@ class Op:
     `borders` from where the domain ends or a local gradient is infinite; each is 0 there, and moves no faster than the
     inputs that it mentions. `steep`, asked of the parameters, says whether a local gradient may be infinite where the
     result is finite. What is computed is not always what to show people: `shown` and `shown_local_grads` are the same
-    numbers, written as in a textbook; `glyph` is what stands for it on a card, where that is not its name.
+    numbers, written as in a textbook; `glyph` is what stands for it on a card, if not its name; `called` is the name
+    that people know it by, if it is not its own.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Op:
     defaults: tuple[float, ...] = ()
     symbol: str = ""
     glyph: str = ""
+    called: str = ""
     aliases: tuple[str, ...] = ()
     domain: Callable[..., Number] = everywhere
     expected: str = ""
@@ -116,6 +118,11 @@ class Op:
 
     def _inputs_among(self, found: set[str]) -> list[str]:  # in their order, which is not that of a set in each process
         return [name for name in self.inputs if name in found]
+
+    @property
+    def called_by(self) -> str:
+        """The name that people know it by."""
+        return self.called or self.name
 
     def spelled(self, parameters: tuple[float, ...]) -> str:
         """What a node shows as its `_op`: `*`, `ReLU`, and `**3` for a power by a number."""

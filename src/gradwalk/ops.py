@@ -127,6 +127,7 @@ _ROWS = (
     ),
     Op(
         "pow_number",
+        called="pow",
         glyph="xⁿ",
         symbol="**n",
         parameters=("n",),
@@ -391,7 +392,6 @@ _ROWS = (
     ),
     Op(
         "leaky_relu",
-        glyph="leaky",
         parameters=("slope",),
         defaults=(0.01,),
         forward=lambda x, slope: where(x < 0.0, slope * x, x),
@@ -426,7 +426,6 @@ _ROWS = (
     ),
     Op(
         "sigmoid",
-        glyph="σ",
         forward=lambda x: sigmoid(x),
         local_grads=lambda x, out: (out * sigmoid(-x),),  # not 1 - out: it cancels for large x
         shown=lambda x: div(1.0, 1.0 + exp(-x)),

@@ -125,9 +125,8 @@ _LATEX_NUMBERS = {
 }
 _LATEX_OPERATORS = {"+": " + ", "-": " - ", "*": r" \cdot ", "<": " < ", "<=": r" \le ", ">": " > ", ">=": r" \ge ",
                     "and": r" \wedge ", "or": r" \vee "}  # fmt: skip
-_LATEX_FUNCTIONS = {"log": r"\log", "log2": r"\log_2", "log10": r"\log_{10}", "digamma": r"\psi", "sigmoid": r"\sigma",
-                    "asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan"}  # fmt: skip
-_LATEX_KNOWN = {"exp", "sin", "cos", "tan", "sinh", "cosh", "tanh"}
+_LATEX_FUNCTIONS = {"log2": r"\log_2", "log10": r"\log_{10}", "digamma": r"\psi"}
+_LATEX_KNOWN = {"exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh"}
 _LATEX_AROUND = {
     "div": r"\frac{%s}{%s}",
     "pow": "{%s}^{%s}",

@@ -58,6 +58,11 @@ def count(xs: Row) -> Symbol:
     return Symbol("count", xs)
 
 
+def named(name: str, part: Number) -> Symbol:
+    """A part that textbooks have a letter for: it is printed as that LaTeX."""
+    return Symbol("named", Raw(name), part)
+
+
 _ONE_NUMBER = {"total", "shift", "first_largest", "first_smallest", "at", "count"}
 
 
@@ -128,6 +133,8 @@ def evaluated(formulas: Sequence[Number], known: Mapping[str, Any], lists: Lists
     def value(part: Number) -> Any:
         if not isinstance(part, Symbol):
             return part
+        if part.head == "named":
+            return value(part.arguments[1])
         if id(part) not in values:
             arguments = [value(argument) for argument in part.arguments]
             values[id(part)] = _applied(part.head, arguments, lists) if arguments else known[part.head]
@@ -251,8 +258,11 @@ class Loops:
 # ---------------------------------------------------------------- as LaTeX
 
 
-def row_latex(formula: Number, spelled: Mapping[str, str], inside_row: bool = False) -> str:
-    """The formula as LaTeX mathematics; `inside_row`: its entry j. `spelled` says how its variables look."""
+def row_latex(formula: Number, spelled: Mapping[str, str], inside_row: bool = False, is_hot: bool | None = None) -> str:
+    """The formula as LaTeX mathematics; `inside_row`: its entry j, and `is_hot` says whether that is the chosen one.
+
+    `spelled` says how its variables look.
+    """
 
     def mapped(part: Number, index: str) -> Number:
         if not isinstance(part, Symbol):
@@ -261,11 +271,15 @@ def row_latex(formula: Number, spelled: Mapping[str, str], inside_row: bool = Fa
             return Raw(spelled[part.head] + (f"_{{{index}}}" if isinstance(part, RowVariable) else ""))
         if part.head == "count":
             return Raw("n")
+        if part.head == "named":
+            return part.arguments[0]
         if part.head == "total":
             inner = "k" if inside_row else "j"
             return Symbol("total", Raw(inner), mapped(part.arguments[0], inner))
         if part.head not in ("at", "hot"):
-            return Symbol(part.head, *(mapped(argument, index) for argument in part.arguments))
+            return _simplified(part.head, *(mapped(argument, index) for argument in part.arguments))
+        if part.head == "hot" and is_hot is not None:
+            return mapped(part.arguments[2], index) if is_hot else 0.0
         row, place, *height = part.arguments
         extreme = place.head if isinstance(place, Symbol) else ""
         if extreme in _EXTREMES:
@@ -278,6 +292,22 @@ def row_latex(formula: Number, spelled: Mapping[str, str], inside_row: bool = Fa
         return here if height == [1.0] else mapped(height[0], index) * here
 
     return latex(mapped(formula, "j"))
+
+
+def _simplified(head: str, *arguments: Number) -> Number:
+    """The operation, or what is left of it beside a 0; a minus sign comes first, and a fraction has one line."""
+    zeros = [not isinstance(each, Symbol) and each == 0.0 for each in arguments]
+    if head == "-" and any(zeros):
+        return -arguments[1] if zeros[0] else arguments[0]
+    if head == "div" and zeros[0]:
+        return 0.0
+    if head == "div" and isinstance(arguments[0], Symbol) and arguments[0].head == "div":
+        over, under = arguments[0].arguments
+        return Symbol("div", over, under * arguments[1])
+    for k, each in enumerate(arguments):
+        if head in ("*", "div") and isinstance(each, Symbol) and each.head == "neg":
+            return -_simplified(head, *arguments[:k], each.arguments[0], *arguments[k + 1 :])
+    return Symbol(head, *arguments)
 
 
 _EXTREMES = {"first_largest": r"\max", "first_smallest": r"\min"}

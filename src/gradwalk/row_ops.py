@@ -23,6 +23,7 @@ from gradwalk.row_formula import (
     first_largest,
     first_smallest,
     hot,
+    named,
     shift,
     total,
 )
@@ -187,6 +188,21 @@ def _centred(xs: Row) -> Row:
     return xs - _mean_of(xs)
 
 
+def _mean_and_variance(xs: Row) -> tuple[Number, Number]:
+    return named(r"\mu", _mean_of(xs)), named(r"{\sigma}^{2}", _mean_square(_centred(xs)))
+
+
+def _shown_layernorm(xs: Row, i: Number, eps: Number) -> Number:
+    mean, variance = _mean_and_variance(xs)
+    return div(at(xs, i) - mean, sqrt(variance + eps))
+
+
+def _shown_layernorm_slopes(xs: Row, i: Number, eps: Number, out: Number) -> Row:
+    mean, variance = _mean_and_variance(xs)
+    hot_less_mean = hot(xs, i) - div(1.0, count(xs))
+    return div(hot_less_mean, sqrt(variance + eps)) - div(out * (xs - mean), count(xs) * (variance + eps))
+
+
 def _norm(xs: Row) -> Number:
     # scaled by the largest entry, so that squares neither overflow nor vanish
     scale = shift(absolute(xs))
@@ -243,7 +259,6 @@ Value(data=7.0, grad=0.0)""",
     ),
     Composite(
         "logsumexp",
-        glyph="LSE",
         keeps=_exponentials,
         forward=lambda xs, shifted, sum, exponentials: log(sum) + shifted,
         local_grads=lambda xs, shifted, sum, exponentials, out: div(exponentials, sum),
@@ -270,7 +285,6 @@ Value(data=7.0, grad=0.0)""",
     ),
     Composite(
         "log_softmax",
-        glyph="log sm",
         padding="absent",
         per_entry=True,
         keeps=_exponentials,
@@ -285,7 +299,6 @@ Value(data=7.0, grad=0.0)""",
     ),
     Composite(
         "cross_entropy",
-        glyph="CE",
         inputs=("logits",),
         target="target",
         keeps=_exponentials,
@@ -325,11 +338,8 @@ Value(data=7.0, grad=0.0)""",
         local_grads=lambda xs, i, eps, scale, centred, out: (
             scale * ((hot(xs, i) - div(1.0, count(xs))) - out * (centred * scale) * div(1.0, count(xs)))
         ),
-        shown=lambda xs, i, eps: div(at(xs, i) - _mean_of(xs), sqrt(_mean_square(_centred(xs)) + eps)),
-        shown_local_grads=lambda xs, i, eps, out: (
-            div(hot(xs, i) - div(1.0, count(xs)), sqrt(_mean_square(_centred(xs)) + eps))
-            - div(out * _centred(xs), count(xs) * (_mean_square(_centred(xs)) + eps))
-        ),
+        shown=_shown_layernorm,
+        shown_local_grads=_shown_layernorm_slopes,
         doc="""xs shifted to mean 0 and scaled to variance 1: one node per output.
 
 >>> layernorm([1.0, 3.0], eps=0.0)

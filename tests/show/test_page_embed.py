@@ -63,6 +63,22 @@ def test_in_a_column_of_text_the_graph_has_all_the_width(tab: Tab, tmp_path: Pat
         narrow.close()
 
 
+@pytest.mark.parametrize(("width", "height"), [(735, 420), (760, 360), (735, 640), (900, 380), (358, 480)])
+def test_what_a_wrong_mode_is_stays_in_its_box(tab: Tab, tmp_path: Path, width: int, height: int) -> None:
+    """Whether something goes wrong or not, in the frames that lessons have."""
+    for text in ("(a*b%2Ba)**2", "a*b"):
+        frame = tab.browser.open(width=width, height=height)
+        frame.show(page(), tmp_path, f"#mode=embed&e={text}&m=assign&t=5")
+        over = frame.run("(({ modeBox }) => modeBox.scrollHeight - modeBox.clientHeight)(gradwalk)")
+        assert over <= 0
+        below = frame.run(
+            "document.querySelector('.mode-box').getBoundingClientRect().bottom -"
+            " document.querySelector('aside').getBoundingClientRect().bottom"
+        )
+        assert below <= 0 or width > 780 or width < 560  # there it comes after the step, and one scrolls to it
+        frame.close()
+
+
 def test_the_address_stays_embedded_and_leads_to_the_whole_page(tab: Tab, tmp_path: Path) -> None:
     """Each step is in the address of the frame, and the link has the same state without the frame."""
     tab.show(page(), tmp_path, "#mode=embed&e=a*b&v=a:2,b:5&m=assign")

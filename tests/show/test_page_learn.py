@@ -246,10 +246,38 @@ def test_the_number_travels_and_is_added_when_it_arrives(browser: Browser, tmp_p
     tab.run("gradwalk.player.go(7, 'jump')")
     tab.run("gradwalk.player.step(1)")
     grad = "document.querySelectorAll('.node .grad')[0].textContent"
-    assert tab.run("[document.querySelector('.pulse text').textContent, " + grad + "]") == ["24", "−8"]
+    row = "document.querySelector('tbody tr td.grad').textContent"
+    assert tab.run(f"[document.querySelector('.pulse text').textContent, {grad}, {row}]") == ["24", "−8", "−8"]
     tab.wait(grad + " === '16'")
     assert tab.run("document.querySelectorAll('.pulse').length") == 0
+    assert tab.run(row) == "16"
     tab.run("gradwalk.player.go(7, 'jump'); gradwalk.player.step(1); gradwalk.player.step(1)")
     assert tab.run(grad) == "16"
+    assert tab.errors == []
+    tab.close()
+
+
+def test_what_travels_covers_no_number_of_its_edge(browser: Browser, tmp_path: Path) -> None:
+    """The product goes beside the local gradient, at every step of the examples; forward, dots go under it."""
+    tab = browser.open(width=1280, height=720)
+    tab.show(page(), tmp_path)
+    for example in (2, 5, 7):
+        tab.run(f"gradwalk.header.examples.value = '{example}'; gradwalk.header.chosen()")
+        covered = tab.run(
+            "(() => { const found = []; const { drawing, line, player } = gradwalk;"
+            " const hits = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;"
+            " for (let t = line.forwardSteps + 2; t <= line.steps; t += 1) {"
+            " player.go(t - 1, 'jump'); player.step(1);"
+            " for (let k = 0; k <= 40; k += 1) { drawing.motion.place(k / 40);"
+            " const pill = document.querySelector('.pulse rect').getBoundingClientRect();"
+            " for (const text of drawing.told.children)"
+            " if (hits(pill, text.getBoundingClientRect())) found.push(t); } }"
+            " return found; })()"
+        )
+        assert covered == []
+    tab.run("gradwalk.player.go(0, 'jump'); gradwalk.player.step(1)")
+    assert (
+        tab.run("document.querySelector('.pulse.forward').compareDocumentPosition(gradwalk.drawing.labelLayer)") & 4
+    )  # comes after it
     assert tab.errors == []
     tab.close()

@@ -10,11 +10,12 @@ import axe
 import pytest
 from chromium import Browser, Tab
 
+from gradwalk import Value, composites
 from gradwalk.nn import MLP
 from gradwalk.show.play import page
 
 EXAMPLES = range(8)
-PHONES = [pytest.param(390, 844, id="upright"), pytest.param(844, 390, id="sideways")]
+PHONES = [(390, 844), (375, 667), (360, 640), (320, 568), (844, 390), (640, 360), (568, 320)]
 
 SMALLEST = """Math.min(...[...document.querySelectorAll('.gradwalk *')].filter((e) => e.getClientRects().length &&
   [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())).map((e) =>
@@ -167,17 +168,101 @@ def test_a_number_is_nearest_to_its_own_edge(tab: Tab, tmp_path: Path) -> None:
 
 
 def test_names_that_fit_are_whole(tab: Tab, tmp_path: Path) -> None:
-    """A card grows with its name; only one that is too long for any card ends in dots, and so does its row."""
-    tab.show(page("hidden = tanh(weight_one*é_input); hidden*the_longest_name_of_all"), tmp_path)
+    """A card grows with its name, and its letters get smaller; only one that is too long for any card ends in dots."""
+    tab.show(page(f"hidden = rmsnorm_of*é_input; hidden*the_longest_name_of_all*{'n' * 40}"), tmp_path)
     names = tab.run("[...document.querySelectorAll('.node .name')].map((name) => name.textContent)")
-    assert names == ["weight_one", "é_input", "v1", "hidden", "the_longest_…", "v2"]
+    assert names[:-2] == ["rmsnorm_of", "é_input", "hidden", "the_longest_name_of_all", "v1"]
+    assert names[-2].startswith("nnnnnnnnnnnnnnnnnnnn")
+    assert names[-2].endswith("n…")
     wider = (
         "(() => [...document.querySelectorAll('.node:not(.constant)')].filter((card) => "
         "card.querySelector('.name').getBBox().width + (card.querySelector('.glyph').getBBox().width || -4) + 4 >"
         " card.querySelector('.box').getBBox().width - 12).length)()"
     )
     assert tab.run(wider) == 0
-    assert tab.run("document.querySelector('tbody tr:last-child th').title") == "the_longest_name_of_all"
+    assert tab.text("tbody tr:nth-child(3) th") == "the_longest_name_of_all"
+    a, b, c = (Value(x, label=name) for name, x in (("a", 0.5), ("b", -1.25), ("c", 2.0)))
+    root = composites.sum([*composites.rmsnorm([a, b, c]), composites.cross_entropy([a, b, c], 1)])
+    tab.show(page(root + (a + b).leaky_relu() * c.stop_gradient()), tmp_path)
+    assert tab.run(wider) == 0
+
+
+ONE_SPELLING = """(() => { const { graph, drawing, formula } = gradwalk;
+  const signs = [...document.querySelectorAll('.node.op .glyph')].map((each) => each.textContent);
+  return [signs, formula.textContent]; })()"""
+
+
+def test_one_spelling_of_an_operation(tab: Tab, tmp_path: Path) -> None:
+    """On cards, in formulas, in what is said of an error, and on parts: what one types, or its sign."""
+    tab.show(page("relu(log(a)) + sigmoid(-a)**2*leaky_relu(asin(b))**0.5"), tmp_path)
+    signs, written = tab.run(ONE_SPELLING)
+    assert sorted(signs) == sorted(
+        ["relu", "log", "sigmoid", "−x", "x²", "leaky_relu", "asin", "x^0.5", "×", "+"]
+    )  # fmt: skip
+    for name in ("relu(log(", "sigmoid(−", "leaky_relu(asin("):
+        assert name in written.replace("\u2061", "")
+    shown = tab.run(
+        "(() => { const seen = []; for (let t = 1; t <= gradwalk.line.steps; t += 1) {"
+        " gradwalk.player.go(t, 'jump'); seen.push(document.querySelector('.step').textContent); }"
+        " return seen.join(' '); })()"
+    )
+    assert "ln" not in shown
+    assert "arc" not in shown
+    assert "log(a)" in shown
+    tab.show(page("(a*b)**0.5", {"a": -1.0, "b": 2.0}), tmp_path)
+    assert tab.text(".trouble").startswith("pow: expected a positive base")
+
+
+def test_a_name_is_the_same_everywhere(tab: Tab, tmp_path: Path) -> None:
+    """A parameter of a model is called by its whole name on its card, in the table and at its step; parts by signs."""
+    tab.show(page(MLP(2, [2, 1])([0.5, -1.0])), tmp_path)
+    tab.press("End")
+    names = tab.run("[...document.querySelectorAll('.node.leaf:not(.constant) .name')].map((each) => each.textContent)")
+    rows = tab.run("[...document.querySelectorAll('tbody th')].map((each) => each.textContent)")
+    assert sorted(names) == sorted(rows)
+    assert "layers.0.neurons.1.w.0" in names
+    assert "layers.0.neurons.0.w.0.grad" in tab.text(".equation")
+    tab.show(page(MLP(20, [40, 40, 1])([0.1] * 20) ** 2), tmp_path)
+    titles = tab.run("gradwalk.drawing.cards.filter((card) => card.item.part).map((card) => card.about)")
+    assert not [title for title in titles if title.startswith(("ReLU", "neg", "**", "*", "/"))]
+
+
+@pytest.mark.parametrize(
+    ("made", "forward", "slopes"),
+    [
+        ("softmax", "exp(b)∑jexp(xj)", {"−v1⋅exp(a)∑kexp(xk)", "v1⋅(1−exp(b)∑kexp(xk))", "−v1⋅exp(c)∑kexp(xk)"}),
+        ("log_softmax", "b−log(∑jexp(xj))", {"−exp(a)∑kexp(xk)", "1−exp(b)∑kexp(xk)", "−exp(c)∑kexp(xk)"}),
+        ("cross_entropy", "log(∑jexp(xj))−b", {"exp(a)∑kexp(xk)", "exp(b)∑kexp(xk)−1", "exp(c)∑kexp(xk)"}),
+        ("logsumexp", "log(∑jexp(xj))", {f"exp({name})∑kexp(xk)" for name in "abc"}),
+        ("norm", "∑jxj2", {"av1", "bv1", "cv1"}),
+        ("rmsnorm", "b∑jxj23+ε", {f"{one}3⋅(∑kxk23+ε)" for one in ("−v1⋅a", "1∑kxk23+ε−v1⋅b", "−v1⋅c")}),
+        ("layernorm", "b−μσ2+ε",
+         {f"{one}−μ)3⋅(σ2+ε)" for one in ("−13⋅σ2+ε−v1⋅(a", "1−13σ2+ε−v1⋅(b", "−13⋅σ2+ε−v1⋅(c")}),
+        ("maximum", "maxjxj", set()),
+        ("take", "b", set()),
+    ],
+)  # fmt: skip
+def test_formulas_over_rows_have_the_names(
+    browser: Browser, tmp_path: Path, made: str, forward: str, slopes: set[str]
+) -> None:
+    """Of softmax and its kin, as people know them: with the names of what is meant, not x3, and no [3 = j]; uncut."""
+    a, b, c = (Value(x, label=name) for name, x in (("a", 0.5), ("b", -1.25), ("c", 2.0)))
+    given = [1] if made in ("cross_entropy", "take") else []
+    out = getattr(composites, made)([a, b, c], *given)
+    for width in (1280, 1000):
+        tab = browser.open(width=width, height=720, reduced=True)
+        tab.show(page(out[1] if isinstance(out, list) else out), tmp_path)
+        tab.run("gradwalk.player.go(1, 'jump')")
+        assert tab.text(".step .formula") == f"v1={forward}"
+        found = tab.run(
+            "(() => { const seen = []; for (let t = 3; t <= gradwalk.line.steps; t += 1) {"
+            " gradwalk.player.go(t, 'jump'); seen.push(document.querySelector('.parts dd').textContent); }"
+            " return seen; })()"
+        )
+        assert {text.split("=", 1)[1].rsplit("=", 1)[0] for text in found if text.count("=") > 1} == slopes
+        assert tab.run(CUT) == []
+        assert tab.run("(({ stepBox }) => stepBox.scrollHeight - stepBox.clientHeight)(gradwalk)") <= 0
+        tab.close()
 
 
 def test_a_long_formula_fits_or_scrolls(tab: Tab, tmp_path: Path) -> None:
@@ -239,6 +324,24 @@ def test_the_view_follows_the_step(browser: Browser, tmp_path: Path) -> None:
                 " drawing.seesRoot || !rootChip.hidden]; })()"
             )
             assert seen == [True, True]
+        tab.close()
+
+
+def test_the_result_covers_no_card_of_the_step(browser: Browser, tmp_path: Path) -> None:
+    """Where the result is out of sight, its number stands in a corner that the step is not in."""
+    for width, height in ((390, 844), (320, 568), (568, 320)):
+        tab = browser.open(width=width, height=height, reduced=True)
+        tab.show(page(), tmp_path)
+        choose(tab, 5)
+        covered = tab.run(
+            "(() => { const found = []; const { player, line, rootChip } = gradwalk;"
+            " const hits = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;"
+            " for (let t = 0; t <= line.steps; t += 1) { player.go(t, 'jump'); if (rootChip.hidden) continue;"
+            " for (const card of document.querySelectorAll('[class*=active-] > .box'))"
+            " if (hits(card.getBoundingClientRect(), rootChip.getBoundingClientRect())) found.push(t); }"
+            " return found; })()"
+        )
+        assert covered == [], (width, height)
         tab.close()
 
 
@@ -353,6 +456,12 @@ def test_a_long_table_comes_in_parts(tab: Tab, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- nothing jumps
 
 
+PLACES = """(() => { const found = new Set(); for (let t = 0; t <= gradwalk.line.steps; t += 1) {
+  gradwalk.player.go(t, 'jump'); found.add(document.querySelector('.values').offsetTop + '/' +
+    document.querySelector('.canvas').getBoundingClientRect().top + '/' + gradwalk.canvas.clientHeight); }
+  return [...found]; })()"""
+
+
 @pytest.mark.parametrize("mode", ["right", "assign"])
 def test_the_panel_stands_still(tab: Tab, tmp_path: Path, mode: str) -> None:
     """The table and the graph stay where they are at every step of every example."""
@@ -360,13 +469,31 @@ def test_the_panel_stands_still(tab: Tab, tmp_path: Path, mode: str) -> None:
     tab.run(f"gradwalk.setMode('{mode}')")
     for example in EXAMPLES:
         choose(tab, example)
-        places = tab.run(
-            "(() => { const found = new Set(); for (let t = 0; t <= gradwalk.line.steps; t += 1) {"
-            " gradwalk.player.go(t, 'jump'); found.add(document.querySelector('.values').offsetTop + '/' +"
-            " document.querySelector('.canvas').getBoundingClientRect().top + '/' + gradwalk.canvas.clientHeight); }"
-            " return [...found]; })()"
-        )
+        places = tab.run(PLACES)
         assert len(places) == 1, (example, places)
+
+
+def test_nothing_that_is_said_moves_the_panel(tab: Tab, tmp_path: Path) -> None:
+    """Not an error, not a long verdict on a prediction, not the formula of a row or a name as long as a path."""
+    tab.show(page("clamp(log(a)*b, -1, 1) + (b*a)**0.5", {"a": 1.5, "b": 2.0}), tmp_path)
+    places = set(tab.run(PLACES))
+    tab.run("gradwalk.edit(0, -1.5)")
+    tab.settle()
+    assert "expected x > 0" in tab.text(".trouble")
+    assert len(places | set(tab.run(PLACES))) == 1
+    tab.run("gradwalk.study.choose('predict'); gradwalk.player.go(gradwalk.line.forwardSteps + 1, 'jump')")
+    place = "document.querySelector('.values').offsetTop"
+    before = tab.run(place)
+    for answer in ("7", "0.123456", "-1e-200"):
+        tab.run(f"gradwalk.study.predict.field.value = '{answer}'; gradwalk.study.predict.answer()")
+        assert before == tab.run(place)
+    model = MLP(2, [2, 1])
+    for root in (
+        composites.layernorm([model([0.5, -1.0]) * x for x in (1.0, 2.0, 3.0)])[1],
+        model([1.0, 2.0]) ** 2,
+    ):
+        tab.show(page(root), tmp_path)
+        assert len(tab.run(PLACES)) == 1
 
 
 def test_a_mistake_dims_the_graph_and_moves_nothing(tab: Tab, tmp_path: Path) -> None:
@@ -415,8 +542,9 @@ def test_the_arithmetic_is_above_the_fold(browser: Browser, tmp_path: Path, widt
         )
         bar = tab.run("document.querySelector('.transport').getBoundingClientRect().top")
         assert lowest <= (bar if height > width else height), example
+        assert lowest <= tab.run("document.querySelector('.step').getBoundingClientRect().bottom") + 1
         assert tab.run("document.documentElement.scrollWidth") <= width
-        assert tab.run("gradwalk.canvas.clientHeight") > 200
+        assert tab.run("gradwalk.canvas.clientHeight") > (200 if min(width, height) > 320 else 170)
     assert tab.errors == []
     tab.close()
 
@@ -466,6 +594,9 @@ def test_axe_finds_nothing(browser: Browser, tmp_path: Path, dark: bool) -> None
     assert axe.findings(tab) == []
     tab.show(page(), tmp_path, "#mode=embed&t=6")
     assert axe.findings(tab) == []
+    tab.show(page(MLP(20, [40, 40, 1])([0.1] * 20)), tmp_path)
+    tab.run("gradwalk.player.go(gradwalk.line.steps - 40, 'jump')")
+    assert axe.findings(tab) == []
     tab.close()
     phone = browser.open(width=390, height=844, dark=dark)
     phone.without_policy()
@@ -485,3 +616,33 @@ def test_a_card_says_its_gradient(tab: Tab, tmp_path: Path) -> None:
     tab.press("End")
     assert tab.run(labels)[0] == "a, a leaf, data 2.0, gradient -3.0"
     assert tab.run(labels)[2] == "v1, Product. a · b, data -6.0, gradient 1.0"
+
+
+def test_a_folded_card_says_a_gradient(tab: Tab, tmp_path: Path) -> None:
+    """That of the node which the step is about, or of its last one."""
+    tab.show(page(MLP(20, [40, 40, 1])([0.1] * 20)), tmp_path)
+    tab.run("gradwalk.player.go(gradwalk.line.steps - 40, 'jump')")
+    labels = "[...document.querySelectorAll('.node.part')].map((card) => card.getAttribute('aria-label'))"
+    assert all(", folded up; " in label and ", gradient " in label for label in tab.run(labels))
+    name, grad = tab.run(
+        "(({ graph, line }) => { const step = line.contributions.at(line.contributions.length - 41);"
+        " return [graph.names[step.child], step.after]; })(gradwalk)"
+    )
+    label = tab.run("document.querySelector('.part.active-child').getAttribute('aria-label')")
+    assert label.endswith(f", gradient {grad!r}")
+    assert f", folded up; {name}, data " in label
+
+
+def test_a_column_that_is_empty_says_why(tab: Tab, tmp_path: Path) -> None:
+    """Of thousands of nodes no difference is measured until its row is pointed at."""
+    tab.show(page(MLP(20, [40, 40, 1])([0.1] * 20)), tmp_path)
+    assert "a difference is measured when its row is pointed at" in tab.text(".unmeasured")
+    assert tab.run("getComputedStyle(document.querySelector('.unmeasured')).display") != "none"
+    tab.press("End")
+    cell = "document.querySelector('tbody tr td:nth-child(4)').textContent"
+    assert tab.run(cell) == ""
+    tab.run("document.querySelector('tbody tr input').focus()")
+    assert tab.run(cell) != ""
+    assert tab.text("tbody tr .check") == "✓"
+    choose(tab, 0)
+    assert tab.run("getComputedStyle(document.querySelector('.unmeasured')).display") == "none"

@@ -24,6 +24,7 @@ import { typeset } from "./typeset.js";
 const MOST_OPENED = 12;
 const KERNEL_NOTE = "An edit sets the leaf\u2019s .data in the kernel, in every view; what a cell sets there is shown here when it has run. The widget\u2019s .value is the result recorded again; results recorded before keep their numbers.";
 const HASH_MS = 250;
+const CHIP = { edge: 44, letter: 8, height: 44, tops: [0, -90] }; // below, the zoom buttons are
 const FOLLOW_MS = 160;
 
 /** Build the page inside `root`; `start` says what to show, `kernel` (in a notebook) hears of edits, `python` runs functions. */
@@ -87,9 +88,8 @@ class App {
     this.formula = element("div", { class: "written", tabindex: "-1" });
     this.note = element("p", { class: "note" });
     this.detail = element("div", { class: "detail", hidden: true, role: "tooltip" });
-    this.stepBox = element("section", { class: "step", "aria-label": "This step" });
+    this.stepBox = element("section", { class: "step", "aria-label": "This step", tabindex: "0" }); // what is too long for it scrolls
     this.modeBox = element("section", { class: "mode-box", hidden: true });
-    this.trouble = element("p", { class: "trouble", hidden: true, role: "status" });
     this.live = element("div", { class: "unseen", "aria-live": "polite" });
     this.zoomButtons = element("div", { class: "zoom" },
       element("button", { type: "button", class: "quiet", "aria-label": "Zoom in", title: "Zoom in (+)", click: () => this.drawing.viewport.zoom(1.25) }, "+"),
@@ -110,7 +110,7 @@ class App {
       element("main", {},
         element(this.ownsAddress ? "h1" : "h2", { class: "unseen" }, "gradwalk: backpropagation, step by step"),
         element("div", { class: "left" }, this.stage, this.player.root),
-        element("aside", { "aria-label": "The step, the rule and the values" }, this.trouble, this.modeBox, this.stepBox, this.study.root, this.table.root)),
+        element("aside", { "aria-label": "The step, the rule and the values" }, this.modeBox, this.stepBox, this.study.root, this.table.root)),
       this.live, this.help, this.own?.root ?? null);
     if (this.ownsAddress) document.addEventListener("keydown", (event) => this.key(event));
     root.append(this.root);
@@ -273,14 +273,23 @@ class App {
       element("button", { type: "button", class: "quiet", title: "Fold it up", click: () => this.fold(part) }, `\u229f ${titleOf(part)}`)));
   }
 
-  /** The result stays in sight: where its card is not, at the edge. */
+  /** The result stays in sight: where its card is not, in the corner with the fewest cards, and none of this step. */
   showRoot() {
     const isAway = Boolean(this.line) && !this.drawing.seesRoot;
     this.rootChip.hidden = !isAway;
     if (!isAway) return;
     const { graph, data, forwardSteps } = this.line;
     const known = this.t >= forwardSteps ? short(data[graph.root]) : "\u2026";
-    setText(this.rootChip, `${graph.names[graph.root]} = ${known} \u2192`);
+    const said = `${graph.names[graph.root]} = ${known} \u2192`;
+    setText(this.rootChip, said);
+    const { width, height } = this.drawing.viewport.view;
+    const wide = CHIP.edge + CHIP.letter * said.length;
+    const crowds = CHIP.tops.flatMap((top) => [width - wide, 0].map((left) => {
+      const from = top < 0 ? height + top : top;
+      return this.drawing.crowd([left, from, left + wide, from + CHIP.height]);
+    }));
+    const corner = String(crowds.indexOf(Math.min(...crowds)));
+    if (this.rootChip.dataset.corner !== corner) this.rootChip.dataset.corner = corner;
   }
 
   // ---------------------------------------------------------------- changes
@@ -397,18 +406,18 @@ class App {
       const content = modeContent(line, (at) => this.player.go(at, "jump"));
       this.modeBox.hidden = !content.length;
       fill(this.modeBox, ...content);
-      this.trouble.hidden = !line.problems.length;
-      if (line.problems.length) setText(this.trouble, line.problems[0].message);
+      if (line.problems.length) setText(this.live, line.problems[0].message);
       this.root.classList.toggle("wrong-mode", line.mode !== "right");
     }
     if (how === "step" || how === "play") {
-      this.drawing.animate(step);
+      this.drawing.animate(step, (grad, hasArrived) => this.table.tell(step.child, grad, hasArrived));
       if (how === "step" || line.steps < 200) setText(this.live, said);
     }
     clearTimeout(this.following);
     // while the slider is dragged the view stands still; it follows once the hand rests
     if (how === "scrub") this.following = setTimeout(() => this.drawing.follow(step), FOLLOW_MS);
     else if (how !== "edit") this.drawing.follow(step);
+    this.showRoot();
     this.remember();
   }
 

@@ -9,6 +9,8 @@ import { subscripted } from "./mathml.js";
 const HEIGHT = 52;
 const NARROWEST = 65;
 const WIDEST = 112;
+const WIDEST_SMALL = 170; // of a name in small letters: a path like layers.0.neurons.15.w.17
+const SMALLER = 12 / 15;
 const EDGE = 6; // between the border and the text
 
 /** How large an item's card is, before it is built. */
@@ -17,8 +19,10 @@ export function sizeOf(graph, item) {
   const [i] = item.nodes;
   const node = graph.nodes[i];
   if (node.constant) return { width: Math.max(34, 14 + 7.6 * graph.names[i].length), height: 24 };
-  const needed = 2 * EDGE + nameWidth(graph.names[i]) + signWidth(sign(node));
-  return { width: Math.max(NARROWEST, Math.min(WIDEST, needed)), height: HEIGHT };
+  const around = 2 * EDGE + signWidth(sign(node));
+  const needed = around + nameWidth(graph.names[i]);
+  const width = needed <= WIDEST ? needed : Math.min(WIDEST_SMALL, around + SMALLER * nameWidth(graph.names[i]));
+  return { width: Math.max(NARROWEST, width), height: HEIGHT };
 }
 
 // The card itself: {k, item, i, group, dataText, gradText, …}; `i` is the node, or -1 for a part. One among the `known`
@@ -30,8 +34,9 @@ export function cardOf(graph, item, k, size, { x, y }, known) {
   const card = known.get(key) ?? { ...built(face, size), key, data: null, grad: null, state: null };
   known.delete(key);
   setAttributes(card.group, { transform: `translate(${x} ${y})`, tabindex: "-1", "data-card": k });
-  const about = face.count ? `${face.count}, folded up` : [kind(graph.nodes[i]), inWords(graph, i)].filter(Boolean).join(" ");
-  return Object.assign(card, { k, item, i, size, about: `${face.name}, ${about}`, kinds: face.kinds, editable: i >= 0 && isEditable(graph, i) });
+  // of a part it begins with what is read on it
+  const about = face.count ? `${face.name} ${face.count}` : `${face.name}, ${[kind(graph.nodes[i]), inWords(graph, i)].filter(Boolean).join(" ")}`;
+  return Object.assign(card, { k, item, i, size, about, kinds: face.kinds, editable: i >= 0 && isEditable(graph, i) });
 }
 
 /** All that is seen of a card but its numbers. */
@@ -56,14 +61,15 @@ function built({ name, kinds, written, count }, size) {
   const dataText = svg("text", { class: "data number", x: -left - EDGE, y: 6.5 });
   const gradText = svg("text", { class: "grad number", x: -left - EDGE, y: 21 });
   group.append(
-    nameText(count ? () => null : subscripted, clipped(name, size.width - 2 * EDGE - signWidth(written)), left + EDGE, top + 16),
+    nameText(count ? () => null : subscripted, name, size.width - 2 * EDGE - signWidth(written), left + EDGE, top + 16),
     svg("text", { class: "glyph", x: -left - EDGE, y: top + 16 }, written),
+    svg("text", { class: "count", x: left + EDGE, y: 6 }, count),
     dataText,
+    " ", // or what is read on a part runs together
     gradText,
   );
   if (count) {
     box.before(svg("rect", { class: "box behind", x: left + 4, y: top - 4, width: size.width, height: size.height, rx: 9 }));
-    group.append(svg("text", { class: "count", x: left + EDGE, y: 6 }, count));
   }
   return { group, dataText, gradText };
 }
@@ -101,7 +107,7 @@ function sign(node) {
   return node.cut ? "\u2026" : "";
 }
 
-const signWidth = (written) => (written ? 5 + 7.2 * written.length : 0);
+const signWidth = (written) => [...written].reduce((sum, letter) => sum + (/[mw]/.test(letter) ? 12 : 7.2), written && 5);
 const letterWidth = (name) => (/[A-Zmw]/.test(name) ? 9.4 : 7.6);
 
 function nameWidth(name) {
@@ -111,14 +117,18 @@ function nameWidth(name) {
 }
 
 function clipped(name, room) {
-  if (nameWidth(name) <= room + 0.01) return name;
   let kept = [...name];
+  if (nameWidth(name) <= room + 0.01) return name;
   while (kept.length > 2 && nameWidth(`${kept.join("")}\u2026`) > room) kept = kept.slice(0, -1);
   return `${kept.join("")}\u2026`;
 }
 
-function nameText(split, name, x, y) {
-  const parts = split(name);
-  if (!parts) return svg("text", { class: "name", x, y }, name);
-  return svg("text", { class: "name", x, y }, parts[0], svg("tspan", { dy: 3, dx: 1 }, parts[1]));
+/** A name where there is this much room: whole, in smaller letters, or the beginning of it. */
+function nameText(split, name, room, x, y) {
+  const isSmall = nameWidth(name) > room + 0.01;
+  const shown = clipped(name, isSmall ? room / SMALLER : room);
+  const parts = split(shown);
+  const attributes = { class: isSmall ? "name small" : "name", x, y };
+  if (!parts) return svg("text", attributes, shown);
+  return svg("text", attributes, parts[0], svg("tspan", { dy: 3, dx: 1 }, parts[1]));
 }

@@ -101,7 +101,7 @@ export const COMPOSITES = {
     },
   },
   logsumexp: {
-    called: "logsumexp", glyph: "LSE",
+    called: "logsumexp", glyph: "logsumexp",
     inputs: ["xs"], parameters: [],
     perEntry: false, target: "",
     doc: "The logarithm of the sum of exponentials as one node, without overflow on the way.",
@@ -140,7 +140,8 @@ export const COMPOSITES = {
     perEntry: true, target: "",
     doc: "Exponentials divided by their sum: one node per output.",
     latex: "\\frac{\\exp\\left(x_{i}\\right)}{\\sum_{j} \\exp\\left(x_{j}\\right)}",
-    localGradsLatex: ["\\mathit{out} \\cdot \\left([i = j] - \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}\\right)"],
+    localGradsLatex: ["-\\mathit{out} \\cdot \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
+    hotLatex: ["\\mathit{out} \\cdot \\left(1 - \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}\\right)"],
     forward(xs, i) {
       const n = xs.length;
       let t0 = xs[0];
@@ -169,12 +170,13 @@ export const COMPOSITES = {
     },
   },
   log_softmax: {
-    called: "log_softmax", glyph: "log sm",
+    called: "log_softmax", glyph: "log_softmax",
     inputs: ["xs"], parameters: [],
     perEntry: true, target: "",
     doc: "Logarithms of the softmax, exact where it underflows: one node per output.",
     latex: "x_{i} - \\log\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
-    localGradsLatex: ["[i = j] - \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
+    localGradsLatex: ["-\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
+    hotLatex: ["1 - \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
     forward(xs, i) {
       const n = xs.length;
       let t0 = xs[0];
@@ -203,12 +205,13 @@ export const COMPOSITES = {
     },
   },
   cross_entropy: {
-    called: "cross_entropy", glyph: "CE",
+    called: "cross_entropy", glyph: "cross_entropy",
     inputs: ["logits"], parameters: [],
     perEntry: false, target: "target",
     doc: "Minus the logarithm of the probability that softmax gives to entry `target`, as one node.",
     latex: "\\log\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right) - x_{i}",
-    localGradsLatex: ["\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)} - [i = j]"],
+    localGradsLatex: ["\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
+    hotLatex: ["\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)} - 1"],
     forward(logits, i) {
       const n = logits.length;
       let t0 = logits[0];
@@ -242,7 +245,8 @@ export const COMPOSITES = {
     perEntry: true, target: "",
     doc: "xs divided by the root of their mean square: one node per output.",
     latex: "\\frac{x_{i}}{\\sqrt{\\frac{\\sum_{j} {x_{j}}^{2}}{n} + \\epsilon}}",
-    localGradsLatex: ["\\frac{[i = j]}{\\sqrt{\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon}} - \\frac{\\mathit{out} \\cdot x_{j}}{n \\cdot \\left(\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon\\right)}"],
+    localGradsLatex: ["-\\frac{\\mathit{out} \\cdot x_{j}}{n \\cdot \\left(\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon\\right)}"],
+    hotLatex: ["\\frac{1}{\\sqrt{\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon}} - \\frac{\\mathit{out} \\cdot x_{j}}{n \\cdot \\left(\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon\\right)}"],
     forward(xs, i, eps) {
       const n = xs.length;
       let t0 = xs[0] * xs[0];
@@ -265,8 +269,9 @@ export const COMPOSITES = {
     inputs: ["xs"], parameters: ["eps"],
     perEntry: true, target: "",
     doc: "xs shifted to mean 0 and scaled to variance 1: one node per output.",
-    latex: "\\frac{x_{i} - \\frac{\\sum_{j} x_{j}}{n}}{\\sqrt{\\frac{\\sum_{j} {\\left(x_{j} - \\frac{\\sum_{j} x_{j}}{n}\\right)}^{2}}{n} + \\epsilon}}",
-    localGradsLatex: ["\\frac{[i = j] - \\frac{1}{n}}{\\sqrt{\\frac{\\sum_{k} {\\left(x_{k} - \\frac{\\sum_{k} x_{k}}{n}\\right)}^{2}}{n} + \\epsilon}} - \\frac{\\mathit{out} \\cdot \\left(x_{j} - \\frac{\\sum_{k} x_{k}}{n}\\right)}{n \\cdot \\left(\\frac{\\sum_{k} {\\left(x_{k} - \\frac{\\sum_{k} x_{k}}{n}\\right)}^{2}}{n} + \\epsilon\\right)}"],
+    latex: "\\frac{x_{i} - \\mu}{\\sqrt{{\\sigma}^{2} + \\epsilon}}",
+    localGradsLatex: ["-\\frac{1}{n \\cdot \\sqrt{{\\sigma}^{2} + \\epsilon}} - \\frac{\\mathit{out} \\cdot \\left(x_{j} - \\mu\\right)}{n \\cdot \\left({\\sigma}^{2} + \\epsilon\\right)}"],
+    hotLatex: ["\\frac{1 - \\frac{1}{n}}{\\sqrt{{\\sigma}^{2} + \\epsilon}} - \\frac{\\mathit{out} \\cdot \\left(x_{j} - \\mu\\right)}{n \\cdot \\left({\\sigma}^{2} + \\epsilon\\right)}"],
     forward(xs, i, eps) {
       const n = xs.length;
       let t0 = xs[0];
@@ -297,7 +302,8 @@ export const COMPOSITES = {
     perEntry: false, target: "",
     doc: "The largest; of equals, the first gets the gradient.",
     latex: "\\max_{j} x_{j}",
-    localGradsLatex: ["[\\mathit{out}\\text{ is }x_{j}]"],
+    localGradsLatex: ["0"],
+    hotLatex: ["1"],
     forward(xs) {
       const n = xs.length;
       let t0 = xs[0];
@@ -327,7 +333,8 @@ export const COMPOSITES = {
     perEntry: false, target: "",
     doc: "The smallest; of equals, the first gets the gradient.",
     latex: "\\min_{j} x_{j}",
-    localGradsLatex: ["[\\mathit{out}\\text{ is }x_{j}]"],
+    localGradsLatex: ["0"],
+    hotLatex: ["1"],
     forward(xs) {
       const n = xs.length;
       let t0 = xs[0];

@@ -29,7 +29,7 @@ export class Drawing {
     this.told = svg("g", { "aria-hidden": "true" }); // the number of what fires; no edge lies on any number
     this.nodeLayer = svg("g", { class: "nodes", tabindex: "-1" }); // or its listeners make it a stop of the Tab key
     this.motion = new Motion();
-    this.world = svg("g", { class: "world" }, this.edgeLayer, this.firing, this.labelLayer, this.told, this.nodeLayer, this.motion.layer);
+    this.world = svg("g", { class: "world" }, this.edgeLayer, this.firing, this.motion.under, this.labelLayer, this.told, this.nodeLayer, this.motion.layer);
     this.svg = svg("svg", { class: "graph", role: "group", "aria-label": "The graph" }, this.world);
     this.viewport = new Viewport(this.svg, this.world, () => on.moved());
     this.cards = [];
@@ -166,13 +166,14 @@ export class Drawing {
     const here = step.node === undefined ? -1 : this.itemOf[step.node];
     const there = step.child === undefined ? -1 : this.itemOf[step.child];
     this.motion.stop();
+    this.about = [here, there].filter((k) => k >= 0);
     for (const card of this.cards) {
       const i = card.i < 0 ? card.item.nodes[0] : card.i;
       const known = !nodes[i].children.length || i < computedUntil;
       // a number that is not known yet keeps its place, unseen: what is not written again is not laid out again
       if (card.i >= 0) this.setNumbers(card, line.data[i], grads ? grads[i] : card.grad);
-      else this.setPart(card, line, grads, card.k === there ? step.child : card.k === here ? step.node : -1);
-      this.describe(card, known && card.i >= 0 ? line.data[i] : null, grads && card.i >= 0 ? grads[i] : null);
+      else this.describePart(card, line, grads, card.k === there ? step.child : card.k === here ? step.node : -1, computedUntil);
+      if (card.i >= 0) this.describe(card, known ? line.data[i] : null, grads ? grads[i] : null);
       let state = known ? "" : " waiting";
       if (card.k === here && step.kind !== "contribution") state += " active-forward";
       if (card.k === here && step.kind !== "forward") state += " active-upstream";
@@ -190,13 +191,22 @@ export class Drawing {
   }
 
   /** What a screen reader says of a card: the node, how it was computed, and its numbers in full, those that are known. */
-  describe(card, data, grad) {
+  describe(card, data, grad, i = card.i, about = card.about) {
     const said = card.said;
-    if (said?.about === card.about && Object.is(said.data, data) && Object.is(said.grad, grad)) return;
-    card.said = { about: card.about, data, grad };
-    const { constant, partial } = card.i < 0 ? {} : this.graph.nodes[card.i];
+    if (said?.about === about && Object.is(said.data, data) && Object.is(said.grad, grad)) return;
+    card.said = { about, data, grad };
+    const { constant, partial } = this.graph.nodes[i];
     const gradient = grad === null || constant ? "" : `, gradient ${exact(grad)}${partial ? `, ${PARTIAL}` : ""}`;
-    setAttributes(card.group, { "aria-label": `${card.about}${data === null ? "" : `, data ${exact(data)}`}${gradient}` });
+    setAttributes(card.group, { "aria-label": `${about}${data === null ? "" : `, data ${exact(data)}`}${gradient}` });
+  }
+
+  /** Of a part: the node that the step is about, or the last one, which the others lead to. */
+  describePart(card, line, grads, active, computedUntil) {
+    this.setPart(card, active, active < 0 ? 0 : (grads ?? line.data)[active], !grads);
+    const i = active < 0 ? card.item.nodes.at(-1) : active;
+    const isKnown = !this.graph.nodes[i].children.length || i < computedUntil;
+    const about = `${card.about}${card.grad && ` ${card.grad}`}, folded up; ${this.graph.names[i]}`;
+    this.describe(card, isKnown ? line.data[i] : null, grads ? grads[i] : null, i, about);
   }
 
   setNumbers(card, data, grad) {
@@ -212,12 +222,12 @@ export class Drawing {
     }
   }
 
-  /** Of a folded part the node that the step is about, with its gradient. */
-  setPart(card, line, grads, active) {
-    const text = active < 0 ? "" : `${this.graph.names[active]}: ${short(grads ? grads[active] : line.data[active])}`;
+  /** Of a folded part the node that the step is about, with its gradient, or its data. */
+  setPart(card, active, number, isData) {
+    const text = active < 0 ? "" : `${this.graph.names[active]}: ${short(number)}`;
     if (text === card.grad) return;
     card.grad = text;
-    card.gradText.classList.toggle("data-now", active >= 0 && !grads);
+    card.gradText.classList.toggle("data-now", active >= 0 && isData);
     writeNumber(card.gradText, text, card.size.width);
   }
 
@@ -267,10 +277,18 @@ export class Drawing {
     for (const edge of this.edges) edge.path.classList.toggle("on-path", lit.has(edge));
   }
 
-  /** Let what the step does be seen to move. */
-  animate(step) {
-    const child = step.child === undefined ? null : this.cards[this.itemOf[step.child]];
-    this.motion.start(step, this.active.map((edge) => this.wayOf(edge)), child);
+  /** Let what the step does be seen to move; `tell(grad, hasArrived)` hears of what the child has on the way. */
+  animate(step, tell) {
+    this.motion.start(step, this.active.map((edge) => ({ along: this.wayOf(edge), spot: edge.spot })), (grad, hasArrived) => {
+      const card = this.cards[this.itemOf[step.child]];
+      if (card.i >= 0) this.setNumbers(card, card.data, grad);
+      else this.setPart(card, step.child, grad, false);
+      if (hasArrived) {
+        card.gradText.classList.add("arrived");
+        setTimeout(() => card.gradText.classList.remove("arrived"), 400);
+      }
+      tell(grad, hasArrived);
+    });
   }
 
   wayOf(edge) {
@@ -282,6 +300,12 @@ export class Drawing {
   follow(step) {
     const about = [step.node, step.child].filter((i) => i !== undefined);
     if (about.length) this.viewport.reveal(about.map((i) => this.placeOf(this.cards[this.itemOf[i]])));
+  }
+
+  /** How much of a crowd there is in this box of the view: cards, and above all those that the step is about. */
+  crowd(box) {
+    const meets = (card) => overlaps(this.viewport.boxOf(this.placed.at[card.k], card.size), box);
+    return this.cards.filter(meets).reduce((sum, card) => sum + (this.about?.includes(card.k) ? this.cards.length : 1), 0);
   }
 
   get seesRoot() {

@@ -7,6 +7,8 @@ const ARROW = 5;
 const SHARES = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.12, 0.88];
 const OFFSETS = [-5, -12, 10, -16, 20];
 const SHORTEST = 12; // half of a short number, with the halo around it
+const PILL = 11; // half of what travels, and a little
+const SIDES = [0, 16, -16, 26, -26, 36, -36, 50, -50, 64, -64].map((y) => [0, y]);
 const PIECES = 12; // that a curve is cut into
 
 /** The curve through these points, along the flow. */
@@ -32,6 +34,14 @@ export function way(points, vertical) {
   const path = svg("path", { d: curve(points, vertical) });
   const length = path.getTotalLength();
   return (share) => path.getPointAtLength(share * length);
+}
+
+/** How far beside its edge a number of this width travels, never on the number that stands there. */
+export function beside(along, spot, width) {
+  const points = spot ? Array.from({ length: 4 * PIECES + 1 }, (_, k) => along(k / (4 * PIECES))) : [];
+  const half = width / 2 + 2;
+  const isClear = ([dx, dy]) => !points.some(({ x, y }) => overlaps([x + dx - half, y + dy - PILL, x + dx + half, y + dy + PILL], spot.box));
+  return SIDES.find(isClear) ?? SIDES[0];
 }
 
 const at = ({ x, y }) => `${x.toFixed(1)} ${y.toFixed(1)}`;

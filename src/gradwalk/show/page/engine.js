@@ -67,10 +67,10 @@ function objection(graph, node, op, numbers, out) {
       return name + exact(number) + (label ? ` (node '${label}')` : "");
     }).join(", ");
   if (!op.domain(...numbers) && !numbers.some(Number.isNaN)) {
-    return `${node.op}: expected ${op.expected}, got ${described()}`;
+    return `${op.called}: expected ${op.expected}, got ${described()}`;
   }
   const overflowed = op.overflows && Math.abs(out) === Infinity && numbers.every(Number.isFinite);
-  return overflowed ? `${node.op}: the result overflows, got ${described()}` : "";
+  return overflowed ? `${op.called}: the result overflows, got ${described()}` : "";
 }
 
 // ---------------------------------------------------------------- the backward pass

@@ -37,7 +37,7 @@ export class Header {
       element("option", { value: "", hidden: true }, "Examples"),
       this.program,
       ...EXAMPLES.map((example, i) => element("option", { value: String(i) }, example.title)));
-    this.modes = element("select", { class: "modes", change: () => on.mode(this.modes.value) },
+    this.modes = element("select", { class: "modes", "aria-label": "Backward pass", change: () => on.mode(this.modes.value) },
       element("option", { value: "right" }, "correct"),
       element("optgroup", { label: "wrong on purpose" },
         ...MODES.slice(1).map((mode) => element("option", { value: mode.id }, mode.name))));

@@ -23,8 +23,7 @@ const SYMBOLS = {
   sum: ["mo", "\u2211"],
   bmod: ["mo", "mod"],
 };
-const FUNCTIONS = new Set(["exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos",
-  "arctan", "max", "min"]);
+const FUNCTIONS = new Set(["exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "max", "min"]);
 const OPERATORS = { "-": "\u2212", "*": "\u22c5" };
 
 /** A MathML element; children are elements or text. */

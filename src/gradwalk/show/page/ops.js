@@ -6,7 +6,7 @@ import { copysign, pow } from "./special.js";
 
 export const OPS = {
   add: {
-    symbol: "+", glyph: "+", operator: true,
+    called: "add", symbol: "+", glyph: "+", operator: true,
     aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "Sum.",
     expected: "",
@@ -17,7 +17,7 @@ export const OPS = {
     localGrads(x, y, out) { return [1.0, 1.0]; },
   },
   sub: {
-    symbol: "-", glyph: "−", operator: true,
+    called: "sub", symbol: "-", glyph: "−", operator: true,
     aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "Difference.",
     expected: "",
@@ -28,7 +28,7 @@ export const OPS = {
     localGrads(x, y, out) { return [1.0, -1.0]; },
   },
   mul: {
-    symbol: "*", glyph: "×", operator: true,
+    called: "mul", symbol: "*", glyph: "×", operator: true,
     aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "Product.",
     expected: "",
@@ -39,7 +39,7 @@ export const OPS = {
     localGrads(x, y, out) { return [y, x]; },
   },
   div: {
-    symbol: "/", glyph: "÷", operator: true,
+    called: "div", symbol: "/", glyph: "÷", operator: true,
     aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "Quotient.",
     expected: "a divisor other than 0",
@@ -50,7 +50,7 @@ export const OPS = {
     localGrads(x, y, out) { return [1.0 / y, -(out / y)]; },
   },
   pow: {
-    symbol: "**", glyph: "xʸ", operator: false,
+    called: "pow", symbol: "**", glyph: "xʸ", operator: false,
     aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: true,
     doc: "Power with a Value as the exponent.",
     expected: "a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
@@ -66,7 +66,7 @@ export const OPS = {
     },
   },
   pow_number: {
-    symbol: "**n", glyph: "xⁿ", operator: true,
+    called: "pow", symbol: "**n", glyph: "xⁿ", operator: true,
     aliases: [], inputs: ["x"], parameters: ["n"], defaults: [], overflows: true,
     doc: "Power by a plain number.",
     expected: "a positive base, 0 with an exponent of at least 0, or a negative base with a whole exponent",
@@ -80,7 +80,7 @@ export const OPS = {
     localGrads(x, n, out) { return [(n === 2.0 ? 2.0 * x : (n === 0.0 ? 0.0 : n * pow(x, n - 1.0)))]; },
   },
   neg: {
-    symbol: "neg", glyph: "−x", operator: true,
+    called: "neg", symbol: "neg", glyph: "−x", operator: true,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Negation.",
     expected: "",
@@ -91,7 +91,7 @@ export const OPS = {
     localGrads(x, out) { return [-1.0]; },
   },
   abs: {
-    symbol: "abs", glyph: "|x|", operator: false,
+    called: "abs", symbol: "abs", glyph: "|x|", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Absolute value.",
     expected: "",
@@ -102,7 +102,7 @@ export const OPS = {
     localGrads(x, out) { return [(x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0))]; },
   },
   exp: {
-    symbol: "exp", glyph: "exp", operator: false,
+    called: "exp", symbol: "exp", glyph: "exp", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: true,
     doc: "Exponential.",
     expected: "",
@@ -113,7 +113,7 @@ export const OPS = {
     localGrads(x, out) { return [out]; },
   },
   expm1: {
-    symbol: "expm1", glyph: "expm1", operator: false,
+    called: "expm1", symbol: "expm1", glyph: "expm1", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: true,
     doc: "exp(x) - 1, exact near 0.",
     expected: "",
@@ -124,7 +124,7 @@ export const OPS = {
     localGrads(x, out) { return [exp(x)]; },
   },
   log: {
-    symbol: "log", glyph: "log", operator: false,
+    called: "log", symbol: "log", glyph: "log", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Natural logarithm.",
     expected: "x > 0",
@@ -135,7 +135,7 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / x]; },
   },
   log1p: {
-    symbol: "log1p", glyph: "log1p", operator: false,
+    called: "log1p", symbol: "log1p", glyph: "log1p", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "log(1 + x), exact near 0.",
     expected: "x > -1",
@@ -146,7 +146,7 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / (1.0 + x)]; },
   },
   log2: {
-    symbol: "log2", glyph: "log2", operator: false,
+    called: "log2", symbol: "log2", glyph: "log2", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Logarithm to base 2.",
     expected: "x > 0",
@@ -157,7 +157,7 @@ export const OPS = {
     localGrads(x, out) { return [1.4426950408889634 / x]; },
   },
   log10: {
-    symbol: "log10", glyph: "log10", operator: false,
+    called: "log10", symbol: "log10", glyph: "log10", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Logarithm to base 10.",
     expected: "x > 0",
@@ -168,7 +168,7 @@ export const OPS = {
     localGrads(x, out) { return [0.43429448190325176 / x]; },
   },
   sqrt: {
-    symbol: "sqrt", glyph: "√x", operator: false,
+    called: "sqrt", symbol: "sqrt", glyph: "√x", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Square root.",
     expected: "x >= 0",
@@ -179,7 +179,7 @@ export const OPS = {
     localGrads(x, out) { return [0.5 / Math.abs(out)]; },
   },
   cbrt: {
-    symbol: "cbrt", glyph: "∛x", operator: false,
+    called: "cbrt", symbol: "cbrt", glyph: "∛x", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Cube root, also of negative numbers.",
     expected: "",
@@ -190,7 +190,7 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / (3.0 * out * out)]; },
   },
   sin: {
-    symbol: "sin", glyph: "sin", operator: false,
+    called: "sin", symbol: "sin", glyph: "sin", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Sine.",
     expected: "a finite x",
@@ -201,7 +201,7 @@ export const OPS = {
     localGrads(x, out) { return [cos(x)]; },
   },
   cos: {
-    symbol: "cos", glyph: "cos", operator: false,
+    called: "cos", symbol: "cos", glyph: "cos", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Cosine.",
     expected: "a finite x",
@@ -212,7 +212,7 @@ export const OPS = {
     localGrads(x, out) { return [-sin(x)]; },
   },
   tan: {
-    symbol: "tan", glyph: "tan", operator: false,
+    called: "tan", symbol: "tan", glyph: "tan", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Tangent.",
     expected: "a finite x",
@@ -223,40 +223,40 @@ export const OPS = {
     localGrads(x, out) { return [1.0 + out * out]; },
   },
   asin: {
-    symbol: "asin", glyph: "asin", operator: false,
+    called: "asin", symbol: "asin", glyph: "asin", operator: false,
     aliases: ["arcsin"], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Inverse sine.",
     expected: "-1 <= x <= 1",
-    latex: "\\arcsin\\left(x\\right)",
+    latex: "\\operatorname{asin}\\left(x\\right)",
     localGradsLatex: ["\\frac{1}{\\sqrt{1 - {x}^{2}}}"],
     domain(x) { return Math.abs(x) <= 1.0; },
     forward(x) { return asin(x); },
     localGrads(x, out) { return [1.0 / Math.sqrt((1.0 - x) * (1.0 + x))]; },
   },
   acos: {
-    symbol: "acos", glyph: "acos", operator: false,
+    called: "acos", symbol: "acos", glyph: "acos", operator: false,
     aliases: ["arccos"], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Inverse cosine.",
     expected: "-1 <= x <= 1",
-    latex: "\\arccos\\left(x\\right)",
+    latex: "\\operatorname{acos}\\left(x\\right)",
     localGradsLatex: ["-\\frac{1}{\\sqrt{1 - {x}^{2}}}"],
     domain(x) { return Math.abs(x) <= 1.0; },
     forward(x) { return acos(x); },
     localGrads(x, out) { return [-(1.0 / Math.sqrt((1.0 - x) * (1.0 + x)))]; },
   },
   atan: {
-    symbol: "atan", glyph: "atan", operator: false,
+    called: "atan", symbol: "atan", glyph: "atan", operator: false,
     aliases: ["arctan"], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Inverse tangent.",
     expected: "",
-    latex: "\\arctan\\left(x\\right)",
+    latex: "\\operatorname{atan}\\left(x\\right)",
     localGradsLatex: ["\\frac{1}{1 + {x}^{2}}"],
     domain(x) { return true; },
     forward(x) { return atan(x); },
     localGrads(x, out) { return [1.0 / (1.0 + x * x)]; },
   },
   atan2: {
-    symbol: "atan2", glyph: "atan2", operator: false,
+    called: "atan2", symbol: "atan2", glyph: "atan2", operator: false,
     aliases: ["arctan2"], inputs: ["y", "x"], parameters: [], defaults: [], overflows: false,
     doc: "Angle of the point (x, y).",
     expected: "",
@@ -269,7 +269,7 @@ export const OPS = {
     },
   },
   sinh: {
-    symbol: "sinh", glyph: "sinh", operator: false,
+    called: "sinh", symbol: "sinh", glyph: "sinh", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: true,
     doc: "Hyperbolic sine.",
     expected: "",
@@ -280,7 +280,7 @@ export const OPS = {
     localGrads(x, out) { return [cosh(x)]; },
   },
   cosh: {
-    symbol: "cosh", glyph: "cosh", operator: false,
+    called: "cosh", symbol: "cosh", glyph: "cosh", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: true,
     doc: "Hyperbolic cosine.",
     expected: "",
@@ -291,7 +291,7 @@ export const OPS = {
     localGrads(x, out) { return [Math.sinh(x)]; },
   },
   tanh: {
-    symbol: "tanh", glyph: "tanh", operator: false,
+    called: "tanh", symbol: "tanh", glyph: "tanh", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Hyperbolic tangent.",
     expected: "",
@@ -302,7 +302,7 @@ export const OPS = {
     localGrads(x, out) { return [4.0 * sigmoid(2.0 * x) * sigmoid(-2.0 * x)]; },
   },
   asinh: {
-    symbol: "asinh", glyph: "asinh", operator: false,
+    called: "asinh", symbol: "asinh", glyph: "asinh", operator: false,
     aliases: ["arcsinh"], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Inverse hyperbolic sine.",
     expected: "",
@@ -313,7 +313,7 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / hypot(x, 1.0)]; },
   },
   acosh: {
-    symbol: "acosh", glyph: "acosh", operator: false,
+    called: "acosh", symbol: "acosh", glyph: "acosh", operator: false,
     aliases: ["arccosh"], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Inverse hyperbolic cosine.",
     expected: "x >= 1",
@@ -324,7 +324,7 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / (Math.sqrt(x - 1.0) * Math.sqrt(x + 1.0))]; },
   },
   atanh: {
-    symbol: "atanh", glyph: "atanh", operator: false,
+    called: "atanh", symbol: "atanh", glyph: "atanh", operator: false,
     aliases: ["arctanh"], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Inverse hyperbolic tangent.",
     expected: "-1 < x < 1",
@@ -335,7 +335,7 @@ export const OPS = {
     localGrads(x, out) { return [1.0 / ((1.0 - x) * (1.0 + x))]; },
   },
   relu: {
-    symbol: "ReLU", glyph: "relu", operator: false,
+    called: "relu", symbol: "ReLU", glyph: "relu", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Rectified linear unit: the positive part of x.",
     expected: "",
@@ -346,7 +346,7 @@ export const OPS = {
     localGrads(x, out) { return [(x > 0.0 ? 1.0 : 0.0)]; },
   },
   leaky_relu: {
-    symbol: "leaky_relu", glyph: "leaky", operator: false,
+    called: "leaky_relu", symbol: "leaky_relu", glyph: "leaky_relu", operator: false,
     aliases: [], inputs: ["x"], parameters: ["slope"], defaults: [0.01], overflows: false,
     doc: "x, scaled by `slope` below 0.",
     expected: "",
@@ -357,7 +357,7 @@ export const OPS = {
     localGrads(x, slope, out) { return [(x > 0.0 ? 1.0 : slope)]; },
   },
   elu: {
-    symbol: "elu", glyph: "elu", operator: false,
+    called: "elu", symbol: "elu", glyph: "elu", operator: false,
     aliases: [], inputs: ["x"], parameters: ["alpha"], defaults: [1.0], overflows: false,
     doc: "Exponential linear unit: x above 0, alpha (exp(x) - 1) below.",
     expected: "",
@@ -368,7 +368,7 @@ export const OPS = {
     localGrads(x, alpha, out) { return [(x > 0.0 ? 1.0 : alpha * exp(x))]; },
   },
   gelu: {
-    symbol: "gelu", glyph: "gelu", operator: false,
+    called: "gelu", symbol: "gelu", glyph: "gelu", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Gaussian error linear unit, exact (not the tanh approximation).",
     expected: "",
@@ -379,18 +379,18 @@ export const OPS = {
     localGrads(x, out) { return [0.5 * erfc(-x * 0.7071067811865476) + x * 0.3989422804014327 * exp(-0.5 * x * x)]; },
   },
   silu: {
-    symbol: "silu", glyph: "silu", operator: false,
+    called: "silu", symbol: "silu", glyph: "silu", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "x times its sigmoid; also called swish.",
     expected: "",
-    latex: "x \\cdot \\sigma\\left(x\\right)",
-    localGradsLatex: ["\\sigma\\left(x\\right) \\cdot \\left(1 + x \\cdot \\sigma\\left(-x\\right)\\right)"],
+    latex: "x \\cdot \\operatorname{sigmoid}\\left(x\\right)",
+    localGradsLatex: ["\\operatorname{sigmoid}\\left(x\\right) \\cdot \\left(1 + x \\cdot \\operatorname{sigmoid}\\left(-x\\right)\\right)"],
     domain(x) { return true; },
     forward(x) { return x * sigmoid(x); },
     localGrads(x, out) { return [sigmoid(x) * (1.0 + x * sigmoid(-x))]; },
   },
   sigmoid: {
-    symbol: "sigmoid", glyph: "σ", operator: false,
+    called: "sigmoid", symbol: "sigmoid", glyph: "sigmoid", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Logistic function 1 / (1 + exp(-x)).",
     expected: "",
@@ -401,18 +401,18 @@ export const OPS = {
     localGrads(x, out) { return [out * sigmoid(-x)]; },
   },
   softplus: {
-    symbol: "softplus", glyph: "softplus", operator: false,
+    called: "softplus", symbol: "softplus", glyph: "softplus", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "log(1 + exp(x)), a smooth relu.",
     expected: "",
     latex: "\\log\\left(1 + \\exp\\left(x\\right)\\right)",
-    localGradsLatex: ["\\sigma\\left(x\\right)"],
+    localGradsLatex: ["\\operatorname{sigmoid}\\left(x\\right)"],
     domain(x) { return true; },
     forward(x) { return (x < 0.0 ? 0.0 : x) + Math.log1p(exp(-Math.abs(x))); },
     localGrads(x, out) { return [sigmoid(x)]; },
   },
   erf: {
-    symbol: "erf", glyph: "erf", operator: false,
+    called: "erf", symbol: "erf", glyph: "erf", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Error function.",
     expected: "",
@@ -423,7 +423,7 @@ export const OPS = {
     localGrads(x, out) { return [1.1283791670955126 * exp(-(x * x))]; },
   },
   erfc: {
-    symbol: "erfc", glyph: "erfc", operator: false,
+    called: "erfc", symbol: "erfc", glyph: "erfc", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "1 - erf(x), exact for large x.",
     expected: "",
@@ -434,7 +434,7 @@ export const OPS = {
     localGrads(x, out) { return [-1.1283791670955126 * exp(-(x * x))]; },
   },
   lgamma: {
-    symbol: "lgamma", glyph: "lgamma", operator: false,
+    called: "lgamma", symbol: "lgamma", glyph: "lgamma", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: true,
     doc: "Logarithm of the absolute value of the gamma function.",
     expected: "x > 0 or not a whole number",
@@ -445,7 +445,7 @@ export const OPS = {
     localGrads(x, out) { return [digamma(x)]; },
   },
   minimum: {
-    symbol: "minimum", glyph: "min", operator: false,
+    called: "minimum", symbol: "minimum", glyph: "min", operator: false,
     aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "The smaller of two.",
     expected: "",
@@ -456,7 +456,7 @@ export const OPS = {
     localGrads(x, y, out) { return [(x <= y ? 1.0 : 0.0), (x <= y ? 0.0 : 1.0)]; },
   },
   maximum: {
-    symbol: "maximum", glyph: "max", operator: false,
+    called: "maximum", symbol: "maximum", glyph: "max", operator: false,
     aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "The larger of two.",
     expected: "",
@@ -467,7 +467,7 @@ export const OPS = {
     localGrads(x, y, out) { return [(x >= y ? 1.0 : 0.0), (x >= y ? 0.0 : 1.0)]; },
   },
   hypot: {
-    symbol: "hypot", glyph: "hypot", operator: false,
+    called: "hypot", symbol: "hypot", glyph: "hypot", operator: false,
     aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "Length of the vector (x, y), without overflow on the way.",
     expected: "",
@@ -478,7 +478,7 @@ export const OPS = {
     localGrads(x, y, out) { return [(out === 0.0 ? 0.0 : x / out), (out === 0.0 ? 0.0 : y / out)]; },
   },
   fmod: {
-    symbol: "fmod", glyph: "fmod", operator: false,
+    called: "fmod", symbol: "fmod", glyph: "fmod", operator: false,
     aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "Remainder with the sign of x, as C's fmod.",
     expected: "a finite x and a divisor other than 0",
@@ -489,7 +489,7 @@ export const OPS = {
     localGrads(x, y, out) { return [1.0, Math.floor((out - x) / y + 0.5)]; },
   },
   copysign: {
-    symbol: "copysign", glyph: "copysign", operator: false,
+    called: "copysign", symbol: "copysign", glyph: "copysign", operator: false,
     aliases: [], inputs: ["x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "The size of x with the sign of y.",
     expected: "",
@@ -502,7 +502,7 @@ export const OPS = {
     },
   },
   floor: {
-    symbol: "floor", glyph: "⌊x⌋", operator: false,
+    called: "floor", symbol: "floor", glyph: "⌊x⌋", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Round down.",
     expected: "",
@@ -513,7 +513,7 @@ export const OPS = {
     localGrads(x, out) { return [0.0]; },
   },
   ceil: {
-    symbol: "ceil", glyph: "⌈x⌉", operator: false,
+    called: "ceil", symbol: "ceil", glyph: "⌈x⌉", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "Round up.",
     expected: "",
@@ -524,7 +524,7 @@ export const OPS = {
     localGrads(x, out) { return [0.0]; },
   },
   sign: {
-    symbol: "sign", glyph: "sign", operator: false,
+    called: "sign", symbol: "sign", glyph: "sign", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "-1, 0 or 1.",
     expected: "",
@@ -535,7 +535,7 @@ export const OPS = {
     localGrads(x, out) { return [0.0]; },
   },
   where: {
-    symbol: "where", glyph: "where", operator: false,
+    called: "where", symbol: "where", glyph: "where", operator: false,
     aliases: [], inputs: ["condition", "x", "y"], parameters: [], defaults: [], overflows: false,
     doc: "x where the condition is not 0, else y.",
     expected: "",
@@ -548,7 +548,7 @@ export const OPS = {
     },
   },
   stop_gradient: {
-    symbol: "stop_gradient", glyph: "stop_gradient", operator: false,
+    called: "stop_gradient", symbol: "stop_gradient", glyph: "stop_gradient", operator: false,
     aliases: [], inputs: ["x"], parameters: [], defaults: [], overflows: false,
     doc: "x itself, but no gradient flows back through it.",
     expected: "",
@@ -559,7 +559,7 @@ export const OPS = {
     localGrads(x, out) { return [0.0]; },
   },
   clamp: {
-    symbol: "clamp", glyph: "clamp", operator: false,
+    called: "clamp", symbol: "clamp", glyph: "clamp", operator: false,
     aliases: [], inputs: ["x"], parameters: ["low", "high"], defaults: [], overflows: false,
     doc: "x, held between two numbers.",
     expected: "low <= high",

@@ -8,6 +8,7 @@ import { isEditable } from "./graph.js";
 import { identifier, math, numeral, subscripted } from "./mathml.js";
 import { exact, short, typed } from "./numbers.js";
 
+const ONE_LINE = 14; // letters of a formula
 const MORE_ROWS = 40; // at a time: each field in sight or out of it costs the browser something whenever anything changes
 const AT_ONCE = 1500; // nodes times rows: their differences take a moment; those of more wait until the hand rests
 const REST_MS = 150;
@@ -35,10 +36,19 @@ function enclosed(x) {
 /** The derivative = formula = number, or only = number where the formula says no more; a line can end before each =. */
 function equalities(line, i, slot) {
   const { graph, localGrads } = line;
-  const formula = derivativeFormula(graph, i, slot);
+  const formula = derivativeFormula(line, i, slot);
   const text = short(localGrads[i][slot]);
   const saysMore = formula && formula.textContent !== text;
-  return [mathOf(derivative(graph, i, slot)), ...(saysMore ? [equals(formula)] : []), equals(numeral(text))];
+  return [mathOf(derivative(graph, i, slot)), ...(saysMore ? inPieces(formula) : []), equals(numeral(text))];
+}
+
+/** A long sum can go on in the next line before each of its signs. */
+function inPieces(formula) {
+  const parts = [[math("mo", "=")]];
+  const isSign = (part) => part.nodeName === "mo" && "+\u2212".includes(part.textContent);
+  const isSum = formula.nodeName === "mrow" && formula.textContent.length > ONE_LINE;
+  (isSum ? [...formula.childNodes] : [formula]).forEach((part, k) => (isSum && k && isSign(part) ? parts.push([part]) : parts.at(-1).push(part)));
+  return parts.map((each) => mathOf(...each));
 }
 
 const equals = (right) => mathOf(math("mo", "="), right);
@@ -51,8 +61,13 @@ function gradOf(name) {
   return element("span", { class: "grad-of" }, mathOf(identifier(name)), ".grad");
 }
 
-/** The step's heading and its arithmetic. */
+/** The step's heading, what Python would object to, and the arithmetic. */
 export function stepContent(line, t, step) {
+  const [head, ...rest] = arithmetic(line, t, step);
+  return [head, line.problems.length ? element("p", { class: "trouble" }, line.problems[0].message) : null, ...rest];
+}
+
+function arithmetic(line, t, step) {
   const { graph } = line;
   if (step.kind === "start") {
     return [
@@ -66,7 +81,7 @@ export function stepContent(line, t, step) {
     return [
       heading(`Step ${t} of ${line.steps}: forward`, "forward"),
       element("div", { class: "formula" }, forwardFormula(graph, step.node)),
-      numbers ? element("div", { class: "formula numbers pieces" }, mathOf(numbers), equals(numeral(short(line.data[step.node])))) : null,
+      element("div", { class: "formula numbers pieces" }, numbers && mathOf(numbers), equals(numeral(short(line.data[step.node])))),
     ];
   }
   if (step.kind === "seed") {
@@ -125,7 +140,7 @@ export function modeContent(line, jump) {
   const where = step < 0
     ? element("p", {}, "On this graph nothing goes wrong: every gradient is as it should be. Try softmax with cross entropy.")
     : element("button", { type: "button", class: "jump", click: () => jump(step) }, `First wrong step: ${step}`);
-  return [element("strong", {}, `Wrong on purpose: ${mode.name}`), element("p", {}, mode.why), where];
+  return [element("strong", {}, `Wrong on purpose: ${mode.name}`), element("p", { class: "why" }, mode.why), where];
 }
 
 // ---------------------------------------------------------------- a node's details, on hover and focus
@@ -165,7 +180,9 @@ export class Table {
     this.all = false;
     this.most = MORE_ROWS;
     this.rows = [];
-    this.body = element("tbody");
+    const look = (event) => this.lookAt(event.target.closest("tr"));
+    this.body = element("tbody", { pointerover: look, focusin: look });
+    this.unmeasured = element("p", { class: "unmeasured" }, `Of more than ${MOST_MEASURED.toLocaleString("en")} nodes, a difference is measured when its row is pointed at.`);
     this.more = element("button", { type: "button", class: "quiet more", click: () => this.showMore() });
     this.toggle = element("button", { type: "button", class: "quiet", "aria-pressed": "false", click: () => this.showAll(!this.all) }, "all nodes");
     this.root = element("section", { class: "values", "aria-label": "Values and gradients" },
@@ -177,7 +194,7 @@ export class Table {
           element("th", { scope: "col", title: "(f(x + h) \u2212 f(x \u2212 h)) / 2h, beside the gradient" }, "finite diff."),
           element("th", { scope: "col", class: "check" }, element("span", { class: "unseen" }, "agrees")))),
         this.body),
-      this.more);
+      this.unmeasured, this.more);
   }
 
   showAll(all) {
@@ -196,6 +213,7 @@ export class Table {
   build(graph) {
     this.graph = graph;
     this.most = MORE_ROWS;
+    this.unmeasured.hidden = graph.nodes.length <= MOST_MEASURED;
     this.list();
   }
 
@@ -228,7 +246,7 @@ export class Table {
     row.difference = element("div", { class: "cell" });
     row.check = element("td", { class: "check" });
     row.root = element("tr", {},
-      element("th", { scope: "row", title: node.label || this.graph.names[i] }, node.constant ? this.graph.names[i] : nameOf(clip(this.graph.names[i]))),
+      element("th", { scope: "row", title: node.label || this.graph.names[i] }, node.constant ? this.graph.names[i] : nameOf(this.graph.names[i])),
       element("td", { class: "number" }, row.value),
       element("td", { class: "number grad" }, row.grad), element("td", { class: "number" }, row.difference), row.check);
     return row;
@@ -275,15 +293,28 @@ export class Table {
       const grad = grads ? grads[row.i] : row.seen.grad ?? null; // until there is one it is not seen
       if (force || !Object.is(row.seen.data, data)) this.setValue(row, data);
       if (!Object.is(row.seen.grad, grad) || row.seen.wrong !== (done && line.mode)) {
-        row.seen.grad = grad;
         row.seen.wrong = done && line.mode;
-        const isPart = this.graph.nodes[row.i].partial && grad !== null;
-        setNumber(row.grad, isPart ? `${short(grad)} + \u2026` : short(grad));
-        row.grad.title = grad === null ? "" : isPart ? `${exact(grad)}, ${PARTIAL}` : exact(grad);
+        this.setGrad(row, grad);
         this.check(row);
       }
     }
     this.scheduleDifferences();
+  }
+
+  setGrad(row, grad) {
+    row.seen.grad = grad;
+    const isPart = this.graph.nodes[row.i].partial && grad !== null;
+    setNumber(row.grad, isPart ? `${short(grad)} + \u2026` : short(grad));
+    row.grad.title = grad === null ? "" : isPart ? `${exact(grad)}, ${PARTIAL}` : exact(grad);
+  }
+
+  /** What a node has while a number travels to it, and once it is there; on the way there is nothing to judge. */
+  tell(i, grad, hasArrived) {
+    const row = this.rows.find((known) => known.i === i);
+    if (!row) return;
+    this.setGrad(row, grad);
+    if (hasArrived) this.check(row);
+    else setText(row.check, "");
   }
 
   setValue(row, data) {
@@ -337,7 +368,7 @@ export class Table {
   rest() {
     clearTimeout(this.waiting);
     const stale = this.rows.filter((row) => row.measured !== this.measured);
-    // of a large graph each takes too long to be measured for all: it is when the node is looked at
+    // of a large graph each takes too long to be measured for all: it is when it is looked at
     if (stale.length && this.graph.nodes.length <= MOST_MEASURED) this.waiting = setTimeout(() => this.measureAll(stale), REST_MS);
   }
 
@@ -345,6 +376,11 @@ export class Table {
     const until = performance.now() + BUDGET_MS;
     while (stale.length && performance.now() < until) this.measure(stale.shift());
     if (stale.length) this.waiting = setTimeout(() => this.measureAll(stale), 0);
+  }
+
+  lookAt(root) {
+    const row = this.rows.find((known) => known.root === root);
+    if (row && row.measured !== this.measured) this.measure(row);
   }
 
   measure(row) {
@@ -385,14 +421,11 @@ export function nudge(x, by) {
   return Number((x + by * size).toPrecision(12));
 }
 
-/** A name in plain letters, with its number as a subscript. */
+/** A name in plain letters, with its number as a subscript; a long one goes on in the next line, after a dot if it has any. */
 function nameOf(name) {
   const parts = subscripted(name);
-  return element("i", {}, ...(parts ? [parts[0], element("sub", {}, parts[1])] : [name]));
-}
-
-function clip(name) {
-  return name.length > 14 ? `${name.slice(0, 13)}\u2026` : name;
+  const words = name.split(/(?<=\.)/).flatMap((word) => [word, element("wbr")]);
+  return element("i", { class: name.length > 9 ? "long" : null }, ...(parts ? [parts[0], element("sub", {}, parts[1])] : words));
 }
 
 /** What the numbers on cards and edges are. */

@@ -1,6 +1,6 @@
 // A whole graph as the formula one would write: shared and labelled nodes by name, the rest spelled out.
 
-import { operation } from "./describe.js";
+import { called, operation } from "./describe.js";
 import { identifier, math, numeral, upright } from "./mathml.js";
 import { short } from "./numbers.js";
 
@@ -38,6 +38,8 @@ function bracketed(...inside) {
   return math("mrow", math("mo", "("), ...inside, math("mo", ")"));
 }
 
+const separated = (parts) => parts.flatMap((part, k) => (k ? [math("mo", ","), part] : [part]));
+
 function spelled(graph, i) {
   const node = graph.nodes[i];
   const at = (k, level) => operand(graph, node.children[k], level);
@@ -52,8 +54,13 @@ function spelled(graph, i) {
   if (node.op === "exp") return math("msup", math("mi", "e"), at(0, 0));
   if (node.op === "sqrt") return math("msqrt", at(0, 0));
   if (node.op === "abs") return math("mrow", math("mo", "|"), at(0, 0), math("mo", "|"));
-  const name = upright(node.op.replaceAll("_", "\u00a0"));
+  const name = upright(called(node));
+  const { inputs, perEntry, target } = operation(node);
   const listed = node.children.map((_, k) => at(k, 0));
-  const all = [...listed, ...node.parameters.map((number) => numeral(short(number)))];
-  return math("mrow", name, bracketed(...all.flatMap((part, k) => (k ? [math("mo", ","), part] : [part]))));
+  const numbers = node.parameters.map((number) => numeral(short(number)));
+  if (perEntry) return math("mrow", name, math("msub", bracketed(...separated(listed)), numbers[0]));
+  if (target === undefined) return math("mrow", name, bracketed(...separated([...listed, ...numbers])));
+  const each = listed.length / inputs.length; // of each row
+  const rows = inputs.map((_, k) => math("mrow", math("mo", "["), ...separated(listed.slice(k * each, (k + 1) * each)), math("mo", "]")));
+  return math("mrow", name, bracketed(...separated(rows.length > 1 || target ? [...rows, ...numbers] : listed)));
 }

@@ -77,10 +77,16 @@ export class Viewport {
   }
 
   /** Whether a card at this point of the graph is seen, all of it. */
-  sees(point, { width, height }) {
+  sees(point, size) {
+    const [left, top, right, bottom] = this.boxOf(point, size);
+    return left >= 0 && top >= 0 && right <= this.view.width && bottom <= this.view.height;
+  }
+
+  /** Where a card is in the view: left, top, right, bottom. */
+  boxOf(point, { width, height }) {
     const [x, y] = [this.x + point.x * this.scale, this.y + point.y * this.scale];
     const [w, h] = [(width / 2) * this.scale, (height / 2) * this.scale];
-    return x - w >= 0 && y - h >= 0 && x + w <= this.view.width && y + h <= this.view.height;
+    return [x - w, y - h, x + w, y + h];
   }
 
   /** Glide so that these cards are seen, the last of them in any case; nothing moves if they are. */
