@@ -14,10 +14,12 @@ from generate_rows import (
     c_composites,
     c_string,
     composite_stub,
+    described_rows,
     imports,
     javascript_composites,
     js_list,
     js_string,
+    listed,
     mentions,
     overloads,
     row_forward_latex,
@@ -246,19 +248,25 @@ def javascript_functions(op: Op) -> str:
             return one_line
         return f"    {name}({arguments}) {{\n" + "".join(f"      {line}\n" for line in inside) + "    },\n"
 
-    domain = "true" if op.domain is everywhere else "%s"
-    defaults = ", ".join(JAVASCRIPT.number(default) for default in op.defaults)
+    fields = {
+        "called": op.called and js_string(op.called),
+        "symbol": op.symbol and js_string(op.symbol),
+        "glyph": op.glyph and js_string(op.glyph),
+        "operator": op.operator and "true",
+        "aliases": op.aliases and js_list(op.aliases),
+        "inputs": op.inputs != ("x",) and js_list(op.inputs),
+        "parameters": op.parameters and js_list(op.parameters),
+        "defaults": op.defaults and f"[{', '.join(map(JAVASCRIPT.number, op.defaults))}]",
+        "overflows": op.overflows and "true",
+        "doc": js_string(op.doc),
+        "expected": op.expected and js_string(op.expected),
+        "latex": js_string(forward_latex(op)),
+        "localGradsLatex": js_list(local_grads_latex(op)),
+    }
     return (
         f"  {op.name}: {{\n"
-        f"    called: {js_string(op.called_by)}, symbol: {js_string(op.symbol or op.name)}, "
-        f"glyph: {js_string(op.glyph or op.name)}, operator: {str(op.operator).lower()},\n"
-        f"    aliases: {js_list(op.aliases)}, inputs: {js_list(op.inputs)}, parameters: {js_list(op.parameters)}, "
-        f"defaults: [{defaults}], overflows: {str(op.overflows).lower()},\n"
-        f"    doc: {js_string(op.doc)},\n"
-        f"    expected: {js_string(op.expected)},\n"
-        f"    latex: {js_string(forward_latex(op))},\n"
-        f"    localGradsLatex: {js_list(local_grads_latex(op))},\n"
-        + method("domain", names, [] if op.domain is everywhere else [op.domain(*symbols_)], domain)
+        + listed(fields)
+        + ("" if op.domain is everywhere else method("domain", names, [op.domain(*symbols_)], "%s"))
         + method("forward", names, [op.forward(*symbols_)], "%s")
         + method("localGrads", f"{names}, out", list(op.local_grads(*symbols_, variable("out"))), "[%s]")
         + "  },\n"
@@ -271,13 +279,15 @@ def js_definition(name: str, function: Callable[..., Number]) -> str:
     return f"export function {name}({', '.join(names)}) {{\n{lines}  return {result};\n}}\n"
 
 
+JS_PLAIN = """inputs: ["x"], parameters: [], defaults: [], aliases: [], operator: false, overflows: false, expected: "",
+  domain: () => true"""
+
+
 def javascript() -> str:
     rows = "".join(javascript_functions(op) for op in OPS.values())
     return f"""// {NOTICE}
 
-{imports(rows)}export const OPS = {{
-{rows}}};
-"""
+{imports(rows)}{described_rows("OPS", rows, JS_PLAIN)}"""
 
 
 def javascript_formulas() -> str:

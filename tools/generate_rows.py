@@ -209,15 +209,32 @@ def javascript_composite(row: Composite) -> str:
     forward = javascript_loops(row, (row.output,), "forward", rest)
     local_grads = javascript_loops(row, row.slopes, "localGrads", (*rest, "out"))
     others, chosen = (row_local_grads_latex(row, is_hot) for is_hot in (False, True))
-    hot = f"    hotLatex: {js_list(chosen)},\n" if chosen != others else ""
-    return f"""  {row.name}: {{
-    called: {js_string(row.called_by)}, glyph: {js_string(row.glyph or row.name)},
-    inputs: {js_list(row.inputs)}, parameters: {js_list(row.parameters)},
-    perEntry: {str(row.per_entry).lower()}, target: {js_string(row.target)},
-    doc: {js_string(row.doc.splitlines()[0])},
-    latex: {js_string(row_forward_latex(row))},
-    localGradsLatex: {js_list(others)},
-{hot}{forward}{local_grads}  }},
+    fields = {
+        "called": row.called and js_string(row.called),
+        "glyph": row.glyph and js_string(row.glyph),
+        "inputs": row.inputs != ("xs",) and js_list(row.inputs),
+        "parameters": row.parameters and js_list(row.parameters),
+        "perEntry": row.per_entry and "true",
+        "target": row.target and js_string(row.target),
+        "doc": js_string(row.doc.splitlines()[0]),
+        "latex": js_string(row_forward_latex(row)),
+        "localGradsLatex": js_list(others),
+        "hotLatex": chosen != others and js_list(chosen),
+    }
+    return f"  {row.name}: {{\n{listed(fields)}{forward}{local_grads}  }},\n"
+
+
+def listed(fields: dict[str, str | bool | tuple[str, ...]]) -> str:
+    """What a row says; what most of them say is left out."""
+    return "".join(f"    {name}: {text},\n" for name, text in fields.items() if text)
+
+
+def described_rows(name: str, rows: str, plain: str) -> str:
+    """The rows by name, with what they leave out."""
+    return f"""const PLAIN = {{ {plain} }};
+
+export const {name} = Object.fromEntries(Object.entries({{
+{rows}}}).map(([name, row]) => [name, {{ called: name, symbol: name, glyph: name, ...PLAIN, ...row }}]));
 """
 
 
@@ -225,9 +242,7 @@ def javascript_composites() -> str:
     rows = "".join(javascript_composite(row) for row in COMPOSITES.values())
     return f"""// {ROW_NOTICE}
 
-{imports(rows)}export const COMPOSITES = {{
-{rows}}};
-"""
+{imports(rows)}{described_rows("COMPOSITES", rows, 'inputs: ["xs"], parameters: [], perEntry: false, target: ""')}"""
 
 
 # ---------------------------------------------------------------- for people

@@ -46,19 +46,19 @@ BAD: dict[str, tuple[type[Exception], str, Callable[[Any], Any]]] = {
     ),
     "overflow of a power": (
         OverflowError,
-        "pow_number: the result overflows, got x = -1.5 (node 'x'), n = 100001.0; "
+        "pow: the result overflows, got x = -1.5 (node 'x'), n = 100001.0; "
         "scale the input down or use gradwalk.ieee()",
         lambda x: x**100001,
     ),
     "a fractional power of a negative base": (
         ValueError,
-        "pow_number: expected a positive base, 0 with an exponent of at least 0, or a negative base with a whole "
+        "pow: expected a positive base, 0 with an exponent of at least 0, or a negative base with a whole "
         "exponent, got x = -1.5 (node 'x'), n = 0.3333333333333333; clamp the input or use gradwalk.ieee()",
         lambda x: x ** (1 / 3),
     ),
     "zero to a negative power": (
         ZeroDivisionError,
-        "pow_number: expected a positive base, 0 with an exponent of at least 0, or a negative base with a whole "
+        "pow: expected a positive base, 0 with an exponent of at least 0, or a negative base with a whole "
         "exponent, got x = 0.0, n = -1.0; clamp the input or use gradwalk.ieee()",
         lambda x: (x - x) ** -1,
     ),

@@ -2,7 +2,7 @@
 // `mount(root, options)` is all that the file, and the widget in a notebook, call.
 
 import { sentence } from "./describe.js";
-import { become, drag, element, fill, placeBeside, setText } from "./dom.js";
+import { become, drag, element, fill, placeBeside, setAttributes, setText } from "./dom.js";
 import { Drawing } from "./draw.js";
 import { MOST_CARDS, titleOf } from "./fold.js";
 import { MODES, timeline } from "./engine.js";
@@ -24,7 +24,7 @@ import { typeset } from "./typeset.js";
 const MOST_OPENED = 12;
 const KERNEL_NOTE = "An edit sets the leaf\u2019s .data in the kernel, in every view; what a cell sets there is shown here when it has run. The widget\u2019s .value is the result recorded again; results recorded before keep their numbers.";
 const HASH_MS = 250;
-const CHIP = { edge: 44, letter: 8, height: 44, tops: [0, -90] }; // below, the zoom buttons are
+const CHIP = { edge: 44, letter: 8, height: 44 };
 const FOLLOW_MS = 160;
 
 /** Build the page inside `root`; `start` says what to show, `kernel` (in a notebook) hears of edits, `python` runs functions. */
@@ -282,14 +282,7 @@ class App {
     const known = this.t >= forwardSteps ? short(data[graph.root]) : "\u2026";
     const said = `${graph.names[graph.root]} = ${known} \u2192`;
     setText(this.rootChip, said);
-    const { width, height } = this.drawing.viewport.view;
-    const wide = CHIP.edge + CHIP.letter * said.length;
-    const crowds = CHIP.tops.flatMap((top) => [width - wide, 0].map((left) => {
-      const from = top < 0 ? height + top : top;
-      return this.drawing.crowd([left, from, left + wide, from + CHIP.height]);
-    }));
-    const corner = String(crowds.indexOf(Math.min(...crowds)));
-    if (this.rootChip.dataset.corner !== corner) this.rootChip.dataset.corner = corner;
+    setAttributes(this.rootChip, { "data-corner": this.drawing.freeCorner(CHIP.edge + CHIP.letter * said.length, CHIP.height) });
   }
 
   // ---------------------------------------------------------------- changes

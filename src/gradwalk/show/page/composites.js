@@ -3,11 +3,11 @@
 import { exp, log } from "./rounded.js";
 import { pow } from "./special.js";
 
-export const COMPOSITES = {
+const PLAIN = { inputs: ["xs"], parameters: [], perEntry: false, target: "" };
+
+export const COMPOSITES = Object.fromEntries(Object.entries({
   sum: {
-    called: "sum", glyph: "Σ",
-    inputs: ["xs"], parameters: [],
-    perEntry: false, target: "",
+    glyph: "Σ",
     doc: "The sum as one node.",
     latex: "\\sum_{j} x_{j}",
     localGradsLatex: ["1"],
@@ -25,9 +25,6 @@ export const COMPOSITES = {
     },
   },
   mean: {
-    called: "mean", glyph: "mean",
-    inputs: ["xs"], parameters: [],
-    perEntry: false, target: "",
     doc: "The mean as one node.",
     latex: "\\frac{\\sum_{j} x_{j}}{n}",
     localGradsLatex: ["\\frac{1}{n}"],
@@ -46,9 +43,7 @@ export const COMPOSITES = {
     },
   },
   dot: {
-    called: "dot", glyph: "dot",
-    inputs: ["xs", "ys"], parameters: [],
-    perEntry: false, target: "",
+    inputs: ["xs", "ys"],
     doc: "The sum of products as one node.",
     latex: "\\sum_{j} x_{j} \\cdot y_{j}",
     localGradsLatex: ["y_{j}", "x_{j}"],
@@ -71,9 +66,6 @@ export const COMPOSITES = {
     },
   },
   norm: {
-    called: "norm", glyph: "norm",
-    inputs: ["xs"], parameters: [],
-    perEntry: false, target: "",
     doc: "The Euclidean length as one node, without overflow on the way.",
     latex: "\\sqrt{\\sum_{j} {x_{j}}^{2}}",
     localGradsLatex: ["\\frac{x_{j}}{\\mathit{out}}"],
@@ -101,9 +93,6 @@ export const COMPOSITES = {
     },
   },
   logsumexp: {
-    called: "logsumexp", glyph: "logsumexp",
-    inputs: ["xs"], parameters: [],
-    perEntry: false, target: "",
     doc: "The logarithm of the sum of exponentials as one node, without overflow on the way.",
     latex: "\\log\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
     localGradsLatex: ["\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
@@ -135,9 +124,7 @@ export const COMPOSITES = {
     },
   },
   softmax: {
-    called: "softmax", glyph: "softmax",
-    inputs: ["xs"], parameters: [],
-    perEntry: true, target: "",
+    perEntry: true,
     doc: "Exponentials divided by their sum: one node per output.",
     latex: "\\frac{\\exp\\left(x_{i}\\right)}{\\sum_{j} \\exp\\left(x_{j}\\right)}",
     localGradsLatex: ["-\\mathit{out} \\cdot \\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
@@ -170,9 +157,7 @@ export const COMPOSITES = {
     },
   },
   log_softmax: {
-    called: "log_softmax", glyph: "log_softmax",
-    inputs: ["xs"], parameters: [],
-    perEntry: true, target: "",
+    perEntry: true,
     doc: "Logarithms of the softmax, exact where it underflows: one node per output.",
     latex: "x_{i} - \\log\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right)",
     localGradsLatex: ["-\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
@@ -205,9 +190,8 @@ export const COMPOSITES = {
     },
   },
   cross_entropy: {
-    called: "cross_entropy", glyph: "cross_entropy",
-    inputs: ["logits"], parameters: [],
-    perEntry: false, target: "target",
+    inputs: ["logits"],
+    target: "target",
     doc: "Minus the logarithm of the probability that softmax gives to entry `target`, as one node.",
     latex: "\\log\\left(\\sum_{j} \\exp\\left(x_{j}\\right)\\right) - x_{i}",
     localGradsLatex: ["\\frac{\\exp\\left(x_{j}\\right)}{\\sum_{k} \\exp\\left(x_{k}\\right)}"],
@@ -240,9 +224,8 @@ export const COMPOSITES = {
     },
   },
   rmsnorm: {
-    called: "rmsnorm", glyph: "rmsnorm",
-    inputs: ["xs"], parameters: ["eps"],
-    perEntry: true, target: "",
+    parameters: ["eps"],
+    perEntry: true,
     doc: "xs divided by the root of their mean square: one node per output.",
     latex: "\\frac{x_{i}}{\\sqrt{\\frac{\\sum_{j} {x_{j}}^{2}}{n} + \\epsilon}}",
     localGradsLatex: ["-\\frac{\\mathit{out} \\cdot x_{j}}{n \\cdot \\left(\\frac{\\sum_{k} {x_{k}}^{2}}{n} + \\epsilon\\right)}"],
@@ -265,9 +248,8 @@ export const COMPOSITES = {
     },
   },
   layernorm: {
-    called: "layernorm", glyph: "layernorm",
-    inputs: ["xs"], parameters: ["eps"],
-    perEntry: true, target: "",
+    parameters: ["eps"],
+    perEntry: true,
     doc: "xs shifted to mean 0 and scaled to variance 1: one node per output.",
     latex: "\\frac{x_{i} - \\mu}{\\sqrt{{\\sigma}^{2} + \\epsilon}}",
     localGradsLatex: ["-\\frac{1}{n \\cdot \\sqrt{{\\sigma}^{2} + \\epsilon}} - \\frac{\\mathit{out} \\cdot \\left(x_{j} - \\mu\\right)}{n \\cdot \\left({\\sigma}^{2} + \\epsilon\\right)}"],
@@ -297,9 +279,8 @@ export const COMPOSITES = {
     },
   },
   largest: {
-    called: "maximum", glyph: "max",
-    inputs: ["xs"], parameters: [],
-    perEntry: false, target: "",
+    called: "maximum",
+    glyph: "max",
     doc: "The largest; of equals, the first gets the gradient.",
     latex: "\\max_{j} x_{j}",
     localGradsLatex: ["0"],
@@ -328,9 +309,8 @@ export const COMPOSITES = {
     },
   },
   smallest: {
-    called: "minimum", glyph: "min",
-    inputs: ["xs"], parameters: [],
-    perEntry: false, target: "",
+    called: "minimum",
+    glyph: "min",
     doc: "The smallest; of equals, the first gets the gradient.",
     latex: "\\min_{j} x_{j}",
     localGradsLatex: ["0"],
@@ -359,9 +339,8 @@ export const COMPOSITES = {
     },
   },
   take: {
-    called: "take", glyph: "take",
-    inputs: ["rows"], parameters: [],
-    perEntry: false, target: "index",
+    inputs: ["rows"],
+    target: "index",
     doc: "`rows[index]` as recorded nodes: one node for a Value, a list of nodes for a row of them.",
     latex: "x_{i}",
     localGradsLatex: ["1"],
@@ -376,4 +355,4 @@ export const COMPOSITES = {
       return localGrads;
     },
   },
-};
+}).map(([name, row]) => [name, { called: name, symbol: name, glyph: name, ...PLAIN, ...row }]));

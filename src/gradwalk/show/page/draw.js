@@ -16,6 +16,7 @@ const NARROW_GAP = 24; // between columns with nothing but a 1 on their edges
 const LABEL_GAP = LABEL.width + 7;
 const DOWN_GAP = 46; // between rows, where data flows down
 const NEIGHBOUR_GAP = 12;
+const ABOVE_BUTTONS = 90;
 const MOST_STRETCH = 44;
 const MOST_LABELS = 64; // edges; beyond it local gradients show only on the edge that fires
 
@@ -302,10 +303,14 @@ export class Drawing {
     if (about.length) this.viewport.reveal(about.map((i) => this.placeOf(this.cards[this.itemOf[i]])));
   }
 
-  /** How much of a crowd there is in this box of the view: cards, and above all those that the step is about. */
-  crowd(box) {
-    const meets = (card) => overlaps(this.viewport.boxOf(this.placed.at[card.k], card.size), box);
-    return this.cards.filter(meets).reduce((sum, card) => sum + (this.about?.includes(card.k) ? this.cards.length : 1), 0);
+  /** The corner of the view (right, left, and both above the zoom buttons) with the fewest cards, and none of the step. */
+  freeCorner(width, height) {
+    const { view } = this.viewport;
+    const crowds = [0, view.height - ABOVE_BUTTONS].flatMap((top) => [view.width - width, 0].map((left) => {
+      const meets = (card) => overlaps(this.viewport.boxOf(this.placed.at[card.k], card.size), [left, top, left + width, top + height]);
+      return this.cards.filter(meets).reduce((sum, { k }) => sum + (this.about?.includes(k) ? this.cards.length : 1), 0);
+    }));
+    return crowds.indexOf(Math.min(...crowds));
   }
 
   get seesRoot() {
