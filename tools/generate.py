@@ -250,7 +250,6 @@ def javascript_functions(op: Op) -> str:
 
     fields = {
         "called": op.called and js_string(op.called),
-        "symbol": op.symbol and js_string(op.symbol),
         "glyph": op.glyph and js_string(op.glyph),
         "operator": op.operator and "true",
         "aliases": op.aliases and js_list(op.aliases),

@@ -234,7 +234,7 @@ def described_rows(name: str, rows: str, plain: str) -> str:
     return f"""const PLAIN = {{ {plain} }};
 
 export const {name} = Object.fromEntries(Object.entries({{
-{rows}}}).map(([name, row]) => [name, {{ called: name, symbol: name, glyph: name, ...PLAIN, ...row }}]));
+{rows}}}).map(([name, row]) => [name, {{ called: name, glyph: name, ...PLAIN, ...row }}]));
 """
 
 

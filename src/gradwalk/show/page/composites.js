@@ -355,4 +355,4 @@ export const COMPOSITES = Object.fromEntries(Object.entries({
       return localGrads;
     },
   },
-}).map(([name, row]) => [name, { called: name, symbol: name, glyph: name, ...PLAIN, ...row }]));
+}).map(([name, row]) => [name, { called: name, glyph: name, ...PLAIN, ...row }]));

@@ -9,7 +9,6 @@ const PLAIN = { inputs: ["x"], parameters: [], defaults: [], aliases: [], operat
 
 export const OPS = Object.fromEntries(Object.entries({
   add: {
-    symbol: "+",
     glyph: "+",
     operator: true,
     inputs: ["x", "y"],
@@ -20,7 +19,6 @@ export const OPS = Object.fromEntries(Object.entries({
     localGrads(x, y, out) { return [1.0, 1.0]; },
   },
   sub: {
-    symbol: "-",
     glyph: "−",
     operator: true,
     inputs: ["x", "y"],
@@ -31,7 +29,6 @@ export const OPS = Object.fromEntries(Object.entries({
     localGrads(x, y, out) { return [1.0, -1.0]; },
   },
   mul: {
-    symbol: "*",
     glyph: "×",
     operator: true,
     inputs: ["x", "y"],
@@ -42,7 +39,6 @@ export const OPS = Object.fromEntries(Object.entries({
     localGrads(x, y, out) { return [y, x]; },
   },
   div: {
-    symbol: "/",
     glyph: "÷",
     operator: true,
     inputs: ["x", "y"],
@@ -55,7 +51,6 @@ export const OPS = Object.fromEntries(Object.entries({
     localGrads(x, y, out) { return [1.0 / y, -(out / y)]; },
   },
   pow: {
-    symbol: "**",
     glyph: "xʸ",
     inputs: ["x", "y"],
     overflows: true,
@@ -74,7 +69,6 @@ export const OPS = Object.fromEntries(Object.entries({
   },
   pow_number: {
     called: "pow",
-    symbol: "**n",
     glyph: "xⁿ",
     operator: true,
     parameters: ["n"],
@@ -295,7 +289,6 @@ export const OPS = Object.fromEntries(Object.entries({
     localGrads(x, out) { return [1.0 / ((1.0 - x) * (1.0 + x))]; },
   },
   relu: {
-    symbol: "ReLU",
     doc: "Rectified linear unit: the positive part of x.",
     latex: "\\begin{cases}0 & x < 0 \\\\ x & \\text{otherwise}\\end{cases}",
     localGradsLatex: ["\\begin{cases}1 & x > 0 \\\\ 0 & \\text{otherwise}\\end{cases}"],
@@ -468,4 +461,4 @@ export const OPS = Object.fromEntries(Object.entries({
     forward(x, low, high) { return (x < low ? low : (x > high ? high : x)); },
     localGrads(x, low, high, out) { return [(x < low || x > high ? 0.0 : 1.0)]; },
   },
-}).map(([name, row]) => [name, { called: name, symbol: name, glyph: name, ...PLAIN, ...row }]));
+}).map(([name, row]) => [name, { called: name, glyph: name, ...PLAIN, ...row }]));
