@@ -1,0 +1,63 @@
+"""Every function and method of the C engine with arguments that it is not for: an exception, or an answer; no crash."""
+
+from __future__ import annotations
+
+from measures import python
+
+CALLS = """
+import random
+from array import array
+import numpy as np
+from gradwalk import _native
+from gradwalk.compiler.program import Guard, Instruction, Program, View
+
+def expected():
+    x = _native.Value(0.5)
+    y = (x * x + 1.0).tanh() * x
+    y.backward()
+    return x.grad, y.data
+
+def slots(*numbers):
+    return np.array(numbers, dtype=np.int32)
+
+program = Program(3, np.zeros(3), slots(0, 1), slots(2), (Instruction("mul", 2, 1, 1, (View(1, 1, 0), View(1, 1, 1))),))
+executor = _native.Executor(program.size, program.initial, program.inputs, program.outputs, program.instructions, ())
+x, y = _native.Value(0.5), _native.Value(2.0)
+GIVEN = [compile(text.strip(), text, "eval") for text in '''
+None; True; 0; -1; 3; 2**70; 0.5; float("nan"); ""; "sum"; b"12345678"; []; (); {}; [1.0, 2]; ["a"]; [[1.0, x], [y]]
+(x, y); [x, y]; {"a": x}; [None, x]; x; x * y; iter([x]); array("d", [1.0, 2.0]); array("d", [1.0]); array("d")
+np.ones((2, 3)); np.ones(2, np.float32); slots(); slots(0, 1); slots(1, 2, 3); slots(-1, 5); array("q", [0, 2**62])
+bytearray(16); memoryview(bytes(16)); max; lambda *given: given; object(); int; type(x); executor; program.instructions
+(Guard(0, "<", 1, True),)
+'''.strip().replace("\\n", ";").split(";")]
+
+def callables():
+    for table in (_native.FUNCTIONS, _native.COMPOSITES, _native.LOOPS, _native.OPTIMISERS, _native.TRACING):
+        yield from table.items()
+    for name, found in vars(_native).items():
+        if callable(found) and name != "set_equality_is_identity":  # which it then would be
+            yield name, found
+    for owner in (x, x * y, executor, _native.Change()):
+        for name in dir(owner):
+            if callable(getattr(owner, name)) and name not in dir(object):
+                yield name, getattr(owner, name)
+
+generator, right, refused = random.Random(0), expected(), 0
+for name, call in callables():
+    tries = [(), *((given,) for given in GIVEN), *((a, b) for a in GIVEN for b in generator.sample(GIVEN, 3))]
+    tries += [[generator.choice(GIVEN) for _ in range(generator.randint(3, 8))] for _ in range(TRIES)]
+    for chosen in tries:
+        try:
+            call(*map(eval, chosen))
+        except Exception as error:
+            assert not isinstance(error, (SystemError, MemoryError)), (name, *(code.co_filename for code in chosen))
+            refused += 1
+assert expected() == right
+assert refused > 10000
+print("done")
+"""
+
+
+def test_wrong_arguments() -> None:
+    done = python(CALLS.replace("TRIES", "100"), GRADWALK_ENGINE="native")
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr[-2000:]
