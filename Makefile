@@ -20,6 +20,9 @@ EMULATED = tests/engine/test_operators.py tests/engine/test_backward.py tests/en
   tests/compiler/test_kernel_accuracy.py::test_rows_keep_their_digits_on_wide_and_saturated_inputs \
   tests/functional/test_functional.py
 
+# what coverage takes a minute or two for: a few cases of each test, and none in a browser
+THINNED = --thin=3 $(PAGE:%=--ignore=%) --ignore=tests/lessons/test_site.py
+
 PAGE = $(wildcard tests/show/test_page*.py) tests/show/test_own_python.py tests/show/test_widget.py
 
 help:  ## list the targets
@@ -75,18 +78,18 @@ sanitize: .venv-sanitize/installed  ## the suite (or TESTS=…) under the addres
 tsan: .venv-thread/installed  ## the threaded tests (or TESTS=…) under the thread sanitizer
 	SANITIZER=thread tools/sanitized .venv-thread/bin/python -m pytest -m "not unsanitized" $(or $(TESTS),$(THREADED))
 
-soak: .venv-sanitize/installed .venv/tested  ## both engines at random, sanitized, for SOAK=3600 seconds; every sweep in full
+soak: .venv-sanitize/installed  ## both engines at random, sanitized, for SOAK=3600 seconds; every sweep in full
 	GRADWALK_SOAK=$(or $(SOAK),3600) tools/sanitized .venv-sanitize/bin/python -m pytest tests/engine/test_stateful.py
 	GRADWALK_SOAK=1 tools/sanitized .venv-sanitize/bin/python -m pytest -n auto tests/engine/test_no_memory.py \
 	  tests/engine/test_reentrancy.py tests/engine/test_processes.py
 	GRADWALK_SOAK=1 GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto tests/training tests/show/test_page_random.py
 
-coverage: .venv-coverage/installed chromium clang npm  ## Python lines and branches, and C lines, that the suite (or TESTS=…) reaches
+coverage: .venv-coverage/installed chromium clang npm  ## Python lines and branches, and C lines, that the suite (or TESTS=…) reaches: 95 %
 	rm -f .coverage .coverage.*
 	find build/coverage -name '*.gcda' -delete
-	GRADWALK_ENGINE=native .venv-coverage/bin/coverage run -m pytest -q -n auto -m "not unsanitized" $(TESTS)
-	.venv-coverage/bin/coverage combine -q
-	.venv-coverage/bin/coverage report --skip-covered
+	GRADWALK_ENGINE=native .venv-coverage/bin/python -m coverage run -m pytest -q -n auto -m "not unsanitized and not untraced" $(TESTS)
+	.venv-coverage/bin/python -m coverage combine -q
+	.venv-coverage/bin/python -m coverage report --skip-covered
 	.venv-coverage/bin/python tools/c_coverage.py
 
 fuzz: .venv/tested  ## random programs, run in every way there is: FUZZ=20000 of them, from SEED=0 on
@@ -139,15 +142,21 @@ clean:  ## remove environments and everything built
 	$(CHECK_$*)
 	@touch $@
 
+# those with the packages of .venv, and the engine built otherwise
+.venv-sanitize/installed .venv-thread/installed .venv-coverage/installed: .venv-%/installed: .venv/tested
+	$(PYTHON) -m venv --without-pip .venv-$*
+	cd .venv-$*/lib/python3*/site-packages && \
+	  pwd | sed "s|\.venv-$*|.venv|; s|.*|import site; site.addsitedir('&')|" > packages.pth
+	$(BUILD_$*) $(ALONE) $(BIN)/python -m pip --python .venv-$*/bin/python install --quiet --no-deps --no-build-isolation .
+	$(CHECK_$*)
+	@touch $@
+
 PACKAGES_docs = -r tools/site/requirements.txt
 PACKAGES_notebook = '.[test]' jupyterlab nbconvert
-PACKAGES_sanitize = '.[test]'
 BUILD_sanitize = GRADWALK_SANITIZE=address
 CHECK_sanitize = grep -q __asan_init .venv-sanitize/lib/*/site-packages/gradwalk/_native*.so
-PACKAGES_thread = '.[test]'
 BUILD_thread = GRADWALK_SANITIZE=thread
 CHECK_thread = grep -q __tsan_init .venv-thread/lib/*/site-packages/gradwalk/_native*.so
-PACKAGES_coverage = '.[test]'
 BUILD_coverage = GRADWALK_COVERAGE=1
 PACKAGES_scale = --editable '.[jax,cluster]' mpi4py mpich pytest
 PACKAGES_bench = --editable . -r benchmarks/requirements.txt

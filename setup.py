@@ -36,7 +36,7 @@ more, kind = [], os.environ.get("GRADWALK_SANITIZE", "")
 if kind:
     more = ["-g", "-O1", *SANITIZERS[kind]]
 elif os.environ.get("GRADWALK_COVERAGE"):
-    more, kind = ["-O1", "--coverage", "-fprofile-update=atomic"], "coverage"
+    more, kind = ["-O1", "--coverage"], "coverage"
 
 
 class Build(build_ext):
