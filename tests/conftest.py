@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -41,3 +42,21 @@ def reference() -> Engine:
 @pytest.fixture(scope="session")
 def native() -> Engine:
     return _loaded("native")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--thin", type=int, metavar="N", help="of each test at most N of its cases, spread over all of them"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """--thin: which lines the suite reaches hardly depends on the number of cases, and how long that takes does."""
+    if (most := config.getoption("thin")) is None:
+        return
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        cases[item.nodeid.partition("[")[0]].append(item)
+    kept = {id(of_one[i * len(of_one) // most]) for of_one in cases.values() for i in range(most)}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = [item for item in items if id(item) in kept]

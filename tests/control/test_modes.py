@@ -116,6 +116,7 @@ def test_the_same_block_is_not_entered_twice() -> None:
     assert not modes.current().no_grad
 
 
+@pytest.mark.untraced
 @pytest.mark.skipif(os.name == "nt", reason="no interval timer")
 @pytest.mark.parametrize("name", ["no_grad", "ieee", "scope"])
 def test_a_signal_leaves_nothing_stuck(name: str) -> None:
@@ -144,6 +145,7 @@ def test_a_signal_leaves_nothing_stuck(name: str) -> None:
     assert caught == 400
 
 
+@pytest.mark.untraced
 def test_out_of_memory_leaves_nothing_stuck() -> None:
     """Every allocation on the way into a block fails once."""
     testcapi = pytest.importorskip("_testcapi")

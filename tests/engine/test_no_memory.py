@@ -9,6 +9,7 @@ from measures import python
 
 pytest.importorskip("_testcapi")
 
+ALLOCATING = {"PYTHONMALLOC": "malloc", "COVERAGE_PROCESS_CONFIG": ""}  # what measures coverage does not survive it
 MOST = 3000 if os.environ.get("GRADWALK_SOAK") else 120
 
 PREAMBLE = """
@@ -125,7 +126,7 @@ for nth in range(60):
 @pytest.fixture(scope="module", autouse=True)
 def _a_python_that_survives_it() -> None:
     """Some do not, 3.12.3 for one: where there is no memory for a function it crashes by itself."""
-    if python(ALONE, PYTHONMALLOC="malloc").returncode < 0:
+    if python(ALONE, **ALLOCATING).returncode < 0:
         pytest.skip("this Python crashes where an allocation fails, also without gradwalk")
 
 
@@ -133,5 +134,5 @@ def _a_python_that_survives_it() -> None:
 def test_every_allocation_fails_once(name: str) -> None:
     """No crash, no wrong number afterwards, whichever allocation it was."""
     code = PREAMBLE.replace("MOST", str(MOST)) + WORK[name] + "\nsweep(work)\nprint('done')"
-    done = python(code, PYTHONMALLOC="malloc", GRADWALK_ENGINE="native")
+    done = python(code, GRADWALK_ENGINE="native", **ALLOCATING)
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr[-2000:]
