@@ -558,6 +558,8 @@ class Jacobian(Derivative):
         rows = run.rows(mode)
 
         def of_output(output: int, output_shape: Shape) -> Any:
+            if output_shape is None:
+                return run.structure.fill(rows[output])
             return run.structure.build(lambda entry, shape: _block(rows, output, output_shape, entry, shape))
 
         return outputs.build(of_output)
