@@ -107,7 +107,7 @@ function sign(node) {
   return node.cut ? "\u2026" : "";
 }
 
-const signWidth = (written) => [...written].reduce((sum, letter) => sum + (/[mw]/.test(letter) ? 12 : 7.2), written && 5);
+const signWidth = (written) => [...written].reduce((sum, letter) => sum + (/[mw]/.test(letter) ? 12 : 7.2), written ? 5 : 0);
 const letterWidth = (name) => (/[A-Zmw]/.test(name) ? 9.4 : 7.6);
 
 function nameWidth(name) {
