@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from array import array
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,8 @@ class Models:
         if type(optimiser).__module__ != "gradwalk.optim":  # a subclass may step otherwise
             raise TypeError(f"models: expected an optimiser of gradwalk.optim first, got a {type(optimiser).__name__}")
         self.moments(optimiser)
-        rates = np.full(len(self), optimiser.lr if lr is None else lr, np.float64).tolist()
+        rate = optimiser.lr if lr is None else lr
+        rates = [rate] * len(self) if isinstance(rate, float) else np.full(len(self), rate, np.float64).tolist()
         if not all(0.0 <= rate < math.inf for rate in set(rates)):
             raise ValueError(f"models: expected finite learning rates >= 0, got {lr!r}")
         return self._run(optimiser, inputs, rates, mask)
@@ -105,10 +107,12 @@ class Models:
     def _settings(self, optimiser: Any, rates: list[float], chosen: list[int]) -> Array:
         """A row of settings for each of these models' next step."""
         steps = self.steps.tolist()
+        if len(set(rates)) == len(set(steps)) == 1:  # as mostly
+            one = array("d", optimiser.settings(rates[0], steps[0]))
+            return np.frombuffer(one * len(chosen)).reshape(len(chosen), len(one))
         at = [(rates[model], steps[model]) for model in chosen]
-        place = {each: row for row, each in enumerate(set(at))}  # mostly one rate, and one count of steps
-        settings = np.array([optimiser.settings(*each) for each in place], np.float64)
-        return settings.repeat(len(at), axis=0) if len(place) == 1 else settings[[place[each] for each in at]]
+        known = {each: optimiser.settings(*each) for each in set(at)}
+        return np.array([known[each] for each in at], np.float64)
 
     def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> tuple[Array, dict[int, Exception]]:
         values = np.full(len(self), np.nan)
