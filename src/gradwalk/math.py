@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math as _standard
 from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
 from math import comb, e, factorial, gcd, inf, isqrt, lcm, nan, nextafter, perm, pi, tau, ulp
 from typing import Any, NoReturn
 
@@ -242,6 +241,8 @@ def fma(x: Any, y: Any, z: Any) -> Any:
     """
     if any(map(is_value, (x, y, z))) or not all(map(_standard.isfinite, (x, y, z))):
         return x * y + z
+    from fractions import Fraction
+
     return float(Fraction(x) * Fraction(y) + Fraction(z))
 
 

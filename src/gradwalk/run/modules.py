@@ -10,7 +10,6 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any
@@ -125,7 +124,7 @@ def offer_statement(node: ast.ClassDef, lines: dict[str, int]) -> ast.stmt:
 # ---------------------------------------------------------------- modules
 
 
-class Finder(MetaPathFinder):
+class Finder:
     """Answers as PathFinder does, but for the user's own modules with a class to offer, and for micrograd."""
 
     def __init__(self, keep_class: bool) -> None:
@@ -136,11 +135,13 @@ class Finder(MetaPathFinder):
             return self.offering(ModuleSpec(name, SourceFileLoader(name, _worker_of), origin=_worker_of))
         spec = PathFinder.find_spec(name, path, target)
         if name == "micrograd" and (spec is None or is_pypis(spec)):  # the same, but ours
-            stand_in = ModuleSpec(name, Micrograd(), is_package=True)
+            loader: Any = Micrograd()  # no importlib.abc, which is long to import
+            stand_in = ModuleSpec(name, loader, is_package=True)
             stand_in.submodule_search_locations = []
             return stand_in
         if name == "multiprocessing.spawn" and spec and spec.loader:
-            spec.loader = SpawnLoader(spec.loader, self.keep_class)
+            loader = SpawnLoader(spec.loader, self.keep_class)
+            spec.loader = loader
             return spec
         # of what is installed, only somebody's own version of micrograd is offered
         offered = spec and (is_own(spec.origin) or name.partition(".")[0] == "micrograd")
@@ -192,8 +193,11 @@ class OfferingLoader(SourceFileLoader):
         return data
 
 
-class Micrograd(Loader):
+class Micrograd:
     """The package micrograd as it is on PyPI, written by us, its Value replaced like any other."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """As usual."""
 
     def exec_module(self, module: Any) -> None:
         from gradwalk.run import micrograd_engine, micrograd_nn
@@ -205,7 +209,7 @@ class Micrograd(Loader):
 # ---------------------------------------------------------------- workers of multiprocessing
 
 
-class SpawnLoader(Loader):
+class SpawnLoader:
     """multiprocessing.spawn, whose workers are to see what this interpreter sees."""
 
     def __init__(self, loader: Any, keep_class: bool) -> None:

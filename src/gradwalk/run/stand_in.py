@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from functools import partial, partialmethod
 from types import FunctionType
 from typing import Any, NoReturn
@@ -21,6 +19,7 @@ from gradwalk.run.compare import (
     difference,
     explained,
     failing,
+    hushed,
     passes,
     quietly,
     unlike,
@@ -102,7 +101,7 @@ class Replacement:
 
     def __init__(self, offered: Any, variables: Any, assigned: dict[str, int]) -> None:
         self.offered, self.variables = offered, variables
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):  # a class that prints prints for itself
+        with hushed():  # a class that prints prints for itself
             self.shape = shape_of(offered)
         for name in (*self.shape.children, self.shape.local_grads):
             if name in assigned:
