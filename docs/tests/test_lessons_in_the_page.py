@@ -13,9 +13,20 @@ from pages import LIVE
 from gradwalk.lessons import source
 
 WANTED = tuple(os.environ.get("LESSONS", "").split()) or ("",)
+
+
+def live_parts(lesson: source.Lesson) -> list[source.Cell | source.Exercise]:
+    """What can be run in the page."""
+    return [
+        part
+        for part in lesson.parts
+        if isinstance(part, source.Exercise) or (isinstance(part, source.Cell) and part.is_live)
+    ]
+
+
 OTHERS = [ROOT / "docs" / f"{name}.md" for name in LIVE]
 LESSONS = [*source.lessons(), *(source.read(path, path.read_text(encoding="utf-8")) for path in OTHERS)]
-LESSONS = [lesson for lesson in LESSONS if lesson.name.startswith(WANTED)]
+LIVELY = [lesson for lesson in LESSONS if live_parts(lesson) and lesson.name.startswith(WANTED)]
 MINUTES = 5 * 60.0
 
 
@@ -29,15 +40,14 @@ def run(tab: Any, number: int, code: str | None = None) -> dict[str, Any]:
     return dict(tab.run(f"{cell}.outcome"))
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+@pytest.mark.parametrize("lesson", LIVELY, ids=lambda lesson: lesson.name)
 def test_every_cell_and_every_exercise(lesson: source.Lesson, host: Any, browser: Any) -> None:
     """Cells print what is recorded; right answers pass, wrong ones and the start do not; nobody else is asked."""
     address = f"{lesson.name}/" if lesson.name in LIVE else f"lessons/{lesson.name}/"
     address = address.removeprefix("index/")
     tab = browser.open(host.address + address, offline=False)
     tab.wait("Boolean(globalThis.gradwalkCells)")
-    live = [part for part in lesson.parts if isinstance(part, source.Cell | source.Exercise)]
-    live = [part for part in live if isinstance(part, source.Exercise) or part.is_live]
+    live = live_parts(lesson)
     assert tab.run("gradwalkCells.length") == len(live)
     assert [address for address in tab.requests if "/python/" in address] == []  # nothing before it is asked for
     for number, part in enumerate(live):

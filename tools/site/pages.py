@@ -25,8 +25,8 @@ SECTIONS = {
 }
 # pages besides the lessons whose Python runs in the page, but for the blocks that are marked static
 LIVE = (
-    "index", "derivatives", "physics", "compiled-functions", "nan", "training", "from-micrograd", "coming-from",
-    "design", "teachers",
+    "index", "derivatives", "physics", "compiled-functions", "more-machines", "nan", "training", "from-micrograd",
+    "coming-from", "design", "teachers",
 )  # fmt: skip
 ELSEWHERE = {"benchmarks": ROOT / "benchmarks" / "README.md"}  # pages that are not in docs/
 

@@ -20,7 +20,7 @@ from gradwalk.lessons import cells, source
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\w$])\$(?! )([^$\n]+?)(?<! )\$(?![\w$])(\.?)", re.DOTALL)
 _QUANTITY = re.compile(
-    r"(?<=[≤≥]) (?=\d)|(?<=\d) (?=(?:[nµm]s|s|[kMG]B?|bytes|×)(?!\w))"
+    r"(?<=[≤≥·]) (?=[\d∞])|(?<=\d) (?=·)|(?<=\d) (?=(?:[nµm]s|s|[kMG]B?|bytes|×)(?!\w))"
 )  # spaces at which no line ends
 QUICK = 10  # seconds: a cell that may take longer is not run by the build
 _LONGEST_IN_TEXT = 60  # letters of LaTeX
