@@ -24,10 +24,7 @@ _QUANTITY = re.compile(
 )  # spaces at which no line ends
 QUICK = 10  # seconds: a cell that may take longer is not run by the build
 _LONGEST_IN_TEXT = 60  # letters of LaTeX
-_ELSEWHERE = (
-    "This block needs NumPy, which Python in the page does not have. In your own Python it runs as it stands, once "
-    '<a href="{up}#install">gradwalk is installed</a>; the tests run it so.'
-)
+_ELSEWHERE = 'Not live: it needs NumPy, which Python in the page lacks. It runs <a href="{up}#install">in your own</a>.'
 _SIDEWAYS = 'tabindex="0" role="group" aria-label'  # what can be wider than the page has to be reached with keys
 
 
