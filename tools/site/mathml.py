@@ -14,7 +14,7 @@ _SYMBOLS = {
     r"\psi": "<mi>ψ</mi>", r"\le": "<mo>≤</mo>", r"\ge": "<mo>≥</mo>", r"\vee": "<mo>∨</mo>", r"\cdot": "<mo>·</mo>",
     r"\lfloor": "<mo>⌊</mo>", r"\rfloor": "<mo>⌋</mo>", r"\lceil": "<mo>⌈</mo>", r"\rceil": "<mo>⌉</mo>",
     r"\sum": "<mo>∑</mo>", r"\,": '<mspace width="0.17em"/>', r"\bmod": "<mo>mod</mo>", r"\to": "<mo>→</mo>",
-    r"\approx": "<mo>≈</mo>", r"\times": "<mo>×</mo>", r"\left": "", r"\right": "",
+    r"\approx": "<mo>≈</mo>", r"\times": "<mo>×</mo>", r"\mu": "<mi>μ</mi>", r"\left": "", r"\right": "",
 }  # fmt: skip
 _FUNCTION = re.compile(r"\\(exp|log|(arc)?(sin|cos|tan)h?|min|max)")
 
