@@ -274,6 +274,19 @@ def writes_at_places(x: Any) -> Any:
     return (out * counts * same).sum() + square.sum() * x[0]
 
 
+def writes_into_views(x: Any) -> Any:
+    square, row, line = np.zeros((3, 3)), np.zeros((1, 3)), np.ones(6)
+    np.ravel(square)[:3] = x
+    np.transpose(square)[1] += x
+    np.einsum("ii->i", square)[:] = 2.0 * x
+    np.squeeze(row)[1:] = x[:2]
+    np.atleast_2d(np.flip(row))[0, 0] = x[2]
+    first, second = np.split(line, 2)
+    np.reshape(first, (3, 1))[:, 0] = x
+    second *= x
+    return (square**2).sum() + (row * x).sum() + (line * np.arange(6.0)).sum() + np.add.reduceat(line, [0, 4])[1] ** 2
+
+
 def writes_into_what_is_given(x: Any) -> Any:
     square, shares, out = np.outer(x, x), np.zeros((3, 3)), [np.zeros(3) for _ in range(9)]
     np.dot(square, square, shares)
@@ -296,7 +309,9 @@ def replaces_nan_in_place(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("made", MAKERS)
-@pytest.mark.parametrize("function", [writes_at_places, writes_into_what_is_given, replaces_nan_in_place])
+@pytest.mark.parametrize(
+    "function", [writes_at_places, writes_into_views, writes_into_what_is_given, replaces_nan_in_place]
+)
 def test_functions_that_write(function: Any, made: Any) -> None:
     """Where they are told to: with plain numbers as with Values."""
     inside = gnp.everywhere()(function)

@@ -156,6 +156,8 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
         made = _products(ufunc, inputs, options)
         return _written(made, outs) if outs else wrapped(made)
     arrays = [_as_objects(given) for given in inputs]
+    if method == "reduceat":
+        arrays[1] = inputs[1]  # places
     options.pop("dtype", None)
     loop = ufuncs.elementwise(ufunc)
     if method == "reduce" and ufunc in _LARGEST:
@@ -233,11 +235,21 @@ def apply_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     if out is not None:
         return _written(apply_function(function, args, kwargs), out if isinstance(out, tuple) else (out,))
     if function not in _WRITING and not any(map(has_values, (*args, *kwargs.values()))):
-        return _of_constants(function(*map(plain, args), **{name: plain(given) for name, given in kwargs.items()}))
+        numbers = list(map(plain, args))
+        made = function(*numbers, **{name: plain(given) for name, given in kwargs.items()})
+        if not any(_is_view(made, copy) for copy, given in zip(numbers, args, strict=True) if copy is not given):
+            return _of_constants(made)  # else a view is to be one of the array itself, which may be written into
     if function in HANDLED:
         return wrapped(HANDLED[function](*args, **kwargs))
     given = tuple(_as_objects(arg) if is_value(arg) else arg for arg in args)
     return wrapped(np.ndarray.__array_function__(_EMPTY, function, (Array,), given, kwargs))
+
+
+def _is_view(made: Any, array: Any) -> bool:
+    if isinstance(made, list | tuple):
+        return any(_is_view(each, array) for each in made)
+    arrays = isinstance(made, np.ndarray) and isinstance(array, np.ndarray) and array.base is None
+    return arrays and np.may_share_memory(made, array)
 
 
 # what writes into its first argument
