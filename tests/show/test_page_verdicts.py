@@ -63,7 +63,7 @@ def test_a_thing_has_one_name(v8: MiniRacer) -> None:
     roots.append((a * b + v1) * a)
     for root in roots:
         assert plain(v8.call("names", program_of(root))) == Graph(root).names
-    assert "layers.0.neurons.1.w.0" in Graph(roots[-2]).names
+    assert "l0.n1.w0" in Graph(roots[-2]).names
     assert Graph(roots[-1]).names == ["a", "a#2", "v2", "v1", "v3", "v4"]
 
 
