@@ -326,7 +326,7 @@ def rmsnorm(xs: Iterable[Number], eps: float = 1e-05) -> list[Value]:
 def layernorm(xs: Iterable[float], eps: float = 1e-05) -> list[float]: ...
 @overload
 def layernorm(xs: Iterable[Number], eps: float = 1e-05) -> list[Value]:
-    """xs shifted to mean 0 and scaled to variance 1: one node per output."""
+    """xs less their mean, divided by the root of their variance: one node per output."""
 
 @overload
 def maximum(xs: Iterable[float], /) -> float: ...

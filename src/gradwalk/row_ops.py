@@ -340,7 +340,7 @@ Value(data=7.0, grad=0.0)""",
         ),
         shown=_shown_layernorm,
         shown_local_grads=_shown_layernorm_slopes,
-        doc="""xs shifted to mean 0 and scaled to variance 1: one node per output.
+        doc="""xs less their mean, divided by the root of their variance: one node per output.
 
 >>> layernorm([1.0, 3.0], eps=0.0)
 [-1.0, 1.0]""",

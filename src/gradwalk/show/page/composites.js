@@ -250,7 +250,7 @@ export const COMPOSITES = Object.fromEntries(Object.entries({
   layernorm: {
     parameters: ["eps"],
     perEntry: true,
-    doc: "xs shifted to mean 0 and scaled to variance 1: one node per output.",
+    doc: "xs less their mean, divided by the root of their variance: one node per output.",
     latex: "\\frac{x_{i} - \\mu}{\\sqrt{{\\sigma}^{2} + \\epsilon}}",
     localGradsLatex: ["-\\frac{1}{n \\cdot \\sqrt{{\\sigma}^{2} + \\epsilon}} - \\frac{\\mathit{out} \\cdot \\left(x_{j} - \\mu\\right)}{n \\cdot \\left({\\sigma}^{2} + \\epsilon\\right)}"],
     hotLatex: ["\\frac{1 - \\frac{1}{n}}{\\sqrt{{\\sigma}^{2} + \\epsilon}} - \\frac{\\mathit{out} \\cdot \\left(x_{j} - \\mu\\right)}{n \\cdot \\left({\\sigma}^{2} + \\epsilon\\right)}"],
