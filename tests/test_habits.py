@@ -132,6 +132,8 @@ def test_help() -> None:
 
 def test_attribute_that_does_not_exist() -> None:
     """The one that was meant is named."""
+    with pytest.raises(AttributeError, match="did you mean 'tanh'"):
+        gradwalk.tahn  # noqa: B018
     with pytest.raises(AttributeError, match="did you mean 'softmax'"):
         gradwalk.sofmax  # noqa: B018
 

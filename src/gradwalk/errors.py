@@ -16,15 +16,27 @@ from gradwalk.operation import Op, everywhere
 from gradwalk.ops import OPS
 
 
+def likeliest(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like this one, "" where none is; letters that were swapped are the likeliest slip.
+
+    >>> likeliest("tahn", ["tan", "tanh"])
+    'tanh'
+    """
+    from difflib import get_close_matches  # only once something is wrong
+
+    known = list(known)
+    swapped = [other for other in known if sorted(other) == sorted(name)]
+    return (swapped or get_close_matches(name, known, 1) or [""])[0]
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The known name that is most like this one, as the end of a message; nothing where none is like it.
+    """The same as the end of a message.
 
     >>> did_you_mean("sofmax", ["softmax", "sum"])
     "; did you mean 'softmax'?"
     """
-    from difflib import get_close_matches  # only once something is wrong
-
-    return "".join(f"; did you mean {close!r}?" for close in get_close_matches(name, known, 1))
+    meant = likeliest(name, known)
+    return f"; did you mean {meant!r}?" if meant else ""
 
 
 class GradwalkWarning(RuntimeWarning):

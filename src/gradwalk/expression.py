@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from gradwalk import engine
-from gradwalk.errors import NumberError
+from gradwalk.errors import NumberError, likeliest
 from gradwalk.ops import OPERATORS, OPS
 
 # ---------------------------------------------------------------- the grammar
@@ -482,8 +482,6 @@ class _Parser:
         return f"expected {', '.join(names)} ({len(op.names)} argument{'s' * (len(op.names) > 1)})"
 
     def unknown(self, token: Token) -> NoReturn:
-        import difflib
-
-        close = difflib.get_close_matches(token.text[:30], FUNCTIONS, n=1)
-        more = f"; did you mean {close[0]}?" if close else f"; the operations are {', '.join(sorted(FUNCTIONS)[:4])}, …"
+        meant = likeliest(token.text[:30], FUNCTIONS)
+        more = f"; did you mean {meant}?" if meant else f"; the operations are {', '.join(sorted(FUNCTIONS)[:4])}, …"
         self.fail(f"there is no operation {_short(token.text)}{more}", token.position)

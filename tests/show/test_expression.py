@@ -111,6 +111,7 @@ def test_newlines_inside_brackets_are_spaces():
         ("clamp(a, b, 2)", 9, "expected a number for low"),
         ("fou(a)", 0, "no operation fou"),
         ("tanj(a)", 0, "did you mean tan"),
+        ("tahn(a)", 0, "did you mean tanh"),
         ("a.data", 1, "no attributes"),
         ("a^2", 1, "a power is written **"),
         ("3 + 4", 0, "nothing to differentiate"),

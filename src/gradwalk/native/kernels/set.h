@@ -21,7 +21,7 @@ static const Kernels NAME(kernels) = {
 #define ENTRY(name) {NAME(name##_forward), NAME(name##_reverse)}
 #define ENTRIES(name, unused) [OP_##name] = ENTRY(name),
     .entries = {FOR_EACH_VECTOR_OP(ENTRIES, 0)},
-    .powers = {[POWER_2] = ENTRY(power_2), [POWER_3] = ENTRY(power_3), [POWER_HALF] = ENTRY(power_half),
+    .powers = {[POWER_2] = ENTRY(power_2), [POWER_3] = ENTRY(power_3), [POWER_HALF] = ENTRY(sqrt),
                [POWER_3_HALVES] = ENTRY(power_3_halves), [POWER_MINUS_1] = ENTRY(power_minus_1),
                [POWER_MINUS_2] = ENTRY(power_minus_2), [POWER_MINUS_HALF] = ENTRY(power_minus_half),
                [POWER_MINUS_3_HALVES] = ENTRY(power_minus_3_halves)},
