@@ -32,6 +32,9 @@
 #define SOON(address) ((void)(address))
 #endif
 
+/* INSIDE is documentation of what no user sees: for those who read it here, and no part of the library. */
+#define INSIDE(doc) NULL
+
 /* SHARED is a function of a header that is called, not copied to its callers. */
 #if defined(__GNUC__)
 #define SHARED static __attribute__((unused)) NEVER_INLINE

@@ -10,14 +10,14 @@
 
 static PyMethodDef module_methods[] = {
     {"set_equality_is_identity", type_set_equality_is_identity, METH_O,
-     "set_equality_is_identity(wanted, /)\n--\n\n"
-     "Whether ==, != and truth are those of a class that defines neither, in this process; returns what was before."},
+     INSIDE("set_equality_is_identity(wanted, /)\n--\n\n"
+     "Whether ==, != and truth are those of a class that defines neither, in this process; returns what was before.")},
     {"stand_in", stand_in_new, METH_VARARGS,
-     "stand_in(name, ways, /)\n--\n\nA type of nodes that has the ways of a class in somebody's script."},
+     INSIDE("stand_in(name, ways, /)\n--\n\nA type of nodes that has the ways of a class in somebody's script.")},
     {"stand_in_set_ways", stand_in_set_ways, METH_VARARGS,
-     "stand_in_set_ways(type, ways, /)\n--\n\nGive such a type other ways, before nodes of it are made."},
+     INSIDE("stand_in_set_ways(type, ways, /)\n--\n\nGive such a type other ways, before nodes of it are made.")},
     {"stand_in_nodes", stand_in_nodes, METH_NOARGS,
-     "stand_in_nodes()\n--\n\nHow many nodes operations on such types have made."},
+     INSIDE("stand_in_nodes()\n--\n\nHow many nodes operations on such types have made.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -297,7 +297,7 @@ static PyObject *flat_row_numbers(PyObject *module, PyObject *const *args, Py_ss
     return failed ? NULL : PyLong_FromSsize_t(made);
 }
 
-#define LOOP(name, doc) {#name, (PyCFunction)(void (*)(void))flat_##name, METH_FASTCALL, doc}
+#define LOOP(name, doc) {#name, (PyCFunction)(void (*)(void))flat_##name, METH_FASTCALL, INSIDE(doc)}
 
 PyMethodDef flat_functions[] = {
     LOOP(levels, "levels(starts, children, levels, /)\n--\n\nFills in the level of every node."),
@@ -308,7 +308,7 @@ PyMethodDef flat_functions[] = {
          "first_equals(starts, children, firsts, doing, /)\n--\n\n"
          "Fills in, for every node, the first that equals it; returns how many have another before them."),
     {"follow", flat_follow, METH_O,
-     "follow(ends, /)\n--\n\nReplaces each node's replacement by the end of its chain of replacements."},
+     INSIDE("follow(ends, /)\n--\n\nReplaces each node's replacement by the end of its chain of replacements.")},
     LOOP(row_numbers,
          "row_numbers(rows, numbers, firsts, /)\n--\n\nNumbers equal rows alike; returns how many are different."),
     {NULL, NULL, 0, NULL},

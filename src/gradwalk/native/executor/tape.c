@@ -133,29 +133,24 @@ NEVER_INLINE static void row_forward(const int32_t *record, const Memory *memory
     Count n = record[RECORD_ENTRIES];
     const int32_t *a = record + RECORD_SLOTS;
     double *out = values + record[RECORD_OUT];
-    switch (record[RECORD_OP]) {
+    int op = record[RECORD_OP];
+    op = op == NEAR_TANH ? OP_tanh : op == NEAR_SIGMOID ? OP_sigmoid : op;
+    for (Count i = 0; op < OP_COUNT && i < n; i++) {
+        switch (op) {
 #define ENTRY(name, doc) \
-    case OP_##name: \
-        for (Count i = 0; i < n; i++) { \
+        case OP_##name: \
             out[i] = _Generic(&name##_forward, \
                 double (*)(double): tape_value_of_1, \
                 double (*)(double, double): tape_value_of_2, \
                 double (*)(double, double, double): tape_value_of_3)( \
                 name##_forward, &(Arguments){a, values, n, op_inputs[OP_##name]}, i); \
-        } \
-        break;
-    FOR_EACH_OP(ENTRY)
+            break;
+        FOR_EACH_OP(ENTRY)
 #undef ENTRY
-    case NEAR_TANH:
-        for (Count i = 0; i < n; i++)
-            out[i] = tanh_forward(values[a[i]]);
-        break;
-    case NEAR_SIGMOID:
-        for (Count i = 0; i < n; i++)
-            out[i] = sigmoid_forward(values[a[i]]);
-        break;
-    default: *out = tape_composite_forward(record, memory);
+        }
     }
+    if (op >= OP_COUNT)
+        *out = tape_composite_forward(record, memory);
 }
 
 /* What no gradient has come to passes none on, not even 0 times an infinite local gradient. */

@@ -139,7 +139,7 @@ static PyObject *executor_undecided(PyObject *self, void *closure)
     return PyBool_FromLong(((Executor *)self)->undecided);
 }
 
-#define METHOD(name, flags, doc) {#name, (PyCFunction)(void (*)(void))executor_##name, flags, doc}
+#define METHOD(name, flags, doc) {#name, (PyCFunction)(void (*)(void))executor_##name, flags, INSIDE(doc)}
 
 static PyMethodDef executor_methods[] = {
     METHOD(run, METH_O, "run(inputs, /)\n--\n\nForward; False where a guard fails or a number is not finite."),
@@ -180,10 +180,11 @@ static PyMethodDef executor_methods[] = {
 };
 
 static PyGetSetDef executor_getset[] = {
-    {"kernels", executor_kernels, NULL, "The instruction set in use.", NULL},
-    {"piece", executor_piece, NULL, "How many examples of a batch are summed before others are added to them.", NULL},
+    {"kernels", executor_kernels, NULL, INSIDE("The instruction set in use."), NULL},
+    {"piece", executor_piece, NULL,
+     INSIDE("How many examples of a batch are summed before others are added to them."), NULL},
     {"undecided", executor_undecided, NULL,
-     "Whether the last run said False only because it compared two numbers that are too close to tell.", NULL},
+     INSIDE("Whether the last run said False only because it compared two numbers that are too close to tell."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -277,10 +277,10 @@ static PyObject *flatten_op_names(PyObject *module, PyObject *unused)
 
 PyMethodDef flatten_functions[] = {
     {"flatten", flatten, METH_VARARGS,
-     "flatten(nodes, entries, roots, between, /)\n--\n\n"
+     INSIDE("flatten(nodes, entries, roots, between, /)\n--\n\n"
      "The graph as (leaves, ops, starts, children, owners, parameters, places of the roots, constants, uses of them),\n"
      "all but the first and the last as bytes; None where a node has no children. Numbered are the entries, the\n"
-     "leaves, the constants, as many as `between` says, then the nodes. `owners` has the nodes with parameters."},
-    {"op_names", flatten_op_names, METH_NOARGS, "op_names()\n--\n\nThe operations as `flatten` numbers them."},
+     "leaves, the constants, as many as `between` says, then the nodes. `owners` has the nodes with parameters.")},
+    {"op_names", flatten_op_names, METH_NOARGS, INSIDE("op_names()\n--\n\nThe operations as `flatten` numbers them.")},
     {NULL, NULL, 0, NULL},
 };

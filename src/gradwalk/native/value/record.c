@@ -286,7 +286,8 @@ NEVER_INLINE static PyObject *record_beside(unsigned op, PyObject *self, PyObjec
     static PyObject *function_##name(PyObject *module, PyObject *const *arguments, Py_ssize_t count) \
     { \
         (void)module; \
-        if (op_inputs[OP_##name] == 1 && count == 1 && op_parameters[OP_##name] == 0 && is_value(arguments[0])) \
+        if (op_inputs[OP_##name] == 1 && count == 1 && op_parameters[OP_##name] == 0 \
+            && Py_TYPE(arguments[0]) == value_type) \
             return record_unary(OP_##name, arguments[0]); \
         return record(OP_##name, arguments, count); \
     } \

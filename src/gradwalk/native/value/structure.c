@@ -252,19 +252,20 @@ static PyObject *structure_repetitions(PyObject *module, PyObject *items)
 
 PyMethodDef structure_functions[] = {
     {"all_plain", structure_all_plain, METH_O,
-     "all_plain(numbers, /)\n--\n\nWhether a list or tuple holds nothing but floats and ints."},
+     INSIDE("all_plain(numbers, /)\n--\n\nWhether a list or tuple holds nothing but floats and ints.")},
     {"all_doubles", structure_all_doubles, METH_O,
-     "all_doubles(numbers, /)\n--\n\nWhether a list holds nothing but floats, and ints that are not beyond them all."},
+     INSIDE("all_doubles(numbers, /)\n--\n\n"
+     "Whether a list holds nothing but floats, and ints that are not beyond them all.")},
     {"only_type", structure_only_type, METH_O,
-     "only_type(items, /)\n--\n\nThe type that all items of a list or tuple have; None if they differ."},
+     INSIDE("only_type(items, /)\n--\n\nThe type that all items of a list or tuple have; None if they differ.")},
     {"write", (PyCFunction)(void (*)(void))structure_write, METH_FASTCALL,
-     "write(numbers, array, /)\n--\n\n"
-     "Write a list of floats, ints and Values into an array of as many doubles; False if there is anything else."},
+     INSIDE("write(numbers, array, /)\n--\n\n"
+     "Write a list of floats, ints and Values into an array of as many doubles; False if there is anything else.")},
     {"read", (PyCFunction)(void (*)(void))structure_read, METH_FASTCALL,
-     "read(arguments, numbers, holders, kinds, other, /)\n--\n\n"
-     "The key of each argument, as Arguments in compiler/reading.py says it; `other` is asked for those of rarer kinds."},
+     INSIDE("read(arguments, numbers, holders, kinds, other, /)\n--\n\n"
+     "The key of each argument, as Arguments in compiler/reading.py says it; `other` is asked for rarer kinds.")},
     {"repetitions", structure_repetitions, METH_O,
-     "repetitions(items, /)\n--\n\n"
-     "Which items are one object: the place of each that was there before, and where. Tuples do not count."},
+     INSIDE("repetitions(items, /)\n--\n\n"
+     "Which items are one object: the place of each that was there before, and where. Tuples do not count.")},
     {NULL, NULL, 0, NULL},
 };
