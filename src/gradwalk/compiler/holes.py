@@ -17,6 +17,8 @@ _LINEAR = frozenset({"add", "sub", "mul", "div", "neg"})  # which make nothing i
 
 def keeping_holes(flat: Flat, groups: Sequence[Group]) -> list[Group]:
     """The groups, those that read all entries of rectangles with holes in the same shape."""
+    if not any(group.nodes.size > 1 and (group.nodes == NOBODY).any() for group in groups):
+        return list(groups)  # as mostly: looking at each would take longer than all other passes
     made: list[Group] = []
     source = np.full(flat.size, NOBODY)
     for number, group in enumerate(groups):

@@ -394,6 +394,9 @@ class Trace:
 # ---------------------------------------------------------------- built-in functions
 
 
+_PLAIN = frozenset({float, int})
+
+
 class _BuiltIns:
     """Those that mean something else while some thread traces.
 
@@ -422,13 +425,14 @@ class _BuiltIns:
 
         @functools.wraps(plain)
         def choose(*args: Any, **options: Any) -> Any:
-            if tracing.trace is None or tracing.trace.exact or options or not args:
-                return plain(*args, **options)  # exact: a node more would change the order of sums on the way back
+            if options or not args or (len(args) > 1 and _PLAIN.issuperset(map(type, args))):
+                return plain(*args, **options)
+            if tracing.trace is None or tracing.trace.exact:
+                return plain(*args)  # exact: a node more would change the order of sums on the way back
             given = list(args) if len(args) > 1 else list(args[0])
-            if not all(is_value(x) or type(x) in (float, int) for x in given):
+            if _PLAIN.issuperset(map(type, given)) or not all(is_value(x) or type(x) in _PLAIN for x in given):
                 return plain(given)
-            # also of a single one: as in the first position of attention, which goes on like the others
-            return recorded(given) if any(map(is_value, given)) else plain(given)
+            return recorded(given)  # also of a single one: as in the first position of attention, like the others
 
         return choose
 
