@@ -549,4 +549,4 @@ def test_things_are_called_as_in_python(v8: MiniRacer) -> None:
     found = json.loads(v8.call("calledOf", program_of(root)))
     assert found["names"] == graph.names
     glyphs = ["" if not node._children else glyph_of(node) for node in graph.order]
-    assert found["glyphs"] == [glyph if len(glyph) <= 9 else f"{glyph[:8]}…" for glyph in glyphs]
+    assert found["glyphs"] == [glyph if len(glyph) <= 13 else f"{glyph[:12]}…" for glyph in glyphs]
