@@ -630,7 +630,7 @@ def test_a_folded_card_says_a_gradient(tab: Tab, tmp_path: Path) -> None:
         " return [graph.names[step.child], step.after]; })(gradwalk)"
     )
     label = tab.run("document.querySelector('.part.active-child').getAttribute('aria-label')")
-    assert label.endswith(f", gradient {grad!r}")
+    assert label.endswith(f", gradient {float(grad)!r}")
     assert f", folded up; {name}, data " in label
 
 
