@@ -14,7 +14,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "more-machines.md"
 def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     known: dict[str, Any] = {}
-    for block in re.findall(r"^```py(?:thon)?\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+    text = PAGE.read_text(encoding="utf-8")
+    for block in re.findall(r"^```py(?:thon)?(?: static)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         exec(block, known)
     known["slope"].data, known["offset"].data = 2.0, 1.0
     leaves, rows = known["step"].numbers(), known["rows"]
