@@ -78,7 +78,7 @@ def test_the_best_checkpoint_is_one_like_any_other(sweep, gradwalk, names_file):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda each: each.name)
 def test_stopped_and_resumed(sweep, gradwalk, names_file, tmp_path, number):
     """Ctrl-C saves and says how to go on; even after a kill, the sweep ends as if it had not been stopped."""
-    long = ("--steps", "1500", "--seed", "1..3", "--lr", "0.01")
+    long = ("--steps", "8000", "--seed", "1..3", "--lr", "0.01")
     command = ("sweep", "--data", names_file, *TINY, "--workers", "1", *long, "--folder", "stopped")
     process = start(*command, cwd=tmp_path)
     while not (tmp_path / "stopped" / "runs.jsonl").exists() and process.poll() is None:
