@@ -16,6 +16,7 @@ from gradwalk.control import changed, no_grad
 from gradwalk.engine import gradients_of
 
 weight, other = gradwalk.Value(0.7), gradwalk.Value(-0.2)
+WEIGHTS = [gradwalk.Value(0.3 * (i % 5) - 0.5) for i in range(20)]
 BATCH: list[tuple[list[float], int]] = [([0.1 * i, 0.5 - i], i % 3) for i in range(-4, 9)] + [([1.0, 2.0, 3.0], 1)]
 
 
@@ -54,6 +55,41 @@ def test_gradients_of_a_batch_for_each_example() -> None:
     assert close(values, found)
     assert close([x for by_weight, by_other in gradients for x in (by_other, 0.0, by_weight)], rows.ravel().tolist())
     assert (weight.grad, stranger.grad) == (5.0, 0.0)
+
+
+def by_products(xs: list[float]) -> Any:
+    """Rows of weights in a matrix product; among the leaves, some that other operations read, too."""
+    rows = [[WEIGHTS[4 * i + k] for k in range(4)] for i in range(4)]
+    made = [sum(w * x for w, x in zip(row, xs, strict=True)) for row in rows]
+    return sum(gradwalk.tanh(m) for m in made) + WEIGHTS[5] * WEIGHTS[17] + WEIGHTS[18] ** 2
+
+
+def with_a_leaf(xs: list[float]) -> Any:
+    return by_products(xs), WEIGHTS[3], WEIGHTS[19]
+
+
+@pytest.mark.parametrize("count", [1, 8, 12, 64, 71])
+@pytest.mark.parametrize("function", [by_products, with_a_leaf], ids=["products", "and a leaf"])
+def test_leaves_of_products_and_of_others(function: Any, count: int) -> None:
+    """Totals of products, what is added for each example, and what is a result itself: each comes once."""
+    batch = [([0.1 * i, 0.5 - 0.01 * i, -0.3, 0.02 * i],) for i in range(count)]
+    results = [result if isinstance(result, tuple) else (result,) for (xs,) in batch for result in [function(xs)]]
+    every = [value for result in results for value in result]
+    expected = gradients_of(sum(every), WEIGHTS)
+    for leaf in WEIGHTS:
+        leaf.grad = 0.0
+    compiled = compile(function)
+    made = compiled.map(batch)
+    flat = [value for result in made for value in (result if isinstance(result, tuple) else (result,))]
+    sum(flat).backward()
+    assert close([value.data for value in every], [value.data for value in flat])
+    assert close(expected, [leaf.grad for leaf in WEIGHTS])
+    if function is by_products:
+        for leaf in WEIGHTS:
+            leaf.grad = 0.0
+        for _ in range(2):
+            compiled.map_backward(batch)
+        assert close([2.0 * gradient for gradient in expected], [leaf.grad for leaf in WEIGHTS])
 
 
 def test_a_batch_of_a_function_without_arguments() -> None:

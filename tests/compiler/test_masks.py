@@ -13,7 +13,7 @@ import pytest
 import gradwalk
 from gradwalk import Value, softmax
 
-POSITIONS, SIZE = 7, 4
+POSITIONS, SIZE = 11, 4  # more than eight rows: some of them go side by side
 Matrix = list[list[Value]]
 
 

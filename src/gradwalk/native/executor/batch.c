@@ -55,7 +55,10 @@ static void batch_leaf_gradients(const Executor *self, const Memory *memory, con
                                  Count present)
 {
     for (Count i = 0; i < batch->leaves; i++) {
-        const double *g = memory->grads + self->inputs[batch->arguments + i] * memory->width;
+        Count slot = self->inputs[batch->arguments + i];
+        const double *g = memory->grads + slot * memory->width;
+        if (memory->shared_grads != NULL && (slot < self->added.from || slot >= self->added.to))
+            continue; /* the others are totals */
         if (batch->leaf_rows) {
             for (Count lane = 0; lane < present; lane++)
                 batch->leaf_gradients[(first + lane) * batch->leaves + i] = g[lane];
@@ -94,7 +97,10 @@ static void batch_run(const Stretch *stretch, Count first)
     if (batch->seeds == NULL || failed)
         return;
     int carried = present == width && first > stretch->first; /* a run that is not full begins and ends by itself */
-    program_reverse(self, memory, batch->seeds, carried ? batch->kept_from : 0, carried ? batch->kept_to : 0);
+    int kept = carried || memory->shared_grads != NULL;
+    if (kept && !carried)
+        program_clear_grads(memory, self->added.from, self->added.to);
+    program_reverse(self, memory, batch->seeds, kept ? batch->kept_from : 0, kept ? batch->kept_to : 0);
     for (Count i = 0; batch->argument_gradients != NULL && i < batch->arguments; i++) {
         for (Count lane = 0; lane < present; lane++)
             batch->argument_gradients[(first + lane) * batch->arguments + i] =

@@ -36,6 +36,27 @@ INTERNAL void entries_choose(Step *step, const Kernels *kernels)
     step->checked = op_checked[step->op];
 }
 
+/* Whether this operand has a say in how far an edge is. */
+static inline int entries_moves_edge(const Step *step, int j) { return op_edges[step->op] >> j & 1; }
+
+/* Whether it may be steep, which it is at edges: not where what decides how far an edge is never changes, and is not at
+ * one, as in x / 16. */
+INTERNAL int entries_are_steep(const Step *step)
+{
+    const double *in[MOST_INPUTS], *known = NULL;
+    int changes = step->entries.near == NULL;
+    for (int j = 0; j < step->operand_count; j++) {
+        const double *constants = entries_moves_edge(step, j) ? step->operands[j].constants : NULL;
+        changes |= entries_moves_edge(step, j) && constants == NULL;
+        known = constants != NULL ? constants : known;
+    }
+    for (int j = 0; j < step->operand_count; j++) /* the others make no difference */
+        in[j] = entries_moves_edge(step, j) ? step->operands[j].constants : known;
+    if (changes || known == NULL)
+        return step->entries.steep;
+    return step->entries.steep && step->entries.near(step->rows * step->columns, in, step->parameters, 1e-300);
+}
+
 /* The operands that the reverse looks at, for those gradients that are needed; the table's loops look at all. */
 INTERNAL unsigned entries_read(const Step *step)
 {
@@ -185,7 +206,15 @@ COLD static void entries_doubt(const Step *step, const Memory *memory, double *d
 
 /* ---------------------------------------------------------------- edges */
 
-static int entries_have_edges(const Step *step) { return step->entries.near != NULL; }
+static int entries_have_edges(const Step *step, const unsigned char *marked)
+{
+    int has = step->entries.near != NULL && marked == NULL;
+    for (int j = 0; j < step->operand_count && step->entries.near != NULL && !has; j++) {
+        for (Count row = 0; row < step->rows && entries_moves_edge(step, j) && !has; row++)
+            has = view_row_is_marked(&step->operands[j], row, marked);
+    }
+    return has;
+}
 
 static unsigned entries_near(const Step *step, const Memory *memory, double margin)
 {
@@ -226,7 +255,7 @@ COLD static int entries_are_doubtful(const Step *step, const Memory *memory, con
         for (int j = 0; j < step->operand_count; j++) {
             Count slot = view_slot(&step->operands[j], row, column);
             in[j] = memory->values + slot;
-            of_inputs += op_edges[step->op] >> j & 1 ? doubt[slot] : 0.0;
+            of_inputs += entries_moves_edge(step, j) ? doubt[slot] : 0.0;
         }
         if (step->operand_count == 2 && in[0] == in[1] && *in[0] != 0.0)
             continue; /* the larger of x and x: however x is rounded, nothing changes */

@@ -184,9 +184,9 @@ static int guards_list_sizes(Executor *self, const unsigned char *marks, unsigne
     return 0;
 }
 
-static int guards_has_edges(const Step *step)
+static int guards_has_edges(const Step *step, const unsigned char *marks)
 {
-    return KINDS[step->kind]->has_edges != NULL && KINDS[step->kind]->has_edges(step);
+    return KINDS[step->kind]->has_edges != NULL && KINDS[step->kind]->has_edges(step, marks);
 }
 
 /* Which guards and edges look at numbers that the eager engine rounds otherwise. */
@@ -194,7 +194,7 @@ static int guards_find_doubtful(Executor *self)
 {
     int asked = self->guard_count > 0; /* or nobody wants to know what is rounded */
     for (Count i = 0; i < self->step_count && !asked; i++)
-        asked = guards_has_edges(&self->steps[i]);
+        asked = guards_has_edges(&self->steps[i], NULL);
     if (!asked)
         return 0;
     unsigned char *marks = PyMem_Calloc((size_t)self->size + 1, 1);
@@ -203,15 +203,8 @@ static int guards_find_doubtful(Executor *self)
     if (failed)
         PyErr_NoMemory();
     for (Count i = 0; !failed && i < self->step_count; i++) {
-        const Step *step = &self->steps[i];
-        const Kind *kind = KINDS[step->kind];
-        guards_mark_rounded(step, marks);
-        if (!guards_has_edges(step))
-            continue;
-        int rounded = 0;
-        for (Count entry = 0; entry < step->rows * step->columns && !rounded; entry++)
-            rounded = kind->depends(step, entry / step->columns, entry % step->columns, marks);
-        if (rounded)
+        guards_mark_rounded(&self->steps[i], marks);
+        if (guards_has_edges(&self->steps[i], marks))
             self->edges[self->edge_count++] = (int32_t)i;
     }
     self->doubtful = self->edge_count > 0;

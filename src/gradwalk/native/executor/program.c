@@ -198,7 +198,7 @@ INTERNAL unsigned program_forward(const Executor *self, const Memory *memory)
     return failed | (guards_failed(self, memory, self->guard_count, self->size) & ~(failed << BATCH));
 }
 
-static void program_clear_grads(const Memory *memory, Count first, Count end)
+INTERNAL void program_clear_grads(const Memory *memory, Count first, Count end)
 {
     memset(memory->grads + first * memory->width, 0, (size_t)((end - first) * memory->width) * sizeof(double));
 }
@@ -404,6 +404,29 @@ INTERNAL int program_expect_one(const Executor *self)
     return -1;
 }
 
+/* Among the leaves, those of these slots to which a batch adds gradients for each example. */
+static void program_find_added(Executor *self, Count least, Count most)
+{
+    int none = self->added.from == self->added.to;
+    if (most < self->leaves_from || least >= self->leaves_to)
+        return;
+    self->added.from = (int32_t)(none || least < self->added.from ? least : self->added.from);
+    self->added.to = (int32_t)(none || most >= self->added.to ? most + 1 : self->added.to);
+}
+
+static void program_find_added_by(Executor *self, const Step *step, const Operand *operand)
+{
+    Count least, most;
+    for (Count i = 0; operand->index != NULL && i < operand->rows * operand->columns; i++)
+        program_find_added(self, operand->index[i], operand->index[i]);
+    if (operand->index != NULL)
+        return;
+    view_ends(operand, &least, &most);
+    int totals = step->kind == KIND_MATMUL || (step->kind == KIND_TAKE && view_has_rows(operand));
+    if (!totals || least < self->leaves_from || most >= self->leaves_to)
+        program_find_added(self, least, most);
+}
+
 /* Where the leaves are, behind `first` other inputs. */
 static void program_find_leaves(Executor *self, Count first)
 {
@@ -412,6 +435,15 @@ static void program_find_leaves(Executor *self, Count first)
     int together = to - from == self->input_count - first;
     self->leaves_from = together ? from : 0;
     self->leaves_to = together ? to : 0;
+    self->added = (Range){0, 0};
+    for (Count i = 0; i < self->step_count && together; i++) {
+        for (int j = 0; j < self->steps[i].operand_count; j++) {
+            if (self->steps[i].operands[j].needed)
+                program_find_added_by(self, &self->steps[i], &self->steps[i].operands[j]);
+        }
+    }
+    for (Count i = 0; i < self->output_count; i++)
+        program_find_added(self, self->outputs[i], self->outputs[i]);
 }
 
 /* The numbers of the leaves, behind `first` other inputs. Mostly it is the same tuple at every call, and nobody has

@@ -54,6 +54,7 @@ typedef struct {
     PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */
     uint64_t read_at; /* data_writes when their numbers were last seen to be in their slots; 0: never */
     Count leaves_from, leaves_to; /* their slots, where they lie side by side, in whatever order; else none */
+    Range added; /* among them, those to which gradients come otherwise than by totals: see Memory's shared_grads */
     double most_of_leaves; /* for guards.c: the largest of their sizes; read_at when it was looked for: */
     uint64_t measured_at;
     Trained trained;
@@ -81,6 +82,7 @@ INTERNAL int program_memory_make(Executor *self, Memory *memory, Count width);
 INTERNAL int program_batch_make(Executor *self, int count);
 INTERNAL void program_memory_release(Memory *memory);
 INTERNAL unsigned program_forward(const Executor *self, const Memory *memory);
+INTERNAL void program_clear_grads(const Memory *memory, Count first, Count end);
 INTERNAL void program_reverse(const Executor *self, const Memory *memory, const double *seeds, Count first, Count end);
 INTERNAL unsigned program_run_forward(Executor *self, const Memory *memory);
 INTERNAL int program_run_reverse(Executor *self, const double *seeds);

@@ -91,6 +91,21 @@ static int read_strides(Operand *operand)
     return 1;
 }
 
+/* Of the entries of each row of a table, so many at a time lie side by side. */
+static Count read_run(const Operand *operand)
+{
+    Count run = operand->columns;
+    for (Count i = 1; i < operand->rows * operand->columns; i++) {
+        if (operand->index[i] == operand->index[i - 1] + 1)
+            continue;
+        for (Count apart = i % operand->columns; apart != 0;) { /* the greatest common divisor of both */
+            Count rest = run % apart;
+            run = apart, apart = rest;
+        }
+    }
+    return run;
+}
+
 /* An operand that is all zero before; its table is left to step_release, also on failure. */
 INTERNAL int read_view(PyObject *view, Count size, Operand *operand)
 {
@@ -110,6 +125,7 @@ INTERNAL int read_view(PyObject *view, Count size, Operand *operand)
             PyMem_Free(operand->index);
             operand->index = NULL;
         }
+        operand->run = operand->index != NULL ? read_run(operand) : 0;
     }
     Py_DECREF(index);
     if (PyErr_Occurred())

@@ -116,20 +116,30 @@ static Count rows_forward_together(const Kernels *kernels, const Step *step, con
 {
     const Operand *x = &step->operands[0];
     Count n = x->columns, r = 0;
-    if (step->over_rows.kernel.batch_forward == NULL || step->columns != 1 || n > SHORT_ENOUGH)
+    int whole = step->op == COMPOSITE_softmax && step->columns == n; /* a number for each entry */
+    if (step->over_rows.kernel.batch_forward == NULL || (step->columns != 1 && !whole) || n > SHORT_ENOUGH)
         return 0;
     Count row_facts = rows_facts_of_one(step);
     double targets[BATCH], *entries = memory->scratch, *facts = entries + n * BATCH;
     for (; r + BATCH <= step->rows; r += BATCH) {
+        double *out = memory->values + step->out + r * step->columns;
         if (view_has_rows(x))
             kernels->transpose(BATCH, n, memory->values + x->start + r * x->row_stride, x->row_stride, entries);
         for (Count lane = 0; lane < BATCH; lane++) {
             targets[lane] = rows_target(step, memory, r + lane, 0);
             for (Count k = 0; !view_has_rows(x) && k < n; k++)
                 entries[k * BATCH + lane] = memory->values[view_slot(x, r + lane, k)];
+            for (Count k = rows_length(step, r + lane); k < n; k++)
+                entries[k * BATCH + lane] = -INFINITY; /* whose exponential is 0 */
         }
-        step->over_rows.kernel.batch_forward(n, entries, targets, step->parameters, facts, memory->values + step->out + r);
+        step->over_rows.kernel.batch_forward(n, entries, targets, step->parameters, facts, whole ? entries : out);
         kernels->transpose(row_facts, BATCH, facts, BATCH, memory->facts + step->facts + r * row_facts);
+        if (whole)
+            kernels->transpose(n, BATCH, entries, BATCH, out);
+        for (Count lane = 0; lane < BATCH && step->lengths != NULL; lane++) { /* 0, also where the others are nan */
+            for (Count k = step->lengths[r + lane]; k < n; k++)
+                out[lane * n + k] = 0.0;
+        }
     }
     return r;
 }
@@ -218,8 +228,9 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
             double targets[BATCH];
             for (Count lane = 0; lane < width; lane++)
                 targets[lane] = rows_target(step, memory, r, lane);
-            int direct = view_has_rows(x);
-            double *added = direct ? memory->grads + (x->start + r * x->row_stride) * width : scratch + n * width;
+            Count begin = view_row_begin(x, r);
+            int direct = begin >= 0 && x->scatter == NULL; /* all have a gradient, or strides, where more does no harm */
+            double *added = direct ? memory->grads + begin * width : scratch + n * width;
             if (!direct)
                 memset(added, 0, (size_t)(n * width) * sizeof *added);
             const double *row = view_row(x, width, memory->values, r, scratch);
@@ -277,10 +288,14 @@ COLD static void rows_doubt(const Step *step, const Memory *memory, double *doub
 /* ---------------------------------------------------------------- edges */
 
 /* Only slopes change there, which nobody asks for where no gradient flows. */
-static int rows_have_edges(const Step *step)
+static int rows_have_edges(const Step *step, const unsigned char *marked)
 {
-    return step->needed
-        && (step->op == COMPOSITE_largest || step->op == COMPOSITE_smallest || step->op == COMPOSITE_norm);
+    int has = step->needed
+           && (step->op == COMPOSITE_largest || step->op == COMPOSITE_smallest || step->op == COMPOSITE_norm);
+    Count row = 0;
+    while (has && marked != NULL && row < step->rows && !rows_depend(step, row, 0, marked))
+        row++;
+    return has && row < step->rows;
 }
 
 /* Whether a row is as close as `margin` to where its slopes change at once: two entries are the largest; the length is

@@ -212,8 +212,10 @@ INTERNAL int step_follow(Step *step, unsigned char *depends, unsigned char *writ
         return -1;
     if (step->op == OP_stop_gradient && step->kind == KIND_ENTRIES)
         step->needed = 0;
-    if (step->kind == KIND_ENTRIES)
+    if (step->kind == KIND_ENTRIES) {
         step->entries.reads = entries_read(step);
+        step->entries.steep = entries_are_steep(step);
+    }
     size_t count = (size_t)(step->rows * step->columns);
     memset(written + step->out, 1, count);
     memset(depends + step->out, step->needed, count);

@@ -19,7 +19,7 @@ typedef struct {
     /* for guards.c: the doubt about every output, one example wide; and, of a kind that has edges, the examples in which
      * an output is as close to one as `margin`, or, with the doubt about its inputs, closer than that can tell */
     void (*doubt)(const Step *step, const Memory *memory, double *doubt);
-    int (*has_edges)(const Step *step);
+    int (*has_edges)(const Step *step, const unsigned char *marked); /* that marked slots decide; NULL: any */
     unsigned (*near)(const Step *step, const Memory *memory, double margin);
     int (*is_doubtful)(const Step *step, const Memory *memory, const double *doubt);
 } Kind;
@@ -74,10 +74,15 @@ static inline Count step_whole(double given, Count count)
  * times an infinite local gradient must not go on. */
 static inline int step_is_reached(const double *grads, Count count)
 {
+    int reached = 0;
     Count i = 0;
-    while (i < count && grads[i] == 0.0)
-        i++;
-    return i < count;
+    for (; i + 8 <= count && !reached; i += 8) { /* mostly the first ones say so; where none does, vectors go through */
+        for (int k = 0; k < 8; k++)
+            reached |= grads[i + k] != 0.0;
+    }
+    for (; i < count && !reached; i++)
+        reached = grads[i] != 0.0;
+    return reached;
 }
 
 /* ---- step.c ---- */
@@ -95,6 +100,7 @@ INTERNAL double step_carried_doubt(const Operand *operand, Count row, Count coun
 
 INTERNAL void entries_choose(Step *step, const Kernels *kernels);
 INTERNAL unsigned entries_read(const Step *step);
+INTERNAL int entries_are_steep(const Step *step);
 
 INTERNAL void rows_choose(Step *step, const Kernels *kernels, Count parameters);
 INTERNAL int products_find_pairs(Step *step, const unsigned char *written, const double *initial);

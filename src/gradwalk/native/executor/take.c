@@ -37,6 +37,12 @@ static void take_forward(const Kernels *kernels, const Step *step, const Memory 
     int shared = width != 1 && view_has_rows(rows) && view_is_shared(rows, memory, &table);
     for (Count r = 0; r < step->rows; r++) {
         double *out = memory->values + (step->out + r * columns) * width;
+        if (width == 1) {
+            const double *row = view_row(rows, 1, memory->values, take_row(step, memory, r, 0), out);
+            if (row != out)
+                memcpy(out, row, (size_t)columns * sizeof *out);
+            continue;
+        }
         for (Count lane = 0; lane < width; lane++) {
             Count i = take_row(step, memory, r, lane);
             if (shared)
@@ -57,6 +63,10 @@ static void take_reverse(const Kernels *kernels, const Step *step, const Memory 
     int total = memory->shared_grads != NULL && view_has_rows(rows) && view_is_shared(rows, memory, &table);
     for (Count r = 0; r < step->rows; r++) {
         const double *out_grad = memory->grads + (step->out + r * columns) * width;
+        if (width == 1) {
+            view_add(kernels, rows, 1, out_grad, take_row(step, memory, r, 0) * columns, columns, memory->grads);
+            continue;
+        }
         if (total)
             kernels->transpose(columns, BATCH, out_grad, BATCH, memory->scratch);
         for (Count lane = 0; lane < width; lane++) {

@@ -28,10 +28,25 @@ INTERNAL void view_doubles_free(double *doubles)
 
 /* ---------------------------------------------------------------- entries */
 
+/* A gathered view of whose entries from `first` on at least four at a time lie side by side. */
+static inline int view_has_runs(const Operand *operand, Count first, Count count)
+{
+    Count run = operand->run;
+    return operand->index != NULL && run % 4 == 0 && first % run == 0 && count % run == 0;
+}
+
 /* Entries `first` … `first + count - 1`, row by row, from `from` to `into`. */
 INTERNAL void view_pack(const Operand *operand, Count width, const double *from, Count first, Count count, double *into)
 {
     const int32_t *index = operand->index;
+    if (view_has_runs(operand, first, count)) {
+        for (Count i = 0, run = operand->run; i < count; i += run) {
+            const double *source = from + (Count)index[first + i] * width;
+            for (Count k = 0; k < run * width; k += 4)
+                memcpy(into + i * width + k, source + k, 4 * sizeof *into);
+        }
+        return;
+    }
     if (index != NULL && width == 1) {
         index += first;
         Count i = 0;
@@ -97,6 +112,11 @@ INTERNAL void view_add(const Kernels *kernels, const Operand *operand, Count wid
             to[scatter[1]] += from[scatter[0] - first];
         return;
     }
+    if (view_has_runs(operand, first, count)) {
+        for (Count i = 0, run = operand->run; i < count; i += run)
+            kernels->add(run * width, from + i * width, to + (Count)index[first + i] * width);
+        return;
+    }
     if (index != NULL && width == 1) {
         for (Count i = 0; i < count; i++)
             to[index[first + i]] += from[i];
@@ -137,8 +157,9 @@ INTERNAL void view_add(const Kernels *kernels, const Operand *operand, Count wid
 INTERNAL inline const double *view_row(const Operand *operand, Count width, const double *from, Count row,
                                        double *scratch)
 {
-    if (view_has_rows(operand))
-        return from + (operand->start + row * operand->row_stride) * width;
+    Count begin = view_row_begin(operand, row);
+    if (begin >= 0)
+        return from + begin * width;
     view_pack(operand, width, from, row * operand->columns, operand->columns, scratch);
     return scratch;
 }

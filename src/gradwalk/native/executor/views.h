@@ -10,6 +10,7 @@
 typedef struct {
     Count rows, columns, start, row_stride, column_stride;
     int32_t *index;    /* owned */
+    Count run;         /* of a gathered one: of the entries of a row, every so many lie side by side */
     double *constants; /* owned: the entries, where they never change; else NULL */
     int32_t *scatter;  /* owned: entry and slot of each that has a gradient, where not all have; else NULL */
     Count scatter_count;
@@ -40,10 +41,17 @@ static inline Count view_slot(const Operand *operand, Count row, Count column)
                           : operand->start + row * operand->row_stride + column * operand->column_stride;
 }
 
-/* Each row lies side by side. */
+/* Each row lies side by side, and the rows are as far apart as row_stride says. */
 static inline int view_has_rows(const Operand *operand)
 {
     return operand->index == NULL && operand->column_stride == 1;
+}
+
+/* Each row lies side by side: from this slot on; or else -1. */
+static inline Count view_row_begin(const Operand *operand, Count row)
+{
+    int beside = operand->index != NULL ? operand->run == operand->columns : operand->column_stride == 1;
+    return beside ? view_slot(operand, row, 0) : -1;
 }
 
 /* Each column does, and no row. */

@@ -242,8 +242,8 @@ INLINE void NAME(add_totals)(const vec *sums, double *out)
         out[k] += totals[k];
 }
 
-#define BATCH_ROWS 3 /* by 4 columns: sums and what they are made of fit 16 registers */
-#define PACKED 64    /* so deep, 4 columns take half of the first-level cache */
+#undef BATCH_ROWS
+#define BATCH_ROWS (LANES == 8 ? 4 : 3) /* by 4 columns: sums and what they are made of fit 32 registers, or 16 */
 
 /* Which side is shared and whether the total is asked for are known where it is inlined, too. */
 INLINE void NAME(batch_tile)(const int rows, const int columns, const int left_shared, const int right_shared,
@@ -299,7 +299,7 @@ INLINE void NAME(batch_column_of_tiles)(const int columns, const int left_shared
 {
     for (Count i = 0, here; i < p->rows; i += here) {
         Count rest = p->rows - i;
-        here = FITS(BATCH_ROWS, rest) && rest != 4 ? BATCH_ROWS : FITS(2, rest) ? 2 : 1;
+        here = FITS(BATCH_ROWS, rest) && (BATCH_ROWS == 4 || rest != 4) ? BATCH_ROWS : FITS(2, rest) ? 2 : 1;
         for (int part = 0; part < BATCH; part += LANES) {
             if (here == BATCH_ROWS)
                 NAME(batch_tile)(BATCH_ROWS, columns, left_shared, right_shared, total, p, i, part);
@@ -314,22 +314,11 @@ INLINE void NAME(batch_column_of_tiles)(const int columns, const int left_shared
 INLINE void NAME(batch_tiles)(const int left_shared, const int right_shared, const int total, const BatchProduct *p)
 {
     const Count right_width = right_shared ? 1 : BATCH, out_width = total ? 1 : BATCH;
-    double packed[PACKED * 4 * BATCH];
-    /* numbers that are a power of two apart would push each other out of the cache, once for every tile */
-    int packs = !right_shared && p->right_depth != 1 && p->rows > BATCH_ROWS && p->depth <= PACKED;
     for (Count j = 0, here; j < p->columns; j += here) {
         BatchProduct columns = *p;
         here = FITS(4, p->columns - j) ? 4 : 1;
         columns.right += right_width * j * p->right_column;
         columns.out += out_width * j * p->out_column;
-        if (packs && here == 4) {
-            for (Count k = 0; k < p->depth; k++) {
-                for (Count c = 0; c < 4; c++)
-                    memcpy(packed + (4 * k + c) * BATCH,
-                           columns.right + (k * p->right_depth + c * p->right_column) * BATCH, BATCH * sizeof *packed);
-            }
-            columns.right = packed, columns.right_depth = 4, columns.right_column = 1;
-        }
         if (here == 4)
             NAME(batch_column_of_tiles)(4, left_shared, right_shared, total, &columns);
         else
