@@ -114,8 +114,13 @@ static PyObject *record_unary(unsigned op, PyObject *self)
 {
     Value *x = (Value *)self;
     double in[MOST_NAMES] = {x->data}, out, local_grads[MOST_INPUTS];
-    if (evaluate(op, in, &out, local_grads, &self) < 0)
+    if (op == OP_relu) { /* cheaper than the call, and never refused */
+        out = relu_forward(in[0]);
+        relu_local_grads(in[0], out, local_grads);
+    }
+    else if (evaluate(op, in, &out, local_grads, &self) < 0) {
         return NULL;
+    }
     return (PyObject *)record_one(op, x, out, local_grads[0]);
 }
 
@@ -180,7 +185,7 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
     { \
         double x, y, given, out, local_grads[2]; \
         PyObject *const operands[2] = {left, right}; \
-        if (Py_TYPE(left) == Py_TYPE(right) && is_node_type(Py_TYPE(left))) { \
+        if (Py_TYPE(left) == Py_TYPE(right) && (LIKELY(Py_TYPE(left) == value_type) || is_node_type(Py_TYPE(left)))) { \
             x = ((Value *)left)->data; \
             y = ((Value *)right)->data; \
             COMPUTE(name) \
@@ -190,8 +195,10 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
         int first = is_value(left); \
         Value *child = (Value *)operands[!first]; \
         PyObject *other = operands[first]; \
-        int known = number_from(other, op_names[OP_##name], child, &given); \
-        if (known <= 0) \
+        int known = 1; \
+        if (LIKELY(PyFloat_CheckExact(other))) \
+            given = PyFloat_AS_DOUBLE(other); \
+        else if ((known = number_from(other, op_names[OP_##name], child, &given)) <= 0) \
             return not_known(known); \
         x = first ? child->data : given; \
         y = first ? given : child->data; \

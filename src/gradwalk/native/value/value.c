@@ -215,7 +215,7 @@ static void value_free(Value *v)
     Py_DECREF(type);
 }
 
-static void work_off_dying(void)
+static ALWAYS_INLINE void work_off_dying(void)
 {
     if (is_freeing)
         return;
