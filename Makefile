@@ -176,7 +176,7 @@ PACKAGES_dist = build twine check-wheel-contents pyroma
 	mmdebstrap --quiet --variant=extract --arch=arm64 --include=python3.11,libpython3.11-dev,libstdc++6 bookworm .venv-arm64/root
 	$(PYTHON) -m pip install --quiet --target .venv-arm64/lib/python3.11/site-packages --python-version 3.11 --only-binary :all: \
 	  --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 \
-	  setuptools click numpy rich safetensors scipy pytest hypothesis mpmath
+	  setuptools click numpy rich safetensors scipy anywidget pytest hypothesis mpmath
 	cp tools/builds/python-arm64 .venv-arm64/bin/python
 	echo "home = $(CURDIR)/.venv-arm64/root/usr/bin" > .venv-arm64/pyvenv.cfg
 	@touch $@

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import random
 import struct
 from collections.abc import Callable, Iterator
@@ -174,7 +175,11 @@ ROUNDED = {
 
 @pytest.mark.parametrize("name", ROUNDED)
 def test_last_digits(v8: MiniRacer, name: str) -> None:
-    """Next to none of the page's last digits is another than C's, where up to a tenth of the browser's own are."""
+    """Next to none of the page's last digits is another than C's, where up to a tenth of the browser's own are.
+
+    asinh and acosh are as long used in C; glibc 2.43 has begun to round them right.
+    """
+    renewed = name in ("asinh", "acosh") and platform.libc_ver() >= ("glibc", "2.43")
     source, function = random.Random(name), getattr(math, name)
     count = 100_000 if "GRADWALK_SOAK" in os.environ else 4_000
     at = []
@@ -184,7 +189,7 @@ def test_last_digits(v8: MiniRacer, name: str) -> None:
     expected = [function(*numbers) for numbers in at]
     given = [[out, *numbers] for out, numbers in zip(expected, at, strict=True)]
     others = json.loads(v8.call("differing", name, given))
-    assert len(others) < 0.005 * count
+    assert len(others) < (0.15 if renewed else 0.005) * count
     # cosh and log10 go on from exp and log: one unit there may be two here
     assert [at[i] for off, i in others if off > 2.0 * math.ulp(expected[i])] == []
 
