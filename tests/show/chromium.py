@@ -22,7 +22,7 @@ from typing import Any
 FLAGS = [
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
-    "--mute-audio", "--hide-scrollbars", "--disable-dev-shm-usage", "--remote-debugging-pipe",
+    "--mute-audio", "--disable-dev-shm-usage", "--remote-debugging-pipe",
 ]  # fmt: skip
 # the protocol speaks on the descriptors 3 and 4, which subprocess cannot hand over by number
 LAUNCHER = (
@@ -44,13 +44,14 @@ def executable() -> str:
 
 
 class Browser:
-    """One Chromium process with a profile of its own."""
+    """One Chromium process with a profile of its own; `bars`, to scroll with, take room beside what they scroll."""
 
-    def __init__(self) -> None:
+    def __init__(self, bars: bool = False) -> None:
         self.profile = tempfile.mkdtemp(prefix="gradwalk-chromium-")
         commands_out, commands_in = os.pipe()
         answers_out, answers_in = os.pipe()
-        command = [executable(), *FLAGS, f"--user-data-dir={self.profile}", "about:blank"]
+        flags = FLAGS if bars else [*FLAGS, "--hide-scrollbars"]
+        command = [executable(), *flags, f"--user-data-dir={self.profile}", "about:blank"]
         # what the sanitizers have loaded first is for the extension, and not for a browser
         environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
         self.process = subprocess.Popen(
@@ -265,8 +266,8 @@ class Tab:
 
 
 @contextlib.contextmanager
-def started() -> Iterator[Browser]:
-    browser = Browser()
+def started(bars: bool = False) -> Iterator[Browser]:
+    browser = Browser(bars)
     try:
         yield browser
     finally:

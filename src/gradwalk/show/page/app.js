@@ -2,7 +2,7 @@
 // `mount(root, options)` is all that the file, and the widget in a notebook, call.
 
 import { sentence } from "./describe.js";
-import { become, drag, element, fill, placeBeside, setAttributes, setText } from "./dom.js";
+import { become, drag, element, fill, placeBeside, setAttributes, setText, shrinkToFit } from "./dom.js";
 import { Drawing } from "./draw.js";
 import { MOST_CARDS, titleOf } from "./fold.js";
 import { MODES, timeline } from "./engine.js";
@@ -11,6 +11,7 @@ import { fromExpression, fromProgram, withNumber } from "./graph.js";
 import { Header } from "./header.js";
 import { keep } from "./keep.js";
 import { shortcut } from "./keyboard.js";
+import { widthOf } from "./lettering.js";
 import { short } from "./numbers.js";
 import { OwnPython } from "./own.js";
 import { detailContent, legend, modeContent, nudge, partContent, stepContent, Table } from "./panel.js";
@@ -24,7 +25,7 @@ import { typeset } from "./typeset.js";
 const MOST_OPENED = 12;
 const KERNEL_NOTE = "An edit sets the leaf\u2019s .data in the kernel, in every view; what a cell sets there is shown here when it has run. The widget\u2019s .value is the result recorded again; results recorded before keep their numbers.";
 const HASH_MS = 250;
-const CHIP = { edge: 44, letter: 8, height: 44 };
+const CHIP = { edge: 44, height: 44 };
 const FOLLOW_MS = 160;
 
 /** Build the page inside `root`; `start` says what to show, `kernel` (in a notebook) hears of edits, `python` runs functions. */
@@ -282,7 +283,7 @@ class App {
     const known = this.t >= forwardSteps ? short(data[graph.root]) : "\u2026";
     const said = `${graph.names[graph.root]} = ${known} \u2192`;
     setText(this.rootChip, said);
-    setAttributes(this.rootChip, { "data-corner": this.drawing.freeCorner(CHIP.edge + CHIP.letter * said.length, CHIP.height) });
+    setAttributes(this.rootChip, { "data-corner": this.drawing.freeCorner(CHIP.edge + widthOf(said, "chip"), CHIP.height) });
   }
 
   // ---------------------------------------------------------------- changes
@@ -375,6 +376,7 @@ class App {
     this.table.update(line, t);
     this.root.classList.toggle("hides-answers", this.study.isAsking);
     this.root.classList.toggle("before-gradients", t <= line.forwardSteps && line.mode !== "not_reset");
+    shrinkToFit(this.stepBox, ".formula, dd"); // last: the browser lays out here
     return [step, said];
   }
 

@@ -4,24 +4,26 @@ import { glyph, inWords, kind } from "./describe.js";
 import { setAttributes, setText, svg } from "./dom.js";
 import { titleOf } from "./fold.js";
 import { isEditable } from "./graph.js";
+import { widthOf } from "./lettering.js";
 import { subscripted } from "./mathml.js";
 
 const HEIGHT = 52;
 const NARROWEST = 65;
 const WIDEST = 112;
 const WIDEST_SMALL = 170; // of a name in small letters: a path like layers.0.neurons.15.w.17
-const SMALLER = 12 / 15;
 const EDGE = 6; // between the border and the text
+const APART = 5; // name and sign
+const BEFORE_INDEX = 1;
 
 /** How large an item's card is, before it is built. */
 export function sizeOf(graph, item) {
   if (item.part) return { width: WIDEST, height: HEIGHT };
   const [i] = item.nodes;
   const node = graph.nodes[i];
-  if (node.constant) return { width: Math.max(34, 14 + 7.6 * graph.names[i].length), height: 24 };
+  if (node.constant) return { width: Math.max(34, 14 + widthOf(graph.names[i], "number")), height: 24 };
   const around = 2 * EDGE + signWidth(sign(node));
-  const needed = around + nameWidth(graph.names[i]);
-  const width = needed <= WIDEST ? needed : Math.min(WIDEST_SMALL, around + SMALLER * nameWidth(graph.names[i]));
+  const needed = around + nameWidth(graph.names[i], "name");
+  const width = needed <= WIDEST ? needed : Math.min(WIDEST_SMALL, around + nameWidth(graph.names[i], "smallName"));
   return { width: Math.max(NARROWEST, width), height: HEIGHT };
 }
 
@@ -61,7 +63,7 @@ function built({ name, kinds, written, count }, size) {
   const dataText = svg("text", { class: "data number", x: -left - EDGE, y: 6.5 });
   const gradText = svg("text", { class: "grad number", x: -left - EDGE, y: 21 });
   group.append(
-    nameText(count ? () => null : subscripted, name, size.width - 2 * EDGE - signWidth(written), left + EDGE, top + 16),
+    nameText(name, Boolean(count), size.width - 2 * EDGE - signWidth(written), left + EDGE, top + 16),
     svg("text", { class: "glyph", x: -left - EDGE, y: top + 16 }, written),
     svg("text", { class: "count", x: left + EDGE, y: 6 }, count),
     dataText,
@@ -82,7 +84,7 @@ export function writeNumber(text, written, width) {
 /** Write a number where there is only so much room; one that is too long is set a little narrower. */
 export function writeInto(text, written, room) {
   setText(text, written);
-  if (written.length * digitWidth(text) > room) {
+  if (widthOf(written, "number") > room) {
     text.setAttribute("textLength", room);
     text.setAttribute("lengthAdjust", "spacingAndGlyphs");
   } else {
@@ -90,45 +92,37 @@ export function writeInto(text, written, room) {
   }
 }
 
-let measured = 0;
-
-/** How wide a digit is, in the font that this reader has. */
-function digitWidth(text) {
-  if (!measured && text.isConnected) {
-    const context = document.createElement("canvas").getContext("2d");
-    context.font = `12px ${getComputedStyle(text).fontFamily}`;
-    measured = context.measureText("0000000000").width / 10;
-  }
-  return measured || 7.6;
-}
-
 function sign(node) {
   if (node.children.length) return glyph(node);
   return node.cut ? "\u2026" : "";
 }
 
-const signWidth = (written) => [...written].reduce((sum, letter) => sum + (/[mw]/.test(letter) ? 12 : 7.2), written ? 5 : 0);
-const letterWidth = (name) => (/[A-Zmw]/.test(name) ? 9.4 : 7.6);
+const signWidth = (written) => (written ? APART + widthOf(written, "sign") : 0);
 
-function nameWidth(name) {
-  const parts = subscripted(name);
-  const [letters, digits] = parts ?? [name, ""];
-  return [...letters].reduce((sum, letter) => sum + letterWidth(letter), 0) + 7.2 * digits.length;
+/** What a name is in two parts, letters and a number below the line; a part of the graph has none of these. */
+const split = (name, face) => (face === "sign" ? null : subscripted(name));
+
+function nameWidth(name, face) {
+  const [letters, digits] = split(name, face) ?? [name, ""];
+  const index = digits ? BEFORE_INDEX + widthOf(digits, "index") : 0;
+  return Math.ceil(widthOf(letters, face) + index) + 1; // browsers paint letters in whole pixels
 }
 
-function clipped(name, room) {
+function clipped(name, face, room) {
   let kept = [...name];
-  if (nameWidth(name) <= room + 0.01) return name;
-  while (kept.length > 2 && nameWidth(`${kept.join("")}\u2026`) > room) kept = kept.slice(0, -1);
+  const isShort = (text) => nameWidth(text, face) <= room + 0.01;
+  if (isShort(name)) return name;
+  while (kept.length > 2 && !isShort(`${kept.join("")}\u2026`)) kept = kept.slice(0, -1);
   return `${kept.join("")}\u2026`;
 }
 
 /** A name where there is this much room: whole, in smaller letters, or the beginning of it. */
-function nameText(split, name, room, x, y) {
-  const isSmall = nameWidth(name) > room + 0.01;
-  const shown = clipped(name, isSmall ? room / SMALLER : room);
-  const parts = split(shown);
+function nameText(name, isPart, room, x, y) {
+  const isSmall = nameWidth(name, "name") > room + 0.01;
+  const face = isPart ? "sign" : isSmall ? "smallName" : "name";
+  const shown = clipped(name, face, room);
+  const parts = split(shown, face);
   const attributes = { class: isSmall ? "name small" : "name", x, y };
   if (!parts) return svg("text", attributes, shown);
-  return svg("text", attributes, parts[0], svg("tspan", { dy: 3, dx: 1 }, parts[1]));
+  return svg("text", attributes, parts[0], svg("tspan", { dy: 3, dx: BEFORE_INDEX }, parts[1]));
 }

@@ -50,6 +50,17 @@ function match(node, wanted) {
   });
 }
 
+const SHRINKING = [1, 0.94, 0.88, 0.82, 0.76, 0.7];
+
+/** Set what is inside smaller (by its --fit) until nothing of it is cut: how wide letters are is up to the reader's fonts. */
+export function shrinkToFit(box, parts) {
+  const isWhole = (each) => each.scrollWidth <= each.clientWidth;
+  for (const share of SHRINKING) {
+    if (box.style.getPropertyValue("--fit") !== String(share)) box.style.setProperty("--fit", share);
+    if (box.scrollHeight <= box.clientHeight && [...box.querySelectorAll(parts)].every(isWhole)) return;
+  }
+}
+
 /** Let it have exactly these children, in this order; what is there already stays as it is, and costs nothing. */
 export function arrange(parent, children) {
   const wanted = new Set(children);

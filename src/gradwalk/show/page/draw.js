@@ -8,6 +8,7 @@ import { arrowhead, curve, LABEL, labelSpots, overlaps, way } from "./edges.js";
 import { gradsAt, stepAt } from "./engine.js";
 import { connected, Folding } from "./fold.js";
 import { layout } from "./layout.js";
+import { readFonts } from "./lettering.js";
 import { Motion } from "./motion.js";
 import { exact, short } from "./numbers.js";
 import { MARGIN, READABLE, Viewport, wholeScale } from "./viewport.js";
@@ -82,6 +83,7 @@ export class Drawing {
   }
 
   build() {
+    readFonts(this.svg);
     const { graph } = this;
     const items = this.folding.items();
     const { itemOf, inputs } = connected(graph, items);

@@ -3,6 +3,7 @@
 
 import { svg } from "./dom.js";
 import { beside } from "./edges.js";
+import { widthOf } from "./lettering.js";
 import { short } from "./numbers.js";
 
 const FORWARD_MS = 420;
@@ -31,7 +32,7 @@ export class Motion {
     if (!ways.length || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
     const backward = step.kind === "contribution";
     const number = backward ? short(step.product) : "";
-    const dots = ways.map(({ along, spot }) => ({ along, dot: traveller(number), side: backward ? beside(along, spot, widthOf(number)) : [0, 0] }));
+    const dots = ways.map(({ along, spot }) => ({ along, dot: traveller(number), side: backward ? beside(along, spot, roomFor(number)) : [0, 0] }));
     (backward ? this.layer : this.under).replaceChildren(...dots.map(({ dot }) => dot));
     this.place = (share) => {
       for (const { along, dot, side } of dots) {
@@ -58,11 +59,11 @@ export class Motion {
   }
 }
 
-const widthOf = (number) => 10 + 7.8 * number.length;
+const roomFor = (number) => 12 + widthOf(number, "number");
 
 function traveller(number) {
   if (!number) return svg("circle", { r: 5, class: "pulse forward" });
-  const width = widthOf(number);
+  const width = roomFor(number);
   return svg("g", { class: "pulse backward" },
     svg("rect", { x: -width / 2, y: -10, width, height: 20, rx: 10 }),
     svg("text", { x: 0, y: 4.5 }, number));
