@@ -318,6 +318,11 @@ def with_default(parameters: tuple[str, ...], defaults: tuple[float, ...]) -> st
     return f" Default: {given}." if given else ""
 
 
+def domain(expected: str) -> str:
+    """Where an operation is defined: what its error says, with the signs of a book."""
+    return expected.replace("<=", "≤").replace(">=", "≥").replace("-1", "−1") or "every number"
+
+
 def documentation() -> str:
     newline = "\n"
     rows = []
@@ -333,7 +338,7 @@ def documentation() -> str:
         )
         rows.append(
             f"## `{op.name}`\n\n{op.doc}\n\n$$\\mathit{{out}} = {forward_latex(op)}$$\n\n{locals_}"
-            f"Defined for {op.expected or 'every number'}.{with_default(op.parameters, op.defaults)}{places}\n"
+            f"Defined for {domain(op.expected)}.{with_default(op.parameters, op.defaults)}{places}\n"
         )
     over_rows = []
     for row in COMPOSITES.values():

@@ -18,14 +18,19 @@ ASSETS = Path(__file__).resolve().parents[1] / "docs" / "assets"
 DARK = {INK: "#e8ecf4", FAINT_INK: "#98a2b5", GRID: "#2d323b", PAPER: "#10141d", PALE_BLUE: "#2c4a6b", BLUE: "#82bbf6"}
 
 
-def walk() -> str:
+def walk(is_tall: bool = False) -> str:
     """relu(a·b + d), forward and back."""
     a, b, d = Value(2.0, label="a"), Value(-3.0, label="b"), Value(10.0, label="d")
     c = a * b
     e = c + d
     f = e.relu()
     c.label, e.label, f.label = "c", "e", "f"
-    return moving_picture(f) + "\n"
+    return moving_picture(f, is_tall) + "\n"
+
+
+def tall_walk() -> str:
+    """The same for phones: the site shows walk-tall.svg there in the place of walk.svg."""
+    return walk(is_tall=True)
 
 
 def training() -> str:
@@ -47,7 +52,7 @@ def with_dark_colours(picture: str) -> str:
 
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ASSETS
-    for name, make in (("walk", walk), ("training", training)):
+    for name, make in (("walk", walk), ("walk-tall", tall_walk), ("training", training)):
         (folder / f"{name}.svg").write_text(make(), encoding="utf-8", newline="\n")
 
 

@@ -17,12 +17,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import pictures
 
 
-def test_the_walk_is_the_one_that_is_drawn_now() -> None:
+@pytest.mark.parametrize("is_tall", [False, True])
+def test_the_walk_is_the_one_that_is_drawn_now(is_tall: bool) -> None:
     """After a change that is meant: python tools/pictures.py."""
-    assert (pictures.ASSETS / "walk.svg").read_text(encoding="utf-8") == pictures.walk()
+    name = "walk-tall.svg" if is_tall else "walk.svg"
+    assert (pictures.ASSETS / name).read_text(encoding="utf-8") == pictures.walk(is_tall)
 
 
-@pytest.mark.parametrize("name", ["walk", "training"])
+def test_the_tall_walk_fits_a_phone() -> None:
+    """At its own size, so that what is written in it can be read."""
+    picture = ElementTree.fromstring(pictures.walk(is_tall=True))
+    assert float(picture.get("width", "inf")) <= 340
+    assert float(picture.get("height", 0)) > float(picture.get("width", 0))
+
+
+@pytest.mark.parametrize("name", ["walk", "walk-tall", "training"])
 def test_pictures_are_whole_and_know_the_dark(name: str) -> None:
     """Well-formed, with colours for both, and nothing in them from elsewhere."""
     text = (pictures.ASSETS / f"{name}.svg").read_text(encoding="utf-8")
@@ -42,12 +51,13 @@ def test_a_moving_picture_ends_at_the_gradients() -> None:
     assert "1" in numbers
 
 
-def test_boxes_do_not_overlap() -> None:
+@pytest.mark.parametrize("is_tall", [False, True])
+def test_boxes_do_not_overlap(is_tall: bool) -> None:
     """In a graph with long edges and shared nodes no two cards touch."""
     x = Value(2.0, label="x")
     u = x * x
     root = (u + u * u * x).tanh() + x
-    drawing = svg._Drawing(Graph(root).view())
+    drawing = svg._Drawing(Graph(root).view(), is_tall=is_tall)
     boxes = drawing.plan.boxes
     for i, one in enumerate(boxes):
         for other in boxes[:i]:

@@ -24,6 +24,7 @@ import builder  # noqa: E402
 import mathml  # noqa: E402
 import packages  # noqa: E402
 import reference  # noqa: E402
+import render  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +153,18 @@ def test_formulas() -> None:
     )
     with pytest.raises(mathml.FormulaError):
         mathml.mathml(r"\unheard")
+    assert mathml.mathml(r"y = -1").count('<mo form="prefix">−</mo>') == 1  # a sign, and no difference
+    assert "form=" not in mathml.mathml(r"x - 1")
+    bars = mathml.mathml(r"\left|x\right| = 0")
+    assert bars.index('<mo form="prefix">|') < bars.index("<mi>x</mi>") < bars.index('<mo form="postfix">|')
     assert "<mtext>&nbsp;is&nbsp;</mtext>" in mathml.mathml(r"a\text{ is }b")
+
+
+def test_code_in_a_sentence_stays_whole() -> None:
+    """What is short is on one line, and an option is not parted from its dashes."""
+    assert render.in_sentence("a - b") == '<code class="whole">a - b</code>'
+    assert '<span class="whole">--dask</span> ADDRESS' in render.in_sentence("gradwalk train --dask ADDRESS")
+    assert render.in_sentence("f(x) < g(x) - h(x)") == "<code>f(x) &lt; g(x) - h(x)</code>"
 
 
 def test_lines_end_where_they_may(site: Any) -> None:

@@ -14,7 +14,7 @@ _SYMBOLS = {
     r"\psi": "<mi>ψ</mi>", r"\le": "<mo>≤</mo>", r"\ge": "<mo>≥</mo>", r"\vee": "<mo>∨</mo>", r"\cdot": "<mo>·</mo>",
     r"\lfloor": "<mo>⌊</mo>", r"\rfloor": "<mo>⌋</mo>", r"\lceil": "<mo>⌈</mo>", r"\rceil": "<mo>⌉</mo>",
     r"\sum": "<mo>∑</mo>", r"\,": '<mspace width="0.17em"/>', r"\bmod": "<mo>mod</mo>", r"\to": "<mo>→</mo>",
-    r"\approx": "<mo>≈</mo>", r"\times": "<mo>×</mo>", r"\mu": "<mi>μ</mi>", r"\left": "", r"\right": "",
+    r"\approx": "<mo>≈</mo>", r"\times": "<mo>×</mo>", r"\mu": "<mi>μ</mi>",
 }  # fmt: skip
 _FUNCTION = re.compile(r"\\(exp|log|(arc)?(sin|cos|tan)h?|min|max)")
 
@@ -57,7 +57,9 @@ class _Reader:
                 base = parts.pop() if parts else "<mrow></mrow>"
                 parts.append(f"<{kind}>{base}{self.atom()}</{kind}>")
             else:
-                parts.append(self.atom())
+                part = self.atom()
+                is_sign = part == "<mo>−</mo>" and (not parts or parts[-1].startswith("<mo>"))  # of a number: no space
+                parts.append(formed(part, "prefix") if is_sign else part)
         return f"<mrow>{''.join(parts)}</mrow>"
 
     def group(self) -> str:
@@ -95,6 +97,8 @@ class _Reader:
             return f'<mi mathvariant="normal">{self.word()}</mi>'
         if token == r"\text":
             return f"<mtext>{html.escape(self.take()[1:-1]).replace(' ', '&nbsp;')}</mtext>"
+        if token == r"\left":
+            return self.enclosed()
         if token == r"\begin":
             return self.cases()
         if _FUNCTION.fullmatch(token):
@@ -109,6 +113,14 @@ class _Reader:
             return f"<mi>{token}</mi>"
         return f"<mo>{'−' if token == '-' else html.escape(token)}</mo>"
 
+    def enclosed(self) -> str:
+        """What is between two signs that belong together; a bar would else be taken for an operator."""
+        opening = self.atom()
+        inside = self.row(r"\right")
+        self.take(r"\right")
+        closing = self.atom()
+        return f"<mrow>{formed(opening, 'prefix')}{inside}{formed(closing, 'postfix')}</mrow>"
+
     def cases(self) -> str:
         if self.word() != "cases":
             raise FormulaError(f"only cases can begin in {self.latex}")
@@ -122,3 +134,8 @@ class _Reader:
             if self.take() == r"\end":
                 self.word()
                 return f"<mrow><mo>{{</mo><mtable>{''.join(rows)}</mtable></mrow>"
+
+
+def formed(sign: str, form: str) -> str:
+    """An <mo> that is told which side of something it stands on."""
+    return sign.replace("<mo>", f'<mo form="{form}">')

@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import re
+from pathlib import Path
 from urllib.parse import urlencode
 
 from markdown_it import MarkdownIt
@@ -24,6 +25,8 @@ _QUANTITY = re.compile(
 )  # spaces at which no line ends
 QUICK = 10  # seconds: a cell that may take longer is not run by the build
 _LONGEST_IN_TEXT = 60  # letters of LaTeX
+_SHORT = 12  # letters of code in a sentence that stay on one line
+_ASSETS = Path(__file__).resolve().parents[2] / "docs" / "assets"
 _ELSEWHERE = 'Not live: it needs NumPy, which Python in the page lacks. It runs <a href="{up}#install">in your own</a>.'
 _SIDEWAYS = 'tabindex="0" role="group" aria-label'  # what can be wider than the page has to be reached with keys
 
@@ -58,6 +61,7 @@ class Renderer:
         self.namespace: dict[str, object] = {}
         self.is_trained = False
         self.markdown = MarkdownIt("commonmark", {"html": True, "highlight": highlighted}).enable("table")
+        self.markdown.add_render_rule("code_inline", lambda _, tokens, place, *rest: in_sentence(tokens[place].content))
 
     def rendered(self, parts: list[source.Part]) -> str:
         return "\n".join(self.part(part) for part in parts)
@@ -92,7 +96,7 @@ class Renderer:
         text = text.replace("<table>", f'<div class="wide" {_SIDEWAYS}="Table"><table>')
         text = text.replace("</table>", "</table></div>").replace("<th></th>", "<td></td>")
         text = text.replace("<pre><code>", '<pre tabindex="0"><code>')
-        text = re.sub("<img [^>]+>", rf'<span class="picture" {_SIDEWAYS}="Picture">\g<0></span>', text)
+        text = re.sub(r'<img src="([^"]+)\.svg"[^>]*>', framed, text)
         return re.sub("\x02(\\d+)\x03", lambda found: formulas[int(found[1])], text)
 
     def prepared(self, tokens: list[Token]) -> None:
@@ -178,6 +182,22 @@ def asked(start: str) -> str:
     remarks = [line.split("#")[1].strip() for line in start.splitlines() if line.lstrip().startswith("#")]
     docstring = re.search('"""(.+?)"""', start, re.DOTALL)
     return " ".join((docstring[1] if docstring else " ".join(remarks)).split())
+
+
+def in_sentence(code: str) -> str:
+    """Code within a text: what is short is not broken in two, nor is an option after its dashes."""
+    said = html.escape(code)
+    if len(code) <= _SHORT:
+        return f'<code class="whole">{said}</code>'
+    return "<code>" + re.sub(r"(?<!\S)-\S+", r'<span class="whole">\g<0></span>', said) + "</code>"
+
+
+def framed(found: re.Match[str]) -> str:
+    """A picture that can be moved sideways, or where there is one for phones, both."""
+    image, name = found[0], found[1]
+    if (_ASSETS / f"{Path(name).name}-tall.svg").is_file():
+        image = f'<picture><source media="(max-width: 820px)" srcset="{name}-tall.svg">{image}</picture>'
+    return f'<span class="picture" {_SIDEWAYS}="Picture">{image}</span>'
 
 
 def drawn(part: dict[str, str]) -> str:

@@ -32,6 +32,11 @@ class Plan:
     width: float
     height: float
 
+    def turned(self) -> Plan:
+        """The same from top to bottom."""
+        boxes = [Placed(box.y, box.x, box.height, box.width) for box in self.boxes]
+        return Plan(boxes, [[(y, x) for x, y in route] for route in self.routes], self.height, self.width)
+
 
 def layered(sizes: Sequence[tuple[float, float]], links: Sequence[tuple[int, int]], gap_x: float, gap_y: float) -> Plan:
     """A plan for boxes of these sizes; links go from a box to one in a later column.

@@ -20,6 +20,7 @@ _LONGEST = 22  # characters of a name
 _LETTER = 7.3  # pixels that one takes, at most
 _HEIGHT = 62.0
 _GAP_X, _GAP_Y, _MARGIN = 74.0, 16.0, 16.0
+_GAP_DOWN = 46.0  # between rows, where a picture goes down: a number has to fit there, but not its width
 _BEAT = 0.9  # seconds a step takes
 _REST = 4  # beats at the end, to look at the result
 
@@ -54,11 +55,14 @@ def picture(view: View) -> str:
     return _Drawing(view).text()
 
 
-def moving_picture(root: Any) -> str:
-    """The passes from the leaves to `root` and back as an animated SVG; it stands still where motion is not wanted."""
+def moving_picture(root: Any, is_tall: bool = False) -> str:
+    """The passes from the leaves to `root` and back as an animated SVG; it stands still where motion is not wanted.
+
+    A tall one goes down instead of to the right, as fits a phone.
+    """
     steps = walk(root, fresh=True)
     steps.seek(len(steps))
-    return _Drawing(Graph(root).view(), steps).text()
+    return _Drawing(Graph(root).view(), steps, is_tall).text()
 
 
 @dataclass
@@ -81,8 +85,8 @@ class _Card:
 
 
 class _Drawing:
-    def __init__(self, view: View, steps: Any = None) -> None:
-        self.view, self.steps = view, steps
+    def __init__(self, view: View, steps: Any = None, is_tall: bool = False) -> None:
+        self.view, self.steps, self.is_tall = view, steps, is_tall
         self.shown = [k for k in range(len(view.items)) if view.operation(k) != "constant"] or [0]
         place = {k: i for i, k in enumerate(self.shown)}
         self.edges = [edge for edge in view.edges if edge.child in place and edge.parent in place]
@@ -90,8 +94,10 @@ class _Drawing:
         sizes = [(card.width, _HEIGHT if len(card.rows) > 1 else 46.0) for card in self.cards]
         links = [(place[edge.child], place[edge.parent]) for edge in self.edges]
         captions = [len(edge_caption(edge)) for edge in self.edges]
-        # what stands still is as narrow as it can be: a page makes what is too wide for it smaller
-        self.plan = layered(sizes, links, _GAP_X if steps else _LETTER * max([2, *captions]) + 26.0, _GAP_Y)
+        if is_tall:
+            self.plan = layered([(height, width) for width, height in sizes], links, _GAP_DOWN, _GAP_Y).turned()
+        else:  # what stands still is as narrow as it can be: a page makes what is too wide for it smaller
+            self.plan = layered(sizes, links, _GAP_X if steps else _LETTER * max([2, *captions]) + 26.0, _GAP_Y)
         self.beats: list[str] = []
         # when each node's number appears on the way forward, and when its gradient is complete on the way back
         self.forward, self.backward = self.times() if steps else ({}, {})
@@ -222,7 +228,7 @@ class _Drawing:
 
     def edge(self, number: int) -> str:
         edge, points = self.edges[number], self.plan.routes[number]
-        path = _curve(points)
+        path = _curve(points, self.is_tall)
         caption = edge_caption(edge) if edge.local_grad is not None else ""
         (x0, y0), (x1, y1) = points[-2], points[-1]
         label = (
@@ -237,13 +243,14 @@ class _Drawing:
         return f"{line}{way}<g class='{self.appearing(beat)}'>{label}</g>"
 
 
-def _curve(points: Sequence[tuple[float, float]]) -> str:
-    """A smooth line from left to right through the points."""
+def _curve(points: Sequence[tuple[float, float]], is_tall: bool) -> str:
+    """A smooth line from left to right, or downwards, through the points."""
     (x, y), rest = points[0], points[1:]
     parts = [f"M{x:.1f} {y:.1f}"]
     for nx, ny in rest:
-        half = (x + nx) / 2
-        parts.append(f"C{half:.1f} {y:.1f} {half:.1f} {ny:.1f} {nx:.1f} {ny:.1f}")
+        across, down = (x + nx) / 2, (y + ny) / 2
+        bends = [(x, down), (nx, down)] if is_tall else [(across, y), (across, ny)]
+        parts.append("C" + " ".join(f"{px:.1f} {py:.1f}" for px, py in (*bends, (nx, ny))))
         x, y = nx, ny
     return "".join(parts)
 
