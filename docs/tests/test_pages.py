@@ -77,7 +77,8 @@ def test_what_comes_of_a_cell(dark: bool, host: Any, browser: Any) -> None:
     tab.close()
 
 
-# each walk when it is there: how much of what is said about the step does not fit below or beside the graph
+# each walk when it is there: how much of what is said about the step does not fit below or beside the graph, and how
+# much of a word runs into what stands beside it
 HIDDEN = """(async () => {
   const hidden = [];
   for (const figure of document.querySelectorAll("figure.walk")) {
@@ -86,7 +87,8 @@ HIDDEN = """(async () => {
     const frame = figure.querySelector("iframe").contentWindow;
     await new Promise((done) => frame.requestAnimationFrame(() => frame.requestAnimationFrame(done)));
     const said = frame.document.querySelector("aside");
-    hidden.push(Math.max(0, said.scrollHeight - said.clientHeight));
+    const words = [...said.querySelectorAll("dt")].map((word) => word.scrollWidth - word.clientWidth);
+    hidden.push(Math.max(0, said.scrollHeight - said.clientHeight, ...words));
   }
   return hidden;
 })()"""
