@@ -189,6 +189,8 @@ tanh = _function("tanh", math.tanh)
 asinh = _function("asinh", math.asinh)
 acosh = _function("acosh", _ieee(math.acosh, _nan))
 atanh = _function("atanh", _ieee(math.atanh, _atanh))
+larger = _function("max", max)  # these two for what is shown: what is computed says what it does about a nan
+smaller = _function("min", min)
 
 
 def where(condition: Number, a: Number, b: Number) -> Number:

@@ -140,7 +140,7 @@ def sign(x: Number) -> Number:
     return where(x > 0.0, 1.0, where(x < 0.0, -1.0, 0.0))
 
 
-def smaller(x: Number, y: Number) -> Number:
+def nearer(x: Number, y: Number) -> Number:
     return where(x < y, x, y)
 
 
@@ -155,7 +155,7 @@ def from_one(x: Number) -> Number:
 def from_multiple(x: Number, y: Number) -> Number:
     """From the next multiple of y other than 0; the further out it is, the faster it moves with y."""
     rest = absolute(fmod(x, y))
-    beyond = div(smaller(rest, absolute(y) - rest), 1.0 + absolute(div(x, y)))
+    beyond = div(nearer(rest, absolute(y) - rest), 1.0 + absolute(div(x, y)))
     return where(absolute(x) < absolute(y), absolute(y) - absolute(x), beyond)
 
 

@@ -33,6 +33,7 @@ from gradwalk.formula import (
     floor,
     fmod,
     hypot,
+    larger,
     lgamma,
     log,
     log1p,
@@ -43,12 +44,13 @@ from gradwalk.formula import (
     sigmoid,
     sin,
     sinh,
+    smaller,
     sqrt,
     tan,
     tanh,
     where,
 )
-from gradwalk.operation import Op, always, finite, from_multiple, from_one, from_whole, has_power, sign, signed, smaller
+from gradwalk.operation import Op, always, finite, from_multiple, from_one, from_whole, has_power, nearer, sign, signed
 
 _XY = ("x", "y")
 _PAIRS = ((2.0, 3.0), (-1.5, 0.25), (0.5, -4.0))
@@ -206,6 +208,7 @@ _ROWS = (
         samples=(1e-3, 0.5, 1.0, 20.0),
         borders=absolute,
         steep=always,
+        shown_local_grads=lambda x, out: (div(1.0, x * math.log(2.0)),),
         doc="Logarithm to base 2.",
     ),
     Op(
@@ -217,6 +220,7 @@ _ROWS = (
         samples=(1e-3, 0.5, 1.0, 20.0),
         borders=absolute,
         steep=always,
+        shown_local_grads=lambda x, out: (div(1.0, x * math.log(10.0)),),
         doc="Logarithm to base 10.",
     ),
     Op(
@@ -388,6 +392,7 @@ _ROWS = (
         local_grads=lambda x, out: (where(x > 0.0, 1.0, 0.0),),  # at 0: 0
         samples=(-20.0, -0.5, 0.5, 20.0),
         kinks=absolute,
+        shown=lambda x: larger(0.0, x),
         doc="Rectified linear unit: the positive part of x.",
     ),
     Op(
@@ -415,6 +420,10 @@ _ROWS = (
         forward=lambda x: 0.5 * x * erfc(-x * math.sqrt(0.5)),  # erfc, not 1 + erf: it cancels for x below 0
         local_grads=lambda x, out: (
             0.5 * erfc(-x * math.sqrt(0.5)) + x * math.sqrt(0.5 / math.pi) * exp(-0.5 * x * x),
+        ),
+        shown=lambda x: 0.5 * x * erfc(-div(x, math.sqrt(2.0))),
+        shown_local_grads=lambda x, out: (
+            0.5 * erfc(-div(x, math.sqrt(2.0))) + x * div(exp(-div(power(x, 2.0), 2.0)), math.sqrt(2.0 * math.pi)),
         ),
         doc="Gaussian error linear unit, exact (not the tanh approximation).",
     ),
@@ -445,7 +454,7 @@ _ROWS = (
         forward=lambda x: erf(x),
         local_grads=lambda x, out: (2.0 / math.sqrt(math.pi) * exp(-(x * x)),),
         samples=(-3.0, -0.5, -0.0, 0.5, 3.0),
-        shown_local_grads=lambda x, out: (2.0 / math.sqrt(math.pi) * exp(-power(x, 2.0)),),
+        shown_local_grads=lambda x, out: (div(2.0 * exp(-power(x, 2.0)), math.sqrt(math.pi)),),
         doc="Error function.",
     ),
     Op(
@@ -453,7 +462,7 @@ _ROWS = (
         forward=lambda x: erfc(x),
         local_grads=lambda x, out: (-2.0 / math.sqrt(math.pi) * exp(-(x * x)),),
         samples=(-3.0, -0.5, -0.0, 0.5, 3.0),
-        shown_local_grads=lambda x, out: (-2.0 / math.sqrt(math.pi) * exp(-power(x, 2.0)),),
+        shown_local_grads=lambda x, out: (-div(2.0 * exp(-power(x, 2.0)), math.sqrt(math.pi)),),
         doc="1 - erf(x), exact for large x.",
     ),
     Op(
@@ -477,7 +486,7 @@ _ROWS = (
         local_grads=lambda x, y, out: (where(x <= y, 1.0, 0.0), where(x <= y, 0.0, 1.0)),  # a tie: the first
         samples=_PAIRS,
         kinks=lambda x, y: absolute(x - y),
-        shown=lambda x, y: where(x <= y, x, y),
+        shown=lambda x, y: smaller(x, y),
         doc="The smaller of two.",
     ),
     Op(
@@ -488,7 +497,7 @@ _ROWS = (
         local_grads=lambda x, y, out: (where(x >= y, 1.0, 0.0), where(x >= y, 0.0, 1.0)),  # a tie: the first
         samples=_PAIRS,
         kinks=lambda x, y: absolute(x - y),
-        shown=lambda x, y: where(x >= y, x, y),
+        shown=lambda x, y: larger(x, y),
         doc="The larger of two.",
     ),
     Op(
@@ -501,6 +510,7 @@ _ROWS = (
         ),
         samples=_PAIRS,
         kinks=hypot,
+        shown=lambda x, y: sqrt(power(x, 2.0) + power(y, 2.0)),
         shown_local_grads=lambda x, y, out: (div(x, out), div(y, out)),
         doc="Length of the vector (x, y), without overflow on the way.",
     ),
@@ -583,7 +593,7 @@ _ROWS = (
         domain=lambda x, low, high: low <= high,
         expected="low <= high",
         samples=((0.5, -1.0, 1.0), (-2.0, -1.0, 1.0), (2.0, -1.0, 1.0)),
-        kinks=lambda x, low, high: smaller(absolute(x - low), absolute(x - high)),
+        kinks=lambda x, low, high: nearer(absolute(x - low), absolute(x - high)),
         doc="x, held between two numbers.",
     ),
 )

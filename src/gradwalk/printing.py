@@ -114,19 +114,20 @@ def statements(formulas: Sequence[Number], target: Target) -> tuple[list[str], l
     return lines, [expression(formula, target, names) for formula in formulas]
 
 
-_LATEX_NUMBERS = {
-    math.inf: r"\infty",
-    math.pi: r"\pi",
-    1.0 / math.log(2.0): r"\tfrac{1}{\log\left(2\right)}",
-    1.0 / math.log(10.0): r"\tfrac{1}{\log\left(10\right)}",
-    2.0 / math.sqrt(math.pi): r"\tfrac{2}{\sqrt{\pi}}",
-    math.sqrt(0.5): r"\tfrac{1}{\sqrt{2}}",
-    math.sqrt(0.5 / math.pi): r"\tfrac{1}{\sqrt{2\pi}}",
+# numbers that have a name: in a line of text, and as LaTeX
+NAMED_NUMBERS = {
+    math.inf: ("inf", r"\infty"),
+    math.pi: ("pi", r"\pi"),
+    math.log(2.0): ("log(2)", r"\log\left(2\right)"),
+    math.log(10.0): ("log(10)", r"\log\left(10\right)"),
+    math.sqrt(2.0): ("sqrt(2)", r"\sqrt{2}"),
+    math.sqrt(math.pi): ("sqrt(pi)", r"\sqrt{\pi}"),
+    math.sqrt(2.0 * math.pi): ("sqrt(2·pi)", r"\sqrt{2\pi}"),
 }
 _LATEX_OPERATORS = {"+": " + ", "-": " - ", "*": r" \cdot ", "<": " < ", "<=": r" \le ", ">": " > ", ">=": r" \ge ",
                     "and": r" \wedge ", "or": r" \vee "}  # fmt: skip
-_LATEX_FUNCTIONS = {"log2": r"\log_2", "log10": r"\log_{10}", "digamma": r"\psi"}
-_LATEX_KNOWN = {"exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh"}
+_LATEX_FUNCTIONS = {"log2": r"\log_2", "log10": r"\log_{10}"}
+_LATEX_KNOWN = {"exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "max", "min"}
 _LATEX_AROUND = {
     "div": r"\frac{%s}{%s}",
     "pow": "{%s}^{%s}",
@@ -137,7 +138,6 @@ _LATEX_AROUND = {
     "floor": r"\lfloor %s \rfloor",
     "ceil": r"\lceil %s \rceil",
     "hypot": r"\sqrt{{%s}^2 + {%s}^2}",
-    "fmod": r"%s \bmod %s",
 }
 
 
@@ -147,7 +147,8 @@ def latex(formula: Number) -> str:
     def write(part: Number) -> tuple[str, int]:
         if not isinstance(part, Symbol):
             value = float(part)
-            text = _LATEX_NUMBERS.get(abs(value)) or re.sub(r"^1e-0*(\d+)$", r"10^{-\1}", format(abs(value), "g"))
+            _, name = NAMED_NUMBERS.get(abs(value), ("", ""))
+            text = name or re.sub(r"^1e-0*(\d+)$", r"10^{-\1}", format(abs(value), "g"))
             return (text, _ATOM) if value >= 0.0 else ("-" + text, _PRECEDENCE["neg"])
         head, arguments = part.head, part.arguments
         if not arguments:
@@ -173,8 +174,7 @@ def latex(formula: Number) -> str:
         if head in _LATEX_AROUND:
             level = _ATOM if head in ("pow", "power", "hypot") else 0
             first = enclosed(arguments[0], level)
-            own = _PRECEDENCE["*" if head == "fmod" else "neg"]
-            return _LATEX_AROUND[head] % (first, *(enclosed(a, 0) for a in arguments[1:])), own
+            return _LATEX_AROUND[head] % (first, *(enclosed(a, 0) for a in arguments[1:])), _PRECEDENCE["neg"]
         name = _LATEX_FUNCTIONS.get(head) or (f"\\{head}" if head in _LATEX_KNOWN else rf"\operatorname{{{head}}}")
         return rf"{name}\left({', '.join(enclosed(a, 0) for a in arguments)}\right)", _PRECEDENCE["div"] + 1
 

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from chromium import Browser, Tab
 
+from gradwalk.formula import Symbol, variable
+from gradwalk.operation import Op
+from gradwalk.ops import OPS
 from gradwalk.show.play import page
 
 # nothing is put in brackets here that has none on the screen: a fraction with an exponent beside it is one to its
@@ -69,6 +72,26 @@ def shown(tab: Tab, text: str, **values: float) -> dict[str, float]:
     }
 
 
+def applied(op: Op) -> Any:
+    """What is shown of an operation, as a formula."""
+    return (op.shown or op.forward)(*map(variable, op.names))
+
+
+def is_plain(op: Op) -> bool:
+    """Whether it is shown as itself, and not taken apart into others."""
+    arguments = applied(op).arguments
+    return bool(arguments) and all(isinstance(each, Symbol) and not each.arguments for each in arguments)
+
+
+def typed(op: Op) -> str:
+    """An operation of one or more leaves, as one types it."""
+    names = list("abc"[: len(op.inputs)])
+    signs = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}
+    if op.name in signs:
+        return signs[op.name].join(names)
+    return {"neg": "-a", "pow_number": "a**3"}.get(op.name) or f"{op.name}({', '.join(names)})"
+
+
 def expressions() -> list[str]:
     source = random.Random(5)
     return TRICKY + [f"a + {random_text(source, 4)}" for _ in range(12)]
@@ -100,3 +123,15 @@ def test_each_step_says_what_is_computed(tab: Tab) -> None:
             sides = [side for side in line.split("=") if "\u2202" not in side]
             results = [evaluated(side, known) for side in sides]
             assert results == pytest.approx([results[-1]] * len(results), rel=2e-3, nan_ok=True), (text, line)
+
+
+PLAIN = [op for op in OPS.values() if is_plain(op)]
+
+
+@pytest.mark.parametrize("op", PLAIN, ids=lambda op: op.name)
+def test_one_spelling_above_the_graph_and_in_its_step(tab: Tab, op: Op) -> None:
+    """An operation that is not taken apart, as a sigmoid is, is written the same in both: exp(a), and never eᵃ."""
+    tab.run(f"gradwalk.type({typed(op)!r}); gradwalk.player.go(1, 'jump')")
+    assert tab.run("gradwalk.header.problem.hidden")
+    above, step = tab.run(f"(() => {{ {READ} return formulas('.written math, .step .formula:first-of-type'); }})()")
+    assert above.removeprefix("v1=") == step.removeprefix("v1=")

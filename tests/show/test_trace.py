@@ -46,7 +46,16 @@ def test_forward_table():
     output = printed(*NEURON)
     assert re.search(r"^ +a +leaf +2$", output, re.MULTILINE)
     assert re.search(r"^ +1 +v1 +a·b +-6$", output, re.MULTILINE)
-    assert re.search(r"^ +3 +v3 +0 if v2 < 0 else v2 +4$", output, re.MULTILINE)
+    assert re.search(r"^ +3 +v3 +max\(0, v2\) +4$", output, re.MULTILINE)
+
+
+def test_operations_are_written_as_on_the_page():
+    """In the signs that text has, with the names of numbers that have one, and no brackets that say nothing."""
+    output = printed("minimum(abs(a), floor(b)) + maximum(ceil(a), log2(b)) + hypot(a, b)/gelu(a)", "a=0.5", "b=2.5")
+    for formula in ("|a|", "⌊b⌋", "min(v1, v2)", "⌈a⌉", "max(v4, v5)", "sqrt(a² + b²)", "0.5·a·erfc(-a/sqrt(2))"):
+        assert re.search(rf"v\d+ +{re.escape(formula)} ", output), formula
+    assert "∂/∂x = 1/(x·log(2))" in printed("log2(x)", "x=2")
+    assert re.search(r"∂/∂v9 = -v10/v9", output)
 
 
 def test_steps_have_the_numbers_of_the_page():

@@ -11,9 +11,9 @@ import re
 _TOKEN = re.compile(r"(?<=\\text){[^}]*}|\\[a-zA-Z]+|\\.|\d+(?:\.\d+)?(?:e-?\d+)?|[a-zA-Z]|\S")
 _SYMBOLS = {
     r"\partial": "<mi>∂</mi>", r"\epsilon": "<mi>ε</mi>", r"\sigma": "<mi>σ</mi>", r"\pi": "<mi>π</mi>",
-    r"\psi": "<mi>ψ</mi>", r"\le": "<mo>≤</mo>", r"\ge": "<mo>≥</mo>", r"\vee": "<mo>∨</mo>", r"\cdot": "<mo>·</mo>",
+    r"\le": "<mo>≤</mo>", r"\ge": "<mo>≥</mo>", r"\vee": "<mo>∨</mo>", r"\cdot": "<mo>·</mo>",
     r"\lfloor": "<mo>⌊</mo>", r"\rfloor": "<mo>⌋</mo>", r"\lceil": "<mo>⌈</mo>", r"\rceil": "<mo>⌉</mo>",
-    r"\sum": "<mo>∑</mo>", r"\,": '<mspace width="0.17em"/>', r"\bmod": "<mo>mod</mo>", r"\to": "<mo>→</mo>",
+    r"\sum": "<mo>∑</mo>", r"\,": '<mspace width="0.17em"/>', r"\to": "<mo>→</mo>",
     r"\approx": "<mo>≈</mo>", r"\times": "<mo>×</mo>", r"\mu": "<mi>μ</mi>",
 }  # fmt: skip
 _FUNCTION = re.compile(r"\\(exp|log|(arc)?(sin|cos|tan)h?|min|max)")
@@ -82,7 +82,7 @@ class _Reader:
         if token == "{":
             return self.group()
         self.take()
-        if token in (r"\frac", r"\tfrac"):
+        if token == r"\frac":
             return f"<mfrac>{self.group()}{self.group()}</mfrac>"
         if token == r"\sqrt" and self.peek() == "[":
             self.take()

@@ -25,6 +25,7 @@ from gradwalk.formula import Symbol, variable
 from gradwalk.graph import Graph, short_number, superscript
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
+from gradwalk.printing import NAMED_NUMBERS
 from gradwalk.walk import MODES, Contribution, Step, Walk
 
 _NARROW = 10  # what a column of names should have, or another column goes
@@ -44,14 +45,15 @@ def console() -> Console:
 
 _LEVELS = {"or": 1, "and": 2, "<": 3, "<=": 3, ">": 3, ">=": 3, "+": 4, "-": 4, "*": 5, "div": 5, "neg": 6, "pow": 8,
            "power": 8}  # fmt: skip
+_AROUND = {"abs": "|%s|", "floor": "⌊%s⌋", "ceil": "⌈%s⌉"}
 _INFIX = {"*": "·", "div": "/", "pow": "**", "power": "**", "and": " and ", "or": " or "}
 
 
 def written(formula: Any, names: Mapping[str, str] = MappingProxyType({})) -> str:
     """A formula of the table as a person writes it, with these names for its variables.
 
-    >>> written(OPS["relu"].forward(variable("x"))), written(OPS["mul"].local_grads(variable("x"), variable("y"), 0)[0])
-    ('0 if x < 0 else x', 'y')
+    >>> written(OPS["relu"].shown(variable("x"))), written(OPS["mul"].local_grads(variable("x"), variable("y"), 0)[0])
+    ('max(0, x)', 'y')
     >>> written(OPS["mul"].forward(variable("x"), variable("y")), {"x": "w", "y": "a + b"})
     'w·(a + b)'
     """
@@ -60,7 +62,8 @@ def written(formula: Any, names: Mapping[str, str] = MappingProxyType({})) -> st
 
 def _written(part: Any, names: Mapping[str, str]) -> tuple[str, int]:
     if not isinstance(part, Symbol):
-        return format(float(part), ".6g"), 9 if part >= 0.0 else 6
+        name, _ = NAMED_NUMBERS.get(abs(part), ("", ""))
+        return "-" * (bool(name) and part < 0.0) + (name or format(float(part), ".6g")), 9 if part >= 0.0 else 6
     head, arguments = part.head, part.arguments
     if not arguments:
         name = names.get(head, head)
@@ -73,7 +76,7 @@ def _written(part: Any, names: Mapping[str, str]) -> tuple[str, int]:
     if head in ("pow", "power") and not isinstance(arguments[1], Symbol) and superscript(arguments[1]):
         return _enclosed(_written(arguments[0], names), 9) + superscript(arguments[1]), 8
     if head == "neg":
-        return "-" + _enclosed(_written(arguments[0], names), 6), 6
+        return "-" + _enclosed(_written(arguments[0], names), _LEVELS["div"]), 6
     if head == "and" and _is_equality(part):
         left, right = arguments[0].arguments  # type: ignore[union-attr]
         return f"{_enclosed(_written(left, names), 4)} = {_enclosed(_written(right, names), 4)}", 3
@@ -81,6 +84,8 @@ def _written(part: Any, names: Mapping[str, str]) -> tuple[str, int]:
         level, sign = _LEVELS[head], _INFIX.get(head, f" {head} ")
         left_text, right_text = _written(arguments[0], names), _written(arguments[1], names)
         return _enclosed(left_text, level) + sign + _enclosed(right_text, level + 1), level
+    if head in _AROUND:
+        return _AROUND[head] % _written(arguments[0], names)[0], 9
     return f"{head}({', '.join(_written(argument, names)[0] for argument in arguments)})", 9
 
 

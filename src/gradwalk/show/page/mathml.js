@@ -7,7 +7,6 @@ const SYMBOLS = {
   infty: ["mi", "\u221e"],
   pi: ["mi", "\u03c0"],
   sigma: ["mi", "\u03c3"],
-  psi: ["mi", "\u03c8"],
   mu: ["mi", "\u03bc"],
   epsilon: ["mi", "\u03b5"],
   partial: ["mi", "\u2202"],
@@ -21,7 +20,6 @@ const SYMBOLS = {
   lceil: ["mo", "\u2308"],
   rceil: ["mo", "\u2309"],
   sum: ["mo", "\u2211"],
-  bmod: ["mo", "mod"],
 };
 const FUNCTIONS = new Set(["exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "max", "min"]);
 const OPERATORS = { "-": "\u2212", "*": "\u22c5" };
@@ -129,7 +127,7 @@ class Reader {
   }
 
   command(name) {
-    if (name === "frac" || name === "tfrac") return math("mfrac", this.item(), this.item());
+    if (name === "frac") return math("mfrac", this.item(), this.item());
     if (name === "sqrt") return this.root();
     if (name === "left") return this.fence();
     if (name === "begin") return this.cases();

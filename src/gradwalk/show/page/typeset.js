@@ -4,7 +4,8 @@ import { called, operation } from "./describe.js";
 import { identifier, math, numeral, upright } from "./mathml.js";
 import { short } from "./numbers.js";
 
-const LEVEL = { add: 1, sub: 1, mul: 2, neg: 2, div: 3, pow: 4, pow_number: 4, exp: 4 };
+const LEVEL = { add: 1, sub: 1, mul: 2, neg: 2, div: 3, pow: 4, pow_number: 4 };
+const AROUND = { abs: ["|", "|"], floor: ["\u230a", "\u230b"], ceil: ["\u2308", "\u2309"] };
 const MOST_NODES = 60;
 const MOST_LINES = 8;
 
@@ -51,9 +52,12 @@ function spelled(graph, i) {
   if (node.op === "neg") return math("mrow", math("mo", "\u2212"), at(0, 2));
   if (node.op === "pow") return math("msup", at(0, 5), at(1, 0));
   if (node.op === "pow_number") return math("msup", at(0, 5), numeral(short(node.parameters[0])));
-  if (node.op === "exp") return math("msup", math("mi", "e"), at(0, 0));
   if (node.op === "sqrt") return math("msqrt", at(0, 0));
-  if (node.op === "abs") return math("mrow", math("mo", "|"), at(0, 0), math("mo", "|"));
+  if (node.op === "cbrt") return math("mroot", at(0, 0), math("mn", "3"));
+  if (Object.hasOwn(AROUND, node.op)) {
+    const [open, close] = AROUND[node.op];
+    return math("mrow", math("mo", open), at(0, 0), math("mo", close));
+  }
   const name = upright(called(node));
   const { inputs, perEntry, target } = operation(node);
   const listed = node.children.map((_, k) => at(k, 0));
