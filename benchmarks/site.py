@@ -28,6 +28,7 @@ def visit(browser: chromium.Browser, address: str) -> tuple[float, float]:
     """Seconds to the first paint of a lesson, and from asking its first cell to the result."""
     tab = browser.open(address, offline=False)
     tab.wait("Boolean(globalThis.gradwalkCells)", 60.0)
+    tab.wait("performance.getEntriesByName('first-contentful-paint').length > 0")  # cells may be there before the paint
     painted = tab.run("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000.0
     tab.wait("navigator.serviceWorker.controller !== null", 60.0)
     began = time.perf_counter()
