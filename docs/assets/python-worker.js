@@ -50,7 +50,11 @@ def input(prompt=""):
 
 builtins.input = input
 
+ELSEWHERE = "Python in the page has its standard library and gradwalk. What needs more runs in your own."
+
 def told(outcome):
+    if any(words in outcome.error for words in ("No module named", "to be installed")):
+        outcome.error = outcome.error.partition("; pip install")[0] + "\\n" + ELSEWHERE
     return json.dumps({"shown": outcome.shown, "error": outcome.error, "line": outcome.line, "text": outcome.text})
 
 SimpleNamespace(

@@ -53,6 +53,15 @@ def test_python_that_ends_is_started_again(tab: Any, code: str) -> None:
     assert run(tab, 0, "print(1)")["text"] == "1\n"
 
 
+@pytest.mark.parametrize("code", ["import numpy", "import gradwalk.numpy", "import gradwalk\ngradwalk.compile"])
+def test_what_the_page_lacks_runs_elsewhere(tab: Any, code: str) -> None:
+    """Nothing can be installed here, and the error does not say so."""
+    error = run(tab, 0, code)["error"]
+    assert error.endswith("What needs more runs in your own.")
+    assert "numpy" in error
+    assert "pip install" not in error
+
+
 def test_nobody_is_asked(tab: Any) -> None:
     """There is no terminal to type into, and the error says what to do."""
     assert "write the answer into its code" in run(tab, 0, "input('who? ')")["error"]
