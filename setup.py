@@ -24,10 +24,10 @@ FLAGS = {
              "-fvisibility=hidden"],
 }  # fmt: skip
 # for compilers that know them: calls go straight; no tables for exceptions, which C does not have; and less of what
-# makes the library larger and nothing faster: gaps, and copies of loops
-MAYBE = ["-fno-plt", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables", "-fno-align-functions",
-         "-fno-align-jumps", "-fno-align-labels", "-fno-align-loops", "-fno-unswitch-loops", "-fno-peel-loops",
-         "-fno-split-loops", "-fno-split-paths", "-fno-version-loops-for-strides"]  # fmt: skip
+# makes the library larger and nothing faster: gaps, copies of loops, and of functions that do not ask for it
+MAYBE = ["-fno-plt", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables", "-fno-align-jumps",
+         "-fno-align-labels", "-fno-unswitch-loops", "-fno-peel-loops", "-fno-split-loops", "-fno-split-paths",
+         "-fno-version-loops-for-strides", "--param=max-inline-insns-auto=10"]  # fmt: skip
 SANITIZERS = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
     "thread": ["-fsanitize=thread", "-fno-omit-frame-pointer"],

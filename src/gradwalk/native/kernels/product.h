@@ -242,12 +242,15 @@ INLINE void NAME(add_totals)(const vec *sums, double *out)
         out[k] += totals[k];
 }
 
+/* By 4 columns: sums and what they are made of fit 32 registers, or 16; and what is left over is as few rows. */
 #undef BATCH_ROWS
-#define BATCH_ROWS (LANES == 8 ? 4 : 3) /* by 4 columns: sums and what they are made of fit 32 registers, or 16 */
+#undef FEWER_ROWS
+#define BATCH_ROWS (LANES == 8 ? 4 : 3)
+#define FEWER_ROWS (LANES == 8 ? 1 : 2)
 
-/* Which side is shared and whether the total is asked for are known where it is inlined, too. */
-INLINE void NAME(batch_tile)(const int rows, const int columns, const int left_shared, const int right_shared,
-                             const int total, const BatchProduct *p, Count i, int part)
+/* Whether the right side is shared and the total asked for is known where it is inlined, too. */
+INLINE void NAME(batch_tile)(const int rows, const int columns, const int shared, const int total,
+                             const BatchProduct *p, Count i, int part)
 {
     vec sums[BATCH_ROWS][4];
     UNROLLED
@@ -256,20 +259,17 @@ INLINE void NAME(batch_tile)(const int rows, const int columns, const int left_s
         for (int c = 0; c < columns; c++)
             sums[r][c] = SPLAT(0.0);
     }
-    const Count left_width = left_shared ? 1 : BATCH, right_width = right_shared ? 1 : BATCH;
-    const double *left = p->left + left_width * i * p->left_row + (left_shared ? 0 : part);
-    const double *right = p->right + (right_shared ? 0 : part);
-    for (Count k = 0; k < p->depth; k++, left += left_width * p->left_depth, right += right_width * p->right_depth) {
+    const Count right_width = shared ? 1 : BATCH;
+    const double *left = p->left + BATCH * i * p->left_row + part, *right = p->right + (shared ? 0 : part);
+    for (Count k = 0; k < p->depth; k++, left += BATCH * p->left_depth, right += right_width * p->right_depth) {
         vec down[BATCH_ROWS];
         UNROLLED
-        for (int r = 0; r < rows; r++) {
-            const double *entry = left + left_width * r * p->left_row;
-            down[r] = left_shared ? SPLAT(*entry) : LOAD(entry);
-        }
+        for (int r = 0; r < rows; r++)
+            down[r] = LOAD(left + BATCH * r * p->left_row);
         UNROLLED
         for (int c = 0; c < columns; c++) {
             const double *entry = right + right_width * c * p->right_column;
-            vec across = right_shared ? SPLAT(*entry) : LOAD(entry);
+            vec across = shared ? SPLAT(*entry) : LOAD(entry);
             UNROLLED
             for (int r = 0; r < rows; r++)
                 sums[r][c] = FMA(down[r], across, sums[r][c]);
@@ -294,46 +294,51 @@ INLINE void NAME(batch_tile)(const int rows, const int columns, const int left_s
 }
 
 /* All rows of some columns. */
-INLINE void NAME(batch_column_of_tiles)(const int columns, const int left_shared, const int right_shared,
-                                        const int total, const BatchProduct *p)
+INLINE void NAME(batch_column_of_tiles)(const int columns, const int shared, const int total, const BatchProduct *p)
 {
     for (Count i = 0, here; i < p->rows; i += here) {
         Count rest = p->rows - i;
-        here = FITS(BATCH_ROWS, rest) && (BATCH_ROWS == 4 || rest != 4) ? BATCH_ROWS : FITS(2, rest) ? 2 : 1;
+        int most = FITS(BATCH_ROWS, rest) && rest != 2 * FEWER_ROWS;
+        here = most ? BATCH_ROWS : FITS(FEWER_ROWS, rest) ? FEWER_ROWS : 1;
         for (int part = 0; part < BATCH; part += LANES) {
-            if (here == BATCH_ROWS)
-                NAME(batch_tile)(BATCH_ROWS, columns, left_shared, right_shared, total, p, i, part);
-            else if (here == 2)
-                NAME(batch_tile)(2, columns, left_shared, right_shared, total, p, i, part);
+            if (most)
+                NAME(batch_tile)(BATCH_ROWS, columns, shared, total, p, i, part);
+            else if (FEWER_ROWS > 1 && here == FEWER_ROWS)
+                NAME(batch_tile)(FEWER_ROWS, columns, shared, total, p, i, part);
             else
-                NAME(batch_tile)(1, columns, left_shared, right_shared, total, p, i, part);
+                NAME(batch_tile)(1, columns, shared, total, p, i, part);
         }
     }
 }
 
-INLINE void NAME(batch_tiles)(const int left_shared, const int right_shared, const int total, const BatchProduct *p)
+INLINE void NAME(batch_tiles)(const int shared, const int total, const BatchProduct *p)
 {
-    const Count right_width = right_shared ? 1 : BATCH, out_width = total ? 1 : BATCH;
+    const Count right_width = shared ? 1 : BATCH, out_width = total ? 1 : BATCH;
     for (Count j = 0, here; j < p->columns; j += here) {
         BatchProduct columns = *p;
         here = FITS(4, p->columns - j) ? 4 : 1;
         columns.right += right_width * j * p->right_column;
         columns.out += out_width * j * p->out_column;
         if (here == 4)
-            NAME(batch_column_of_tiles)(4, left_shared, right_shared, total, &columns);
+            NAME(batch_column_of_tiles)(4, shared, total, &columns);
         else
-            NAME(batch_column_of_tiles)(1, left_shared, right_shared, total, &columns);
+            NAME(batch_column_of_tiles)(1, shared, total, &columns);
     }
 }
 
 static void NAME(batch_product)(const BatchProduct *p)
 {
-    if (p->total)
-        NAME(batch_tiles)(0, 0, 1, p);
-    else if (p->left_shared)
-        NAME(batch_tiles)(1, 0, 0, p);
-    else if (p->right_shared)
-        NAME(batch_tiles)(0, 1, 0, p);
-    else
-        NAME(batch_tiles)(0, 0, 0, p);
+    if (p->total) {
+        NAME(batch_tiles)(0, 1, p);
+    }
+    else if (p->left_shared || p->right_shared) {
+        BatchProduct turned = { /* as if it were the right side that is shared: the product's transpose */
+            .rows = p->columns, .columns = p->rows, .depth = p->depth, .left = p->right, .left_row = p->right_column,
+            .left_depth = p->right_depth, .right = p->left, .right_depth = p->left_depth, .right_column = p->left_row,
+            .out = p->out, .out_row = p->out_column, .out_column = p->out_row, .add = p->add};
+        NAME(batch_tiles)(1, 0, p->left_shared ? &turned : p);
+    }
+    else {
+        NAME(batch_tiles)(0, 0, p);
+    }
 }

@@ -241,6 +241,7 @@ OPERATOR(pow, COMPUTE_BY_TABLE)
 
 static PyObject *operator_power(PyObject *base, PyObject *exponent, PyObject *modulus)
 {
+    static PyObject *two; /* most powers are squares, and Python has one such int: to know it is quicker than to read it */
     if (modulus != Py_None) {
         PyErr_SetString(PyExc_TypeError, "pow: expected no modulus, it has no derivative");
         return NULL;
@@ -248,9 +249,13 @@ static PyObject *operator_power(PyObject *base, PyObject *exponent, PyObject *mo
     if (is_value(base) && !is_value(exponent)) {
         double x = ((Value *)base)->data, y, out, local_grads[1];
         PyObject *const operands[1] = {base};
-        int known = number_from(exponent, "pow", (Value *)base, &y);
-        if (known <= 0)
+        int known = 1;
+        if (exponent == two)
+            y = 2.0;
+        else if ((known = number_from(exponent, "pow", (Value *)base, &y)) <= 0)
             return not_known(known);
+        else if (two == NULL && y == 2.0 && PyLong_CheckExact(exponent))
+            two = Py_NewRef(exponent);
         COMPUTE_CHECKED(pow_number)
         return beside(record_number(OP_pow_number, ONE_NUMBER, (Value *)base, y, out, local_grads[0], 0.0), exponent);
     }

@@ -215,7 +215,7 @@ static void value_free(Value *v)
     Py_DECREF(type);
 }
 
-static ALWAYS_INLINE void work_off_dying(void)
+static ALWAYS_INLINE void work_off(void)
 {
     if (is_freeing)
         return;
@@ -229,6 +229,8 @@ static ALWAYS_INLINE void work_off_dying(void)
     is_freeing = 0;
 }
 
+NEVER_INLINE static void work_off_dying(void) { work_off(); }
+
 void value_dealloc(PyObject *self)
 {
     Value *v = (Value *)self;
@@ -241,7 +243,7 @@ void value_dealloc(PyObject *self)
     Py_SET_REFCNT(self, 1); /* the list's */
     v->next = dying;
     dying = v;
-    work_off_dying();
+    work_off(); /* mostly this one alone */
 }
 
 void details_release(Details *details)
