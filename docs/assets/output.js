@@ -18,6 +18,7 @@ function part(shown) {
 
 export function text(plain) {
   const element = document.createElement("pre");
+  if (/\S {2,}\S/.test(plain)) movable(element, "columns", "Text"); // in lines that are broken they are lost
   element.textContent = plain.length > MOST_TEXT ? `${plain.slice(0, MOST_TEXT)}\n\u2026 ${plain.length - MOST_TEXT} more characters` : plain;
   return element;
 }
@@ -31,13 +32,17 @@ function picture(svg, plain) {
 
 /** Something that may be wider than a phone: it can be moved there, by keys, too. */
 function sideways(content, kind, said) {
-  const frame = document.createElement("div");
-  frame.className = kind;
-  frame.tabIndex = 0;
-  frame.setAttribute("role", "group");
-  frame.setAttribute("aria-label", said);
+  const frame = movable(document.createElement("div"), kind, said);
   frame.append(content);
   return frame;
+}
+
+function movable(element, kind, said) {
+  element.className = kind;
+  element.tabIndex = 0;
+  element.setAttribute("role", "group");
+  element.setAttribute("aria-label", said);
+  return element;
 }
 
 function table(markup) {

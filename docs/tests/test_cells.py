@@ -134,6 +134,8 @@ def test_pictures_and_tables(tab: Any) -> None:
     run(tab, 0, "from gradwalk import Value\nValue(2.0, label='a') * Value(3.0, label='b')")
     assert tab.run("document.querySelector('#cell-1 .output img').alt") == "Value(data=6.0, grad=0.0)"
     tab.wait("document.querySelector('#cell-1 .output img').naturalWidth > 100")
+    run(tab, 0, "print('name   number\\na      1.0')")
+    assert tab.run("getComputedStyle(document.querySelector('#cell-1 .output pre')).whiteSpace") == "pre"
     evil = "<img src=x onerror=alert(1)>"
     run(
         tab,

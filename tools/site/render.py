@@ -142,7 +142,7 @@ class Renderer:
 
     def recorded(self, cell: source.Cell) -> str:
         """What the cell shows: the recorded text, with tables and pictures as it makes them here."""
-        text = f"<pre>{html.escape(cell.output)}</pre>"
+        text = printed(cell.output)
         self.is_trained |= cell.seconds > QUICK
         if self.is_trained:  # the build trains nothing, and what comes after it depends on that
             return text
@@ -208,7 +208,13 @@ def drawn(part: dict[str, str]) -> str:
         return f'<div class="picture" {_SIDEWAYS}="Picture">{image}</div>'
     if "text/html" in part:
         return f'<div class="wide" {_SIDEWAYS}="Table">{part["text/html"]}</div>'
-    return f"<pre>{html.escape(part['text/plain'])}</pre>"
+    return printed(part["text/plain"])
+
+
+def printed(text: str) -> str:
+    """Text that a cell shows, as output.js does it: lines of columns are moved sideways on a phone, others broken."""
+    columns = f' class="columns" {_SIDEWAYS}="Text"' if re.search(r"\S {2,}\S", text) else ""
+    return f"<pre{columns}>{html.escape(text)}</pre>"
 
 
 def highlighted(code: str, language: str, _: object) -> str:
