@@ -135,3 +135,24 @@ def test_one_spelling_above_the_graph_and_in_its_step(tab: Tab, op: Op) -> None:
     assert tab.run("gradwalk.header.problem.hidden")
     above, step = tab.run(f"(() => {{ {READ} return formulas('.written math, .step .formula:first-of-type'); }})()")
     assert above.removeprefix("v1=") == step.removeprefix("v1=")
+
+
+def test_a_brace_is_as_high_as_its_cases(tab: Tab) -> None:
+    """Forward and in a local gradient."""
+    grows = tab.run(
+        "(() => { const probe = document.createElement('div'); probe.innerHTML ="
+        " '<math><mrow><mo class=brace>{</mo><mspace height=80px /></mrow></math>'; gradwalk.root.append(probe);"
+        " const { height } = probe.querySelector('mo').getBoundingClientRect(); probe.remove();"
+        " return height > 60; })()"
+    )
+    if not grows:
+        pytest.skip("there is no font for mathematics here, so that none grows")
+    shown(tab, "leaky_relu(a)*clamp(b, -1, 1)*where(a, b, c)", a=1.25, b=0.75, c=2.5)
+    heights = tab.run(
+        "(() => { const found = []; for (let t = 1; t <= gradwalk.line.steps; t += 1) { gradwalk.player.go(t, 'jump');"
+        " for (const cases of document.querySelectorAll('.step .cases')) found.push("
+        " [cases.previousElementSibling, cases].map((each) => each.getBoundingClientRect().height)); }"
+        " return found; })()"
+    )
+    assert len(heights) > 6
+    assert [pair for pair in heights if pair[0] < 0.9 * pair[1]] == []

@@ -214,6 +214,8 @@ def test_constants_receive_nothing(v8: MiniRacer) -> None:
         "relu(-x)", "exp(a*b*c)", "relu(w1*x + b1)*w2 + relu(w3*x + b2)*w4", "asin(x)", "atanh(a*b)",
         "tanh(w*x + b) - y", "maximum(a, b)*minimum(a, c)", "1/(a - 2)", "relu(a - 1000)*b", "tanh(w*x + b)",
         "sigmoid(w*x + b)", "(tanh(w*x + b) - y)**2", "exp(a*b)/(1 + exp(a*b))", "tanh(tanh(w*x + b)*v + c)",
+        "relu(-a) + relu(a - b)", "relu(-a)*relu(-b)*relu(-c)", "relu(a - b) + relu(b - c) + relu(c - d)",
+        "sigmoid(100*a)", "acosh(a)*atanh(b)*log(c - d)",
     ],
 )  # fmt: skip
 def test_expressions_begin_alive(v8: MiniRacer, text: str) -> None:

@@ -169,7 +169,9 @@ class Reader {
     }
     this.letters();
     table.classList.add("cases");
-    return math("mrow", math("mo", "{"), table);
+    const brace = math("mo", "{");
+    brace.classList.add("brace");
+    return math("mrow", brace, table);
   }
 }
 

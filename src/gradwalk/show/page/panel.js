@@ -45,9 +45,11 @@ function equalities(line, i, slot) {
 /** A long sum can go on in the next line before each of its signs. */
 function inPieces(formula) {
   const parts = [[math("mo", "=")]];
-  const isSign = (part) => part.nodeName === "mo" && "+\u2212".includes(part.textContent);
-  const isSum = formula.nodeName === "mrow" && formula.textContent.length > ONE_LINE;
-  (isSum ? [...formula.childNodes] : [formula]).forEach((part, k) => (isSum && k && isSign(part) ? parts.push([part]) : parts.at(-1).push(part)));
+  const isSign = (part, k) => k > 0 && part.nodeName === "mo" && "+\u2212".includes(part.textContent);
+  const terms = [...formula.childNodes];
+  // anything else stays one: a brace grows with the cases that it stands in one row with
+  const isSum = formula.nodeName === "mrow" && terms.some(isSign) && formula.textContent.length > ONE_LINE;
+  (isSum ? terms : [formula]).forEach((part, k) => (isSum && isSign(part, k) ? parts.push([part]) : parts.at(-1).push(part)));
   return parts.map((each) => mathOf(...each));
 }
 

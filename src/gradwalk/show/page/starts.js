@@ -4,7 +4,7 @@
 import { timeline } from "./engine.js";
 
 const POOL = [2, 3, 0.5, 1.5, 4, 2.5, 0.25, 3.5, 1, 0.75];
-const SIZES = [1, 0.5, 4, 0.125, 16, 128, 2048];
+const SIZES = [1, 0.5, 4, 0.125, 16, 128, 0.01, 2048];
 const TRIES = 60;
 const MOST_WORK = 2400; // nodes in all: an edit has to be shown within a frame or two
 const FLAT = 0.05; // a local gradient below it hands on next to nothing
@@ -19,14 +19,25 @@ export function startingValues(graph, known) {
     if (Object.hasOwn(known, node.label)) values[i] = known[node.label];
     else open.push(i);
   });
-  const tries = Math.min(TRIES, Math.floor(MOST_WORK / graph.nodes.length));
+  let left = Math.floor(MOST_WORK / graph.nodes.length);
+  const tries = Math.min(TRIES, left);
   if (!open.length || tries < 6) return values;
   let best = { flaws: Infinity, values };
-  for (let choice = 0; choice < tries && best.flaws; choice += 1) {
-    const tried = values.slice();
-    open.forEach((i, place) => { tried[i] = start(place, choice, tries); });
+  const consider = (changes) => {
+    const tried = best.values.slice();
+    for (const [i, value] of changes) tried[i] = value;
     const flaws = flawsOf(graph, tried);
     if (flaws < best.flaws) best = { flaws, values: tried };
+    left -= 1;
+  };
+  for (let choice = 0; choice < tries && best.flaws; choice += 1) {
+    consider(open.map((i, place) => [i, start(place, choice, tries)]));
+  }
+  // differences of neighbours want them in order; what no choice for all of them heals, another number for one of them may
+  if (best.flaws) consider(open.map((i, place) => [i, open.length - place]));
+  if (best.flaws) consider(open.map((i, place) => [i, place + 1]));
+  for (const other of SIZES.flatMap((size) => [-size, size])) {
+    for (const [place, i] of open.entries()) if (best.flaws && left > 0) consider([[i, POOL[place % POOL.length] * other]]);
   }
   return best.values;
 }
