@@ -57,6 +57,23 @@ def test_every_example_has_the_engines_numbers(tab: firefox.Tab) -> None:
         assert 12.0 * seen["scale"] >= 10.99
 
 
+# how far the index of a name reaches into the .grad that follows it
+INTO_GRAD = """(() => {
+  const written = document.querySelector(".step .grad-of");
+  const rest = document.createRange();
+  rest.selectNodeContents(written.lastChild);
+  return written.querySelector("msub").getBoundingClientRect().right - rest.getBoundingClientRect().left;
+})()"""
+
+
+def test_a_dot_is_seen_behind_an_index(tab: firefox.Tab) -> None:
+    """Where other browsers leave room behind an index, which is taken back, this one leaves none."""
+    tab.run("gradwalk.type('relu(a*b + d)')")
+    tab.run("gradwalk.player.go(4, 'jump')")
+    assert tab.text(".step .grad-of").endswith(".grad")
+    assert tab.run(INTO_GRAD) <= 0.5
+
+
 def test_keys_and_mistakes(tab: firefox.Tab) -> None:
     """The keyboard steps, and a mistake is explained."""
     tab.press("Home")
