@@ -143,6 +143,8 @@ def _sizes(program: Program, call: int) -> list[float]:
         result = ready.function(*given)
     values = list(leaves(result)) if not isinstance(result, engine.Value) else [result]
     root = weighted(result)
+    if root is None:  # nothing but plain numbers
+        return [0.0] * (len(values) + len(inputs))
     try:
         gradients = higher_order.gradient_values(root)
     except TypeError:  # a custom operation's have no graph

@@ -109,8 +109,9 @@ def _search(held: Any, name: str, wanted: set[int], found: dict[int, str], left:
         return
     seen.add(id(held))
     left[0] -= len(entries)
+    places = list(map(id, entries))
+    if isinstance(held, list | tuple) and wanted.issuperset(places) and found.keys().isdisjoint(places):
+        found.update(dict.fromkeys(places, name))  # a row of leaves, as most of what is looked at, at once
+        return
     for key, entry in zip(keys, entries, strict=False):
-        if id(entry) in wanted:  # asked here, too: most of what is looked at are lists of them
-            found.setdefault(id(entry), key)
-        else:
-            _search(entry, key, wanted, found, left, depth + 1, seen)
+        _search(entry, key, wanted, found, left, depth + 1, seen)
