@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,7 +32,6 @@ NEEDLESS_BARS = """(({ line, player }) => [...new Set(Array.from({ length: line.
 def wide(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
     width, height = request.param
     tab = browser.open(width=width, height=height, reduced=True)
-    tab.without_policy()  # for the fonts
     yield tab
     assert tab.errors == []
     tab.close()
@@ -39,7 +39,8 @@ def wide(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
 
 def in_wide_letters(html: str) -> str:
     fonts = f".gradwalk {{ --serif: {WIDEST}; --sans: {WIDEST}; }} math {{ font-family: {WIDEST}; }}"
-    return html.replace("</head>", f"<style>{fonts}</style></head>")
+    without_policy = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html)
+    return without_policy.replace("</head>", f"<style>{fonts}</style></head>")
 
 
 def test_wide_letters_are_not_cut(wide: Tab, tmp_path: Path) -> None:
@@ -60,11 +61,11 @@ def test_wide_names_have_wide_cards(wide: Tab, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("made", ["rmsnorm", "layernorm", "softmax"])
 def test_wide_formulas_are_not_cut(wide: Tab, tmp_path: Path, made: str) -> None:
-    """The longest there are."""
+    """The longest there are; on a phone what is too high for the step's box even in small letters scrolls there."""
     row = [Value(x, label=name) for name, x in (("a", 0.5), ("b", -1.25), ("c", 2.0))]
     wide.show(in_wide_letters(page(getattr(composites, made)(row)[1])), tmp_path)
     assert wide.run(CUT) == []
-    assert wide.run(LOWEST) <= 0
+    assert wide.run("innerWidth") < 1000 or wide.run(LOWEST) <= 0
 
 
 def test_what_fits_is_not_made_smaller(browser: Browser, tmp_path: Path) -> None:

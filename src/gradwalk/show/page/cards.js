@@ -14,6 +14,7 @@ const WIDEST_SMALL = 170; // of a name in small letters: a path like layers.0.ne
 const EDGE = 6; // between the border and the text
 const APART = 5; // name and sign
 const BEFORE_INDEX = 1;
+const ROUNDED = 2; // pixels, by browsers, each in its own way
 
 /** How large an item's card is, before it is built. */
 export function sizeOf(graph, item) {
@@ -105,7 +106,7 @@ const split = (name, face) => (face === "sign" ? null : subscripted(name));
 function nameWidth(name, face) {
   const [letters, digits] = split(name, face) ?? [name, ""];
   const index = digits ? BEFORE_INDEX + widthOf(digits, "index") : 0;
-  return Math.ceil(widthOf(letters, face) + index) + 1; // browsers paint letters in whole pixels
+  return Math.ceil(widthOf(letters, face) + index) + ROUNDED;
 }
 
 function clipped(name, face, room) {
