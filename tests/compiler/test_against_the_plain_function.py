@@ -394,3 +394,15 @@ def test_a_derivative_can_be_a_method() -> None:
         slope = gradwalk.grad(height, argnums=1)
 
     assert Curve(3).slope(2.0) == 12.0
+
+
+@pytest.mark.parametrize("divisor", [16.0, 1e-300, 1e-310, 5e-324])
+def test_a_constant_divisor_is_steep_only_near_zero(divisor: float) -> None:
+    """Where no gradient comes to, none is handed on, also where the local gradient is infinite."""
+    weights = [0.0, 1.0, 0.0, 2.0, 0.0, 0.0, 1.0, 0.0]
+
+    def function(xs: Any) -> Any:
+        return sum((x / divisor) * weight for x, weight in zip(xs, weights, strict=True))
+
+    point = [1e-320 * i for i in range(8)]
+    assert gradwalk.grad(gradwalk.compile(function))(point) == gradwalk.grad(function)(point)
