@@ -63,6 +63,18 @@ def test_in_a_column_of_text_the_graph_has_all_the_width(tab: Tab, tmp_path: Pat
         narrow.close()
 
 
+def test_in_a_low_frame_the_step_is_whole(tab: Tab, tmp_path: Path) -> None:
+    """As wide as a column of text: the equation is beside its parts, and nothing has to be smaller, or is below."""
+    frame = tab.browser.open(width=735, height=420, reduced=True)
+    frame.show(page(), tmp_path, "#mode=embed&e=relu(a*b%2Bd)&t=0")
+    seen = frame.run(
+        "(({ line, player, stepBox }) => Array.from({ length: line.steps + 1 }, (_, t) => { player.go(t, 'jump');"
+        " return [stepBox.scrollHeight <= stepBox.clientHeight, stepBox.style.getPropertyValue('--fit')]; }))(gradwalk)"
+    )
+    assert seen == [[True, "1"]] * len(seen)
+    frame.close()
+
+
 @pytest.mark.parametrize(("width", "height"), [(735, 420), (760, 360), (735, 640), (900, 380), (358, 480)])
 def test_what_a_wrong_mode_is_stays_in_its_box(tab: Tab, tmp_path: Path, width: int, height: int) -> None:
     """Whether something goes wrong or not, in the frames that lessons have."""

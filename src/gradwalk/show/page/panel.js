@@ -50,6 +50,7 @@ function inPieces(formula) {
   // anything else stays one: a brace grows with the cases that it stands in one row with
   const isSum = formula.nodeName === "mrow" && terms.some(isSign) && formula.textContent.length > ONE_LINE;
   (isSum ? terms : [formula]).forEach((part, k) => (isSum && isSign(part, k) ? parts.push([part]) : parts.at(-1).push(part)));
+  for (const [first] of parts) first.setAttribute("form", "infix"); // with room on both sides, though nothing is before it here
   return parts.map((each) => mathOf(...each));
 }
 
