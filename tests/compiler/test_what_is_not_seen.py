@@ -105,6 +105,18 @@ def test_what_is_computed_twice_is_computed_once() -> None:
     assert [str(slope) for slope in slopes] == ["nan", "nan", "0.0"]
 
 
+def test_a_nan_comes_to_all_numbers_of_a_min() -> None:
+    """Which number is the smallest stays open; an exact program has the one that was chosen."""
+    weight = Value(0.7)
+
+    def function(x: Any) -> Any:
+        difference = weight - min(-2.5, x)
+        return gradwalk.sqrt(difference - difference * 1.0) + x
+
+    slopes = [gradwalk.grad(f)(1.0) for f in (function, compile(function, exact=True), compile(function))]
+    assert [str(slope) for slope in slopes] == ["1.0", "1.0", "nan"]
+
+
 def test_what_other_threads_compare_and_read_is_not_seen() -> None:
     def in_a_thread(function: Any) -> Any:
         with ThreadPoolExecutor(1) as pool:
