@@ -328,6 +328,18 @@ def test_the_view_follows_the_step(browser: Browser, tmp_path: Path) -> None:
         tab.close()
 
 
+def test_what_just_fits_is_whole(browser: Browser, tmp_path: Path) -> None:
+    """A graph nearly as wide as a phone stands still in it: no step moves it for the sake of its margins."""
+    tab = browser.open(width=375, height=667, reduced=True)
+    tab.show(page(), tmp_path)
+    whole = tab.run(
+        "(({ drawing: { cards, viewport, placed }, line, player }) => Array.from({ length: line.steps + 1 },"
+        " (_, t) => { player.go(t, 'jump'); return cards.every(({ k, size }) => viewport.sees(placed.at[k], size)); }))(gradwalk)"
+    )
+    assert all(whole), whole
+    tab.close()
+
+
 def test_the_result_covers_no_card_of_the_step(browser: Browser, tmp_path: Path) -> None:
     """Where the result is out of sight, its number stands in a corner that the step is not in."""
     for width, height in ((390, 844), (320, 568), (568, 320)):

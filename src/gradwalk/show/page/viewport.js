@@ -6,6 +6,7 @@ export const READABLE = 11 / 12; // the smallest text is 12 units: it is never l
 const LARGEST = 4;
 const NOTCH = 20;
 export const MARGIN = 12;
+const NARROWEST_MARGIN = 3; // rather than a card that is cut
 
 export class Viewport {
   /** `world` is the group that moves; `moved` is called whenever it has. */
@@ -43,7 +44,7 @@ export class Viewport {
     this.scale = Math.max(readable ? READABLE : SMALLEST, this.whole);
     const room = (seen, all) => (seen - all * this.scale) / 2;
     // what does not fit shows its end first: the result, where the backward pass begins
-    const place = (free, seen, all) => (free >= MARGIN - 1 ? free : seen - all * this.scale - MARGIN);
+    const place = (free, seen, all) => (free >= NARROWEST_MARGIN ? free : seen - all * this.scale - MARGIN);
     this.x = place(room(width, this.size.width), width, this.size.width);
     this.y = this.size.height > this.size.width ? place(room(height, this.size.height), height, this.size.height) : room(height, this.size.height);
     this.apply();
@@ -102,7 +103,7 @@ export class Viewport {
   }
 
   extent(middle, length) {
-    const half = (length / 2) * this.scale + 8;
+    const half = (length / 2) * this.scale + NARROWEST_MARGIN;
     return [middle - half, middle + half];
   }
 
