@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from pathlib import Path
 
@@ -114,14 +115,27 @@ def without_privileges():
     os.seteuid(0)
 
 
-def test_no_permission(gradwalk, tmp_path, request):
+@pytest.fixture
+def names_for_everybody():
+    """Wherever the package and its own names lie."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        names = Path(folder, "names.txt")
+        names.write_text("emma\nolivia\n")
+        yield names
+
+
+def test_no_permission(gradwalk, tmp_path, names_for_everybody, request):
     """A file that may not be read, and a folder that may not be written to, are named."""
     (tmp_path / "secret.txt").write_text("emma\nolivia\n")
     (tmp_path / "secret.txt").chmod(0)
     tmp_path.chmod(0o500)
     request.getfixturevalue("without_privileges")
     assert refused(gradwalk("train", "--data", tmp_path / "secret.txt"), f"{tmp_path}/secret.txt: Permission denied")
-    assert refused(gradwalk("train", "--checkpoint", tmp_path / "run"), f"{tmp_path}/run: Permission denied")
+    assert refused(
+        gradwalk("train", "--data", names_for_everybody, "--checkpoint", tmp_path / "run"),
+        f"{tmp_path}/run: Permission denied",
+    )
     assert refused(gradwalk("sample", tmp_path / "secret.txt"), f"{tmp_path}/secret.txt: Permission denied")
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from gradwalk.bundled import texts
 from gradwalk.expression import Expression, parsed, printable
 from gradwalk.show.program import program_of
-from gradwalk.show.remarks import without_remarks
+from gradwalk.show.remarks import tight, without_remarks
 
 PAGE = Path(__file__).resolve().parent / "page"
 
@@ -72,7 +72,7 @@ def _variable(name: str) -> str:
 @lru_cache(maxsize=1)
 def style() -> str:
     """The page's style sheet."""
-    return without_remarks(files()["style.css"])
+    return tight(files()["style.css"])
 
 
 # ---------------------------------------------------------------- the file

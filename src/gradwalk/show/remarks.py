@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_SPACE = re.compile(r"(?<=[;,{]) | (?=\{)|(?<=[a-z]:) ")
 _REMARK = re.compile(r"^(//.*|/\*.*\*/)$|(?<=;) // .*$")
 
 
@@ -15,3 +16,12 @@ def without_remarks(text: str) -> str:
     """
     lines = (_REMARK.sub("", line.strip()) for line in text.splitlines())
     return "\n".join(line for line in lines if line) + "\n"
+
+
+def tight(style: str) -> str:
+    """A style sheet without the spaces that only people need.
+
+    >>> tight("a, b { color: red; margin: 0 1px; }")
+    'a,b{color:red;margin:0 1px;}\\n'
+    """
+    return _SPACE.sub("", without_remarks(style))
