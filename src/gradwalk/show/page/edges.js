@@ -7,7 +7,7 @@ const ARROW = 5;
 const SHARES = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.12, 0.88];
 const OFFSETS = [-5, -12, 10, -16, 20];
 const SHORTEST = 12; // half of a short number, with the halo around it
-const PILL = 11; // half of what travels, and a little
+const PILL = 15; // half of what travels, and what a browser may add above and below a number
 const SIDES = [0, 16, -16, 26, -26, 36, -36, 50, -50, 64, -64].flatMap((by) => [[0, by], [2 * by, 0]]);
 const PIECES = 12; // that a curve is cut into
 
