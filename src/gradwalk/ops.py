@@ -146,14 +146,7 @@ _ROWS = (
         shown_local_grads=lambda x, n, out: (n * pow(x, n - 1.0),),
         doc="Power by a plain number.",
     ),
-    Op(
-        "neg",
-        glyph="−x",
-        forward=lambda x: -x,
-        local_grads=lambda x, out: (-1.0,),
-        operator=True,
-        doc="Negation.",
-    ),
+    Op("neg", glyph="−x", forward=lambda x: -x, local_grads=lambda x, out: (-1.0,), operator=True, doc="Negation."),
     Op(
         "abs",
         glyph="|x|",
@@ -164,13 +157,7 @@ _ROWS = (
         doc="Absolute value.",
     ),
     # ---------------------------------------------------------------- powers and logarithms
-    Op(
-        "exp",
-        forward=lambda x: exp(x),
-        local_grads=lambda x, out: (out,),
-        overflows=True,
-        doc="Exponential.",
-    ),
+    Op("exp", forward=lambda x: exp(x), local_grads=lambda x, out: (out,), overflows=True, doc="Exponential."),
     Op(
         "expm1",
         forward=lambda x: expm1(x),

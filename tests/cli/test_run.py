@@ -18,12 +18,7 @@ from running import (
     write,
 )
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """An empty working directory."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 # ---------------------------------------------------------------- micrograd's names

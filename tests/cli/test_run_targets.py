@@ -12,11 +12,7 @@ from running import LECTURE_CLASS, MICROGPT_CLASS, TELL_CLASS, assert_same, outc
 ABOUT = "import sys\nprint(__name__, __package__, sys.argv[1:], sys.argv[0].rpartition('/')[2], __spec__ is None)\n"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """An empty working directory."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_module():

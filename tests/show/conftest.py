@@ -16,3 +16,12 @@ STARTED = {"chromium": chromium.started, "firefox": firefox.started}
 def browser() -> Iterator[chromium.Browser]:
     with STARTED[os.environ.get("GRADWALK_BROWSER", "chromium")]() as running:
         yield running
+
+
+@pytest.fixture
+def tab(browser: chromium.Browser) -> Iterator[chromium.Tab]:
+    """A page of the usual size, on which nothing goes wrong."""
+    opened = browser.open(width=1280, height=720)
+    yield opened
+    assert opened.errors == []
+    opened.close()

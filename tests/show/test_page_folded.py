@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,6 @@ from test_page_readable import choose
 
 from gradwalk.nn import MLP
 from gradwalk.show.play import page
-
-
-@pytest.fixture
-def tab(browser: Browser) -> Iterator[Tab]:
-    opened = browser.open(width=1280, height=720)
-    yield opened
-    assert opened.errors == []
-    opened.close()
 
 
 def test_a_click_unfolds_and_another_folds(tab: Tab, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import axe
@@ -76,14 +75,6 @@ CUT = """(() => { const found = new Set();
 TOO_WIDE = """(() => [...document.querySelectorAll('.node:not(.constant)')].filter((card) =>
   card.querySelector('.name').getBBox().width + (card.querySelector('.glyph').getBBox().width || -4) + 4 >
   card.querySelector('.box').getBBox().width - 12).length)()"""
-
-
-@pytest.fixture
-def tab(browser: Browser) -> Iterator[Tab]:
-    opened = browser.open(width=1280, height=720)
-    yield opened
-    assert opened.errors == []
-    opened.close()
 
 
 def choose(tab: Tab, example: int) -> None:
