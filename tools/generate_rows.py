@@ -123,6 +123,7 @@ def c_composite(row: Composite) -> str:
         "kept_numbers": len(row.kept) - kept_rows,
         "kept_rows": kept_rows,
         "is_logarithm": int(row.is_logarithm),
+        "chooses": int(row.chooses),
         "keep": f"{keeper(row)}_keep" if row.kept else "NULL",
         "forward": f"{row.name}_row_forward",
         "local_grads": f"{row.name}_row_local_grads",
@@ -166,6 +167,7 @@ typedef struct {{
     double defaults[2];
     unsigned char kept_numbers, kept_rows;
     unsigned char is_logarithm; /* rounding has to be measured against 1, however small the result is */
+    unsigned char chooses;      /* what has no part in the result gets no gradient, not even nan */
     void (*keep)(ROWS, const double *parameters, double *kept); /* NULL where nothing is kept */
     double (*forward)(ROWS, OUTPUT);
     void (*local_grads)(ROWS, OUTPUT, double out, double *local_grads);
@@ -215,6 +217,7 @@ def javascript_composite(row: Composite) -> str:
         "inputs": row.inputs != ("xs",) and js_list(row.inputs),
         "parameters": row.parameters and js_list(row.parameters),
         "perEntry": row.per_entry and "true",
+        "chooses": row.chooses and "true",
         "target": row.target and js_string(row.target),
         "doc": js_string(row.doc.splitlines()[0]),
         "latex": js_string(row_forward_latex(row)),

@@ -62,13 +62,15 @@ _SWAPS = [
     (r"(?<=\s)\+(?=\s)", ["-"]), (r"(?<=\s)-(?=\s)", ["+"]), (r"(?<=\s)\*(?=\s)", ["/"]), (r"(?<=\s)/(?=\s)", ["*"]),
     (r"\+=", ["=", "-="]), (r"-=", ["+="]), (r"\+\+", ["--"]),
     (r"&&", ["||"]), (r"\|\|", ["&&"]), (r"\band\b", ["or"]), (r"\bor\b", ["and"]), (r"\bnot (?!in\b)", [""]),
-    (r"\bTrue\b", ["False"]), (r"\bFalse\b", ["True"]), (r"\btrue\b", ["false"]), (r"\bfalse\b", ["true"]),
+    (r"(?<!strict=)\bTrue\b", ["False"]), (r"\bFalse\b", ["True"]), (r"\btrue\b", ["false"]), (r"\bfalse\b", ["true"]),
     (r"\bis not\b", ["is"]), (r"\bmin\(", ["max("]), (r"\bmax\(", ["min("]), (r"\ball\(", ["any("]),
     (r"\bany\(", ["all("]), (r"\bcontinue\b", ["break"]), (r"\bbreak\b", ["continue"]),
-    (r"(?<![\w.])0(?![\w.])", ["1"]), (r"(?<![\w.-])1(?![\w.])", ["0", "2"]), (r"(?<![\w.])2(?![\w.])", ["3"]),
+    (r"(?<![\w.])0(?![\w.])", ["1"]), (r"(?<!return )(?<![\w.-])1(?![\w.])", ["0", "2"]),
+    (r"(?<=return )1(?![\w.])", ["0"]), (r"(?<![\w.])2(?![\w.])", ["3"]),
     (r"(?<![\w.])0\.0(?![\w.])", ["1.0"]), (r"(?<![\w.])1\.0(?![\w.])", ["2.0"]),
     (r"(?<![\w.])0\.5(?![\w.])", ["0.25"]),
 ]  # fmt: skip
+_NO_CODE = re.compile(r"\s*(from|import|export|assert|def|class|static_assert|@)\b")
 _CALL = re.compile(r"^\s*[\w.>\[\]*()-]+(\(.*\)| [-+*]?= .*);?$")  # a line that could be left out
 
 
@@ -112,7 +114,8 @@ def lines_of_code(path: Path) -> Iterator[tuple[int, str]]:
         blanked = re.compile(r"(?s)/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|`(?:\\.|[^`\\])*`|^#[^\n]*", re.M)
     code = blanked.sub(lambda found: re.sub(r"[^\n]", "\0", found[0]), text)
     for number, (line, kept) in enumerate(zip(text.split("\n"), code.split("\n"), strict=True), 1):
-        if kept.strip("\0 ") and not re.match(r"\s*(from|import|export|assert|def|class|static_assert|@)\b", kept):
+        is_sentinel = kept.strip().startswith("{NULL")
+        if kept.strip("\0 ") and not is_sentinel and not re.match(_NO_CODE, kept):
             yield number, line if "\0" not in kept else kept
 
 

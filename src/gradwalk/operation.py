@@ -42,7 +42,8 @@ class Op:
     `jumps` says how far the inputs are from where the result changes at once, `kinks` from where a local gradient does,
     `borders` from where the domain ends or a local gradient is infinite; each is 0 there, and moves no faster than the
     inputs that it mentions. `steep`, asked of the parameters, says whether a local gradient may be infinite where the
-    result is finite. What is computed is not always what to show people: `shown` and `shown_local_grads` are the same
+    result is finite. One that `chooses` hands nothing, not even nan, to an input whose local gradient is 0: that has no
+    part in the result. What is computed is not always what to show people: `shown` and `shown_local_grads` are the same
     numbers, written as in a textbook; `glyph` is what stands for it on a card, if not its name; `called` is the name
     that people know it by, if it is not its own.
     """
@@ -67,6 +68,7 @@ class Op:
     kinks: Callable[..., Number] = nowhere
     borders: Callable[..., Number] = nowhere
     steep: Callable[..., Number] = never
+    chooses: bool = False
     shown: Callable[..., Number] | None = None
     shown_local_grads: Callable[..., tuple[Number, ...]] | None = None
 

@@ -469,6 +469,7 @@ _ROWS = (
         "minimum",
         glyph="min",
         inputs=_XY,
+        chooses=True,
         forward=lambda x, y: where(x <= y, x, where(y < x, y, x + y)),  # x + y carries a nan through
         local_grads=lambda x, y, out: (where(x <= y, 1.0, 0.0), where(x <= y, 0.0, 1.0)),  # a tie: the first
         samples=_PAIRS,
@@ -480,6 +481,7 @@ _ROWS = (
         "maximum",
         glyph="max",
         inputs=_XY,
+        chooses=True,
         forward=lambda x, y: where(x >= y, x, where(y > x, y, x + y)),  # x + y carries a nan through
         local_grads=lambda x, y, out: (where(x >= y, 1.0, 0.0), where(x >= y, 0.0, 1.0)),  # a tie: the first
         samples=_PAIRS,
@@ -555,6 +557,7 @@ _ROWS = (
     Op(
         "where",
         inputs=("condition", "x", "y"),
+        chooses=True,
         forward=lambda condition, x, y: where((condition < 0.0) | (condition > 0.0), x, y),
         local_grads=lambda condition, x, y, out: (
             0.0,
@@ -567,6 +570,7 @@ _ROWS = (
     ),
     Op(
         "stop_gradient",
+        chooses=True,  # nothing
         forward=lambda x: x,
         local_grads=lambda x, out: (0.0,),  # on purpose: the derivative of x is 1
         samples=(0.5,),

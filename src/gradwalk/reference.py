@@ -15,6 +15,7 @@ from gradwalk.interface import Interface, give_operations, number_of, set_equali
 from gradwalk.modes import Change, current
 from gradwalk.ops import OPS
 from gradwalk.passes import THE_PASS
+from gradwalk.row_ops import CHOOSING
 
 __all__ = ["FUNCTIONS", "Change", "Value", "apply", "lift", "node", "set_equality_is_identity"]
 
@@ -97,11 +98,10 @@ class Value(Interface):
 def contribution(local_grad: float, grad: float, name: str = "") -> float:
     """What a child gets: the product. But 0 · inf is 0 here: what has no part in the result gets nothing.
 
-    And what is stopped gets nothing, whatever comes.
+    And what is stopped, or was not chosen, gets nothing whatever comes.
     """
     product = local_grad * grad
-    stopped = name == "stop_gradient" or (local_grad == 0.0 and math.isinf(grad))
-    if math.isnan(product) and (grad == 0.0 or stopped):
+    if math.isnan(product) and (grad == 0.0 or (local_grad == 0.0 and (math.isinf(grad) or name in CHOOSING))):
         return 0.0
     return product
 

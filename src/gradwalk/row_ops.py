@@ -13,6 +13,7 @@ from typing import Any
 
 from gradwalk.cached_property import cached_property
 from gradwalk.formula import Number, absolute, div, equal, exp, heads, is_exact, log, pow, power, sqrt, variable, where
+from gradwalk.ops import OPS
 from gradwalk.row_formula import (
     Lists,
     Row,
@@ -45,7 +46,7 @@ class Composite:
     then rows. `called` is the name that people know it by, if it is not its own. `shown` and `shown_local_grads` are
     the same numbers, written as in a textbook; they know nothing of what is kept. `glyph` is what stands for it on a
     card. `padding` is what makes a row longer without changing anything: a "zero", its "first" entry once more, or an
-    entry that is "absent", which counts as -inf.
+    entry that is "absent", which counts as -inf. What `chooses` is said of in `operation.py`.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Composite:
     called: str = ""
     glyph: str = ""
     padding: str = ""
+    chooses: bool = False
     shown: Callable[..., Number] | None = None
     shown_local_grads: Callable[..., Row] | None = None
 
@@ -349,6 +351,7 @@ Value(data=7.0, grad=0.0)""",
         "largest",
         glyph="max",
         padding="first",
+        chooses=True,
         called="maximum",
         keeps=lambda xs: (first_largest(xs),),
         forward=lambda xs, place: at(xs, place),
@@ -359,6 +362,7 @@ Value(data=7.0, grad=0.0)""",
         "smallest",
         glyph="min",
         padding="first",
+        chooses=True,
         called="minimum",
         keeps=lambda xs: (first_smallest(xs),),
         forward=lambda xs, place: at(xs, place),
@@ -380,3 +384,5 @@ Value(data=7.0, grad=0.0)""",
 )
 
 COMPOSITES: dict[str, Composite] = {row.name: row for row in _ROWS}
+
+CHOOSING = frozenset(name for table in (OPS, COMPOSITES) for name, row in table.items() if row.chooses)

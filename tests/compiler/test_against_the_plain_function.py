@@ -406,3 +406,15 @@ def test_a_constant_divisor_is_steep_only_near_zero(divisor: float) -> None:
 
     point = [1e-320 * i for i in range(8)]
     assert gradwalk.grad(gradwalk.compile(function))(point) == gradwalk.grad(function)(point)
+
+
+def test_a_nan_comes_only_to_what_a_min_chose() -> None:
+    """Which number is the smallest stays open in a program, and the others get nothing all the same."""
+    weight = Value(0.7)
+
+    def function(x: Any) -> Any:
+        difference = weight - min(-2.5, x)
+        return gradwalk.sqrt(difference - difference * 1.0) + x
+
+    slopes = [gradwalk.grad(f)(1.0) for f in (function, compile(function, exact=True), compile(function))]
+    assert slopes == [1.0, 1.0, 1.0]

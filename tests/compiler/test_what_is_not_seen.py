@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -105,16 +106,14 @@ def test_what_is_computed_twice_is_computed_once() -> None:
     assert [str(slope) for slope in slopes] == ["nan", "nan", "0.0"]
 
 
-def test_a_nan_comes_to_all_numbers_of_a_min() -> None:
-    """Which number is the smallest stays open; an exact program has the one that was chosen."""
-    weight = Value(0.7)
+def test_a_function_that_is_nan_has_a_forward_jacobian_of_nans() -> None:
+    """A program multiplies nan by a direction that does not come through; eager knows that it does not."""
 
-    def function(x: Any) -> Any:
-        difference = weight - min(-2.5, x)
-        return gradwalk.sqrt(difference - difference * 1.0) + x
+    def function(xs: Any) -> Any:
+        return [xs[0] * gradwalk.maximum(xs[1], xs[2])]
 
-    slopes = [gradwalk.grad(f)(1.0) for f in (function, compile(function, exact=True), compile(function))]
-    assert [str(slope) for slope in slopes] == ["1.0", "1.0", "nan"]
+    found = [gradwalk.jacobian(f, mode="forward")([math.nan, 1.0, 3.0])[0] for f in (function, compile(function))]
+    assert [str(slopes) for slopes in found] == ["[3.0, 0.0, nan]", "[nan, nan, nan]"]
 
 
 def test_what_other_threads_compare_and_read_is_not_seen() -> None:

@@ -15,7 +15,7 @@ from gradwalk.compiler.program import Guard, Instruction, Program
 from gradwalk.custom import CustomOp
 from gradwalk.ops import OPS
 from gradwalk.reference import contribution
-from gradwalk.row_ops import COMPOSITES
+from gradwalk.row_ops import CHOOSING, COMPOSITES
 
 Array = npt.NDArray[np.float64]
 _UNIT = 2.0**-53
@@ -84,8 +84,8 @@ def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
             end = instruction.out + instruction.rows * instruction.columns
             shape = instruction.rows, instruction.columns
             grad = grads[instruction.out : end].reshape(shape)
-            if not grad.any() or instruction.op == "stop_gradient":
-                continue  # only a guard reads it, or nothing is handed on, whatever comes
+            if not grad.any():
+                continue  # only a guard reads it
             operands = [slots[view.slots] for view in instruction.operands]
             out = slots[instruction.out : end].reshape(shape)
             if instruction.op == "call":
@@ -301,7 +301,7 @@ def _backward(instruction: Instruction, operands: list[Array], out: Array, grad:
     name, xs = instruction.op, operands[0]
     if name in OPS:
         local = NUMPY.local_grads(name, operands, instruction.parameters, out)
-        return [_contribution(each, grad) for each in local]
+        return [_contribution(each, grad, name) for each in local]
     if name == "matmul":
         parts = zip(*(np.split(each, instruction.batch) for each in (xs, operands[1], grad)), strict=True)
         handed = [(handed_on(right, by_out), handed_on(left, by_out.T)) for left, right, by_out in parts]
@@ -315,15 +315,15 @@ def _backward(instruction: Instruction, operands: list[Array], out: Array, grad:
     grad = _up_to_lengths(instruction, grad, 0.0)
     xs = _row_entries(instruction, xs)
     slopes = OverRows(NUMPY, COMPOSITES[name], xs, _target(operands), instruction.parameters).local_grads()
-    return [_contribution(slopes, grad[:, :, None]).sum(axis=1), *([None] * (len(operands) - 1))]
+    return [_contribution(slopes, grad[:, :, None], name).sum(axis=1), *([None] * (len(operands) - 1))]
 
 
-def _contribution(local: Any, grad: Array) -> Array:
+def _contribution(local: Any, grad: Array, name: str = "") -> Array:
     """`reference.contribution`, entry by entry."""
     product = np.asarray(local * grad)
     nothing = np.isnan(product)
     if nothing.any():
-        nothing &= (grad == 0.0) | ((local == 0.0) & np.isinf(grad))
+        nothing &= (grad == 0.0) | ((local == 0.0) & (np.isinf(grad) | (name in CHOOSING)))
         product[nothing] = 0.0
     return product
 
@@ -369,10 +369,10 @@ def _exact_backward(instruction: Instruction, operands: list[Array], out: Array,
     if instruction.op in OPS:
         entries = [float(x[0, 0]) for x in operands]
         slopes = OPS[instruction.op].local_grads(*entries, *instruction.parameters, float(out[0, 0]))
-        return [np.full((1, 1), contribution(float(each), float(grad[0, 0]))) for each in slopes]
+        return [np.full((1, 1), contribution(float(each), float(grad[0, 0]), instruction.op)) for each in slopes]
     xs, parameters = _numbers(instruction, operands)
     local = COMPOSITES[instruction.op].local_grads_on(xs, *parameters, float(out[0, 0]))
-    contributions = np.array([contribution(float(each), float(grad[0, 0])) for each in local])
+    contributions = np.array([contribution(float(each), float(grad[0, 0]), instruction.op) for each in local])
     width = operands[0].size
     parts: list[Array | None] = [contributions[:width].reshape(operands[0].shape)]
     if instruction.op == "dot":

@@ -77,7 +77,7 @@ static void call_reverse(const Kernels *kernels, const Step *step, const Memory 
     const double *local_grads = memory->facts + step->facts;
     for (Count r = 0; r < step->rows; r++, local_grads += x->columns) {
         for (Count k = 0; k < x->columns; k++)
-            memory->grads[view_slot(x, r, k)] += contribution(local_grads[k], memory->grads[step->out + r]);
+            memory->grads[view_slot(x, r, k)] += contribution(NO_OP, local_grads[k], memory->grads[step->out + r]);
     }
 }
 

@@ -121,7 +121,7 @@ static void tape_composite_reverse(const int32_t *record, const Memory *memory)
     double *local_grads = x + row.n;
     composite_slopes(row.composite, row.n, x, row.i, row.parameters, row.facts, out, local_grads);
     for (Count k = 0; k < row.n; k++)
-        memory->grads[record[RECORD_SLOTS + k]] += contribution(local_grads[k], grad);
+        memory->grads[record[RECORD_SLOTS + k]] += contribution((unsigned)record[RECORD_OP], local_grads[k], grad);
 }
 
 /* ---------------------------------------------------------------- rows of the table, and composites */
@@ -181,7 +181,7 @@ NEVER_INLINE static void row_reverse(const int32_t *record, const Memory *memory
         }
         for (int j = 0; j < op_inputs[record[RECORD_OP]]; j++) {
             if (flags & TO_OPERAND << j)
-                grads[a[j * n + i]] += contribution(slopes[j], g);
+                grads[a[j * n + i]] += contribution((unsigned)record[RECORD_OP], slopes[j], g);
         }
     }
     if (record[RECORD_OP] < OP_COUNT)
@@ -192,7 +192,7 @@ NEVER_INLINE static void row_reverse(const int32_t *record, const Memory *memory
             slopes[0] = (1.0 - out[i]) * (1.0 + out[i]);
             if (!(fabs(out[i]) < FAR_FROM_1))
                 tanh_local_grads(values[a[i]], out[i], slopes);
-            grads[a[i]] += contribution(slopes[0], out_grad[i]);
+            grads[a[i]] += contribution(NO_OP, slopes[0], out_grad[i]);
         }
         break;
     case NEAR_SIGMOID:
@@ -200,7 +200,7 @@ NEVER_INLINE static void row_reverse(const int32_t *record, const Memory *memory
             slopes[0] = out[i] * (1.0 - out[i]);
             if (!(out[i] < FAR_FROM_1))
                 sigmoid_local_grads(values[a[i]], out[i], slopes);
-            grads[a[i]] += contribution(slopes[0], out_grad[i]);
+            grads[a[i]] += contribution(NO_OP, slopes[0], out_grad[i]);
         }
         break;
     default: tape_composite_reverse(record, memory);
@@ -285,7 +285,7 @@ static inline void tape_record_reverse(const int32_t *record, const Memory *memo
 #define SHORTEST(OF, count, b) \
     case OF##_ADD: EACH(count, b, g, g) \
     case OF##_SUB: EACH(count, b, g, -g) \
-    case OF##_MUL: EACH(count, b, contribution(values[(b)[i]], g), contribution(values[a[i]], g)) \
+    case OF##_MUL: EACH(count, b, contribution(OP_mul, values[(b)[i]], g), contribution(OP_mul, values[a[i]], g)) \
     case OF##_NEG: EACH(count, b, -g, 0.0)
     switch (record[RECORD_OP]) {
         SHORTEST(ONE, 1, a + 1)
@@ -301,9 +301,9 @@ static inline void tape_record_reverse(const int32_t *record, const Memory *memo
         for (Count i = 0; i < n; i++, a += inner, b += inner) {
             double g = out_grad[i];
             for (Count k = 0; flags & TO_OPERAND && k < inner; k++)
-                grads[a[k]] += contribution(values[b[k]], g);
+                grads[a[k]] += contribution(OP_mul, values[b[k]], g);
             for (Count k = 0; flags & TO_OPERAND << 1 && k < inner; k++)
-                grads[b[k]] += contribution(values[a[k]], g);
+                grads[b[k]] += contribution(OP_mul, values[a[k]], g);
         }
         break;
     default: row_reverse(record, memory);

@@ -5,14 +5,13 @@
 
 /* ---------------------------------------------------------------- the walk */
 
-/* What a node hands on to a child: nothing where it is stopped, whatever comes; in a pass as scripts write it, zero
- * times infinity is what Python makes of it. */
+/* What a node hands on to a child; in a pass as scripts write it, zero times infinity is what Python makes of it. */
 static ALWAYS_INLINE double backward_handed_on(const Value *node, double local_grad, double grad, int plainly)
 {
     double product = local_grad * grad;
     if (LIKELY(product == product) || plainly)
         return product;
-    return op_of(node) == OP_stop_gradient ? 0.0 : contribution_of_nan(local_grad, grad);
+    return contribution_of_nan(op_of(node), local_grad, grad);
 }
 
 /* Few branches: which kind of node comes next is hard to foretell. */

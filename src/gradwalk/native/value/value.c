@@ -79,9 +79,11 @@ Value *value_over(PyObject *children)
 }
 
 /* Apart, so that the loops around the product stay small. */
-INTERNAL NEVER_INLINE double contribution_of_nan(double local_grad, double grad)
+INTERNAL NEVER_INLINE double contribution_of_nan(unsigned op, double local_grad, double grad)
 {
-    return grad == 0.0 || (local_grad == 0.0 && isinf(grad)) ? 0.0 : local_grad * grad;
+    const Composite *composite = composite_of(op);
+    int chooses = composite != NULL ? composite->chooses : op < OP_COUNT && op_chooses[op];
+    return grad == 0.0 || (local_grad == 0.0 && (chooses || isinf(grad))) ? 0.0 : local_grad * grad;
 }
 
 int value_show_constant(Value *v)
@@ -94,7 +96,7 @@ int value_show_constant(Value *v)
         return -1;
     int right = kind == CHILD_CONSTANT;
     if (v->link & PUSHED) /* what the last pass would have added, had the constant been a node by then */
-        constant->grad += contribution(v->local_grads[right], v->grad);
+        constant->grad += contribution(op_of(v), v->local_grads[right], v->grad);
     Value *child = first_of(v);
     v->link = make_link(right ? child : constant, op_of(v), TWO) | (v->link & LASTING);
     v->second = right ? constant : child;

@@ -99,12 +99,13 @@ static inline int is_leaf(const Value *v)
     return kind == LEAF || (kind == MANY && (v->link & CHILDLESS || details_of(v)->count == 0));
 }
 
-/* What a child gets: the product. But 0 · inf is 0 here: what has no part in the result gets nothing. */
-INTERNAL double contribution_of_nan(double local_grad, double grad);
-static inline double contribution(double local_grad, double grad)
+/* What a child gets from a node of that op: the product. But 0 · inf is 0 here: what has no part in the result gets
+ * nothing; and what was not chosen, whatever comes. */
+INTERNAL double contribution_of_nan(unsigned op, double local_grad, double grad);
+static inline double contribution(unsigned op, double local_grad, double grad)
 {
     double product = local_grad * grad;
-    return LIKELY(product == product) ? product : contribution_of_nan(local_grad, grad);
+    return LIKELY(product == product) ? product : contribution_of_nan(op, local_grad, grad);
 }
 
 /* ---- slab.c: memory for nodes ---- */

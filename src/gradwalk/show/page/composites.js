@@ -281,6 +281,7 @@ export const COMPOSITES = Object.fromEntries(Object.entries({
   largest: {
     called: "maximum",
     glyph: "max",
+    chooses: true,
     doc: "The largest; of equals, the first gets the gradient.",
     latex: "\\max_{j} x_{j}",
     localGradsLatex: ["0"],
@@ -311,6 +312,7 @@ export const COMPOSITES = Object.fromEntries(Object.entries({
   smallest: {
     called: "minimum",
     glyph: "min",
+    chooses: true,
     doc: "The smallest; of equals, the first gets the gradient.",
     latex: "\\min_{j} x_{j}",
     localGradsLatex: ["0"],

@@ -137,11 +137,12 @@ export function walk(graph, localGrads, mode) {
   return { contributions: wrong, start, grads: wrong.grads, right: right.grads, firstWrong };
 }
 
-/** The product; but 0 · ∞ is 0 here: what has no part in the result gets nothing, nor does what is stopped. */
+/** The product; but 0 · ∞ is 0 here: what has no part in the result gets nothing, nor does what was not chosen. */
 function contribution(local, upstream, op) {
   const product = local * upstream;
-  const nothing = upstream === 0 || op === "stop_gradient" || (local === 0 && Math.abs(upstream) === Infinity);
-  return Number.isNaN(product) && nothing ? 0 : product;
+  if (!Number.isNaN(product)) return product;
+  const unlistened = local === 0 && (Math.abs(upstream) === Infinity || (OPS[op] ?? COMPOSITES[op])?.chooses);
+  return upstream === 0 || unlistened ? 0 : product;
 }
 
 /** A pass, by columns: an object for each of a hundred thousand contributions is more than a browser tidies up in a frame. */

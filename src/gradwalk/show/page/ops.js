@@ -368,6 +368,7 @@ export const OPS = Object.fromEntries(Object.entries({
   minimum: {
     glyph: "min",
     inputs: ["x", "y"],
+    chooses: true,
     doc: "The smaller of two.",
     latex: "\\min\\left(x, y\\right)",
     localGradsLatex: ["\\begin{cases}1 & x \\le y \\\\ 0 & \\text{otherwise}\\end{cases}", "\\begin{cases}0 & x \\le y \\\\ 1 & \\text{otherwise}\\end{cases}"],
@@ -377,6 +378,7 @@ export const OPS = Object.fromEntries(Object.entries({
   maximum: {
     glyph: "max",
     inputs: ["x", "y"],
+    chooses: true,
     doc: "The larger of two.",
     latex: "\\max\\left(x, y\\right)",
     localGradsLatex: ["\\begin{cases}1 & x \\ge y \\\\ 0 & \\text{otherwise}\\end{cases}", "\\begin{cases}0 & x \\ge y \\\\ 1 & \\text{otherwise}\\end{cases}"],
@@ -436,6 +438,7 @@ export const OPS = Object.fromEntries(Object.entries({
   },
   where: {
     inputs: ["condition", "x", "y"],
+    chooses: true,
     doc: "x where the condition is not 0, else y.",
     latex: "\\begin{cases}x & \\mathit{condition} < 0 \\vee \\mathit{condition} > 0 \\\\ y & \\text{otherwise}\\end{cases}",
     localGradsLatex: ["0", "\\begin{cases}1 & \\mathit{condition} < 0 \\vee \\mathit{condition} > 0 \\\\ 0 & \\text{otherwise}\\end{cases}", "\\begin{cases}0 & \\mathit{condition} < 0 \\vee \\mathit{condition} > 0 \\\\ 1 & \\text{otherwise}\\end{cases}"],
@@ -445,6 +448,7 @@ export const OPS = Object.fromEntries(Object.entries({
     },
   },
   stop_gradient: {
+    chooses: true,
     doc: "x itself, but no gradient flows back through it.",
     latex: "x",
     localGradsLatex: ["0"],
