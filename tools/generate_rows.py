@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from gradwalk.formula import DEFINITIONS, Symbol, variable
+from gradwalk.operation import nowhere
 from gradwalk.printing import JAVASCRIPT, C
 from gradwalk.row_formula import Loops, RowVariable, Spelling, is_row, row_latex
 from gradwalk.row_ops import COMPOSITES, Composite, in_rows
@@ -62,7 +63,7 @@ def c_composite_functions(row: Composite) -> str:
     given = [spelled.get(name, variable(name)) for name in row.names]
     parts = []
     if row.kept:
-        made = row.keeps(*(each for each, name in zip(given, row.names, strict=True) if name != "i"))
+        made = row.keeps(*row.but_for_the_place(given))
         loops = Loops(C_LOOPS)
         for i, part in enumerate(made[len(numbers) :]):
             loops.store(part, f"kept_{i}[j]")
@@ -83,6 +84,11 @@ def c_composite_functions(row: Composite) -> str:
         loops.store(part, f"local_grads[{'n + ' if i else ''}j]")
     head = f"void {row.name}_row_local_grads({ROWS}, {OUTPUT}, double out, double *local_grads)"
     parts.append(c_loops(head, loops.lines, row, "const "))
+    if row.edges is not nowhere:
+        loops = Loops(C_LOOPS)
+        result = loops.number(row.edges(*row.but_for_the_place(given)))
+        head = f"double {row.name}_row_edge({ROWS}, const double *parameters)"
+        parts.append(c_loops(head, [*loops.lines, f"return {result};"], row, ""))
     return "\n".join(parts)
 
 
@@ -127,6 +133,7 @@ def c_composite(row: Composite) -> str:
         "keep": f"{keeper(row)}_keep" if row.kept else "NULL",
         "forward": f"{row.name}_row_forward",
         "local_grads": f"{row.name}_row_local_grads",
+        "edge": "NULL" if row.edges is nowhere else f"{row.name}_row_edge",
     }
     return "    {" + ", ".join(f".{name} = {fact}" for name, fact in facts.items()) + "},\n"
 
@@ -171,6 +178,7 @@ typedef struct {{
     void (*keep)(ROWS, const double *parameters, double *kept); /* NULL where nothing is kept */
     double (*forward)(ROWS, OUTPUT);
     void (*local_grads)(ROWS, OUTPUT, double out, double *local_grads);
+    double (*edge)(ROWS, const double *parameters); /* how far to where something changes at once; NULL: nowhere */
 }} Composite;
 
 {chr(10).join(map(c_composite_functions, COMPOSITES.values()))}

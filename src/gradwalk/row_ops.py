@@ -6,13 +6,14 @@ To add an operation, add a declaration and run `make generate`; a vector kernel 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, TypeVar
 
 from gradwalk.cached_property import cached_property
 from gradwalk.formula import Number, absolute, div, equal, exp, heads, is_exact, log, pow, power, sqrt, variable, where
+from gradwalk.operation import nowhere
 from gradwalk.ops import OPS
 from gradwalk.row_formula import (
     Lists,
@@ -28,6 +29,8 @@ from gradwalk.row_formula import (
     shift,
     total,
 )
+
+T = TypeVar("T")
 
 _ON_FLOATS = Lists()
 
@@ -46,7 +49,11 @@ class Composite:
     then rows. `called` is the name that people know it by, if it is not its own. `shown` and `shown_local_grads` are
     the same numbers, written as in a textbook; they know nothing of what is kept. `glyph` is what stands for it on a
     card. `padding` is what makes a row longer without changing anything: a "zero", its "first" entry once more, or an
-    entry that is "absent", which counts as -inf. What `chooses` is said of in `operation.py`.
+    entry that is "absent", which counts as -inf.
+
+    `edges`, asked of the inputs and the parameters, says how far they are from where an output or a local gradient
+    changes at once; it is 0 there, and moves no faster than all entries together. What `chooses` means is said in
+    `operation.py`; that there is an edge where two entries are the one to choose, nobody has to say.
     """
 
     name: str
@@ -62,6 +69,7 @@ class Composite:
     called: str = ""
     glyph: str = ""
     padding: str = ""
+    edges: Callable[..., Number] = nowhere
     chooses: bool = False
     shown: Callable[..., Number] | None = None
     shown_local_grads: Callable[..., Row] | None = None
@@ -106,7 +114,11 @@ class Composite:
     @cached_property
     def kept(self) -> tuple[Number, ...]:
         """What is kept, as formulas; it does not depend on `i`."""
-        return self.keeps(*(each for each, name in zip(self.variables, self.names, strict=True) if name != "i"))
+        return self.keeps(*self.but_for_the_place(self.variables))
+
+    def but_for_the_place(self, given: Sequence[T]) -> list[T]:
+        """What `keeps` and `edges` take."""
+        return [each for each, name in zip(given, self.names, strict=True) if name != "i"]
 
     @cached_property
     def output(self) -> Number:
@@ -117,6 +129,11 @@ class Composite:
     def slopes(self) -> tuple[Number, ...]:
         """The local gradients as formulas: one for each input."""
         return in_rows(self.local_grads(*self.variables, *self.kept, variable("out")))
+
+    @cached_property
+    def edge(self) -> Number:
+        """The distance from the next of its `edges`, as a formula."""
+        return self.edges(*self.but_for_the_place(self.variables))
 
     @property
     def shown_output(self) -> Number:
@@ -148,6 +165,11 @@ class Composite:
         rows = evaluated(self.slopes, self.known(xs, parameters), lists)
         length = len(xs) // len(self.inputs)
         return [each for row in rows for each in (row if isinstance(row, list) else [row] * length)]
+
+    def edge_distance(self, xs: list[float], *parameters: float) -> float:
+        """How far these inputs are from the next of its `edges`."""
+        known = self.known(xs, (0,) * self.indexed + parameters)
+        return float(evaluated([self.edge], known, _ON_FLOATS)[0])
 
     def known(self, xs: list[Number], parameters: tuple[Any, ...]) -> dict[str, Any]:
         """What the variables of its formulas stand for, `out` last."""
@@ -252,6 +274,7 @@ Value(data=7.0, grad=0.0)""",
         "norm",
         forward=_norm,
         local_grads=lambda xs, out: where(equal(out, 0.0), 0.0, div(xs, out)),  # at the origin: 0
+        edges=lambda xs: total(absolute(xs)),
         shown=lambda xs: sqrt(total(power(xs, 2.0))),
         shown_local_grads=lambda xs, out: div(xs, out),
         doc="""The Euclidean length as one node, without overflow on the way.

@@ -123,8 +123,8 @@ def check_op(op: Op) -> Iterator[str]:
         value = math.fsum(op.forward(*point, *parameters) * (i + 1.0) for i, point in enumerate(repeated))
         xs = [x for point in repeated for x in point]
         yield from wrong_modes(f"{op.name}{parameters}", function, gradient, value, xs)
-        if op.jumps is not nowhere:
-            yield from check_jumps(op, points[0], parameters)
+        if op.jumps is not nowhere or op.kinks is not nowhere:
+            yield from check_edges_of_op(op, points[0], parameters)
 
 
 def zeros(distance: Callable[[float], float]) -> list[float]:
@@ -143,32 +143,39 @@ def zeros(distance: Callable[[float], float]) -> list[float]:
     return found
 
 
-def check_jumps(op: Op, point: tuple[float, ...], parameters: tuple[float, ...]) -> Iterator[str]:
-    """A sum next to a jump, added in another order than the plain function does: never on the other side of it."""
+def check_edges(name: str, apply: Callable[[Any], Any], distance: Callable[[float], float]) -> Iterator[str]:
+    """A sum next to an edge, added in another order than the plain function does: never on the other side of it."""
     source = random.Random(7)
+
+    def function(xs: Sequence[Any]) -> Any:
+        return apply(gradwalk.sum([x * x for x in xs[:12]]) - xs[12])
+
+    replayed = gradwalk.compile(function)
+    for place in zeros(distance):
+        for _ in range(40):
+            xs = [source.uniform(-1.0, 1.0) for _ in range(12)]
+            total = 0.0
+            for x in xs:
+                total += x * x
+            xs.append(total - place)
+            found, grads = replayed.value_and_grad(xs)
+            expected = plain(function, xs)
+            if not close([1.0, *expected], [1.0, found, *grads], 1e-9):
+                yield f"{name} at its edge {place}: expected {expected}, got {[found, *grads]}"
+                return
+
+
+def check_edges_of_op(op: Op, point: tuple[float, ...], parameters: tuple[float, ...]) -> Iterator[str]:
     for i, name in enumerate(op.inputs):
-        if name not in op.edge_inputs:
-            continue
+        if name in op.edge_inputs:
 
-        def at(x: Any, i: int = i) -> tuple[Any, ...]:
-            return (*point[:i], x, *point[i + 1 :], *parameters)
+            def at(x: Any, i: int = i) -> tuple[Any, ...]:
+                return (*point[:i], x, *point[i + 1 :], *parameters)
 
-        def function(xs: Sequence[Any], i: int = i) -> Any:
-            total = gradwalk.sum([x * x for x in xs[:12]]) - xs[12]
-            return total._apply(op.name, *at(total, i))
+            def distance(x: float) -> float:
+                return float(min(op.jumps(*at(x)), op.kinks(*at(x))))
 
-        replayed = gradwalk.compile(function)
-        for place in zeros(lambda x: op.jumps(*at(x))):
-            for _ in range(40):
-                xs = [source.uniform(-1.0, 1.0) for _ in range(12)]
-                total = 0.0
-                for x in xs:
-                    total += x * x
-                xs.append(total - place)
-                found, expected = replayed(xs).data, function([gradwalk.Value(x) for x in xs]).data
-                if not close([1.0, expected], [1.0, found], 1e-9):
-                    yield f"{op.name}{parameters} at its jump {name} = {place}: expected {expected}, got {found}"
-                    return
+            yield from check_edges(f"{op.name}{parameters} by {name}", lambda x: x._apply(op.name, *at(x)), distance)
 
 
 # ---------------------------------------------------------------- composites
@@ -179,7 +186,7 @@ ROW = [0.3, -1.2, 2.0, 0.7, -0.1, 1.5, -2.5, 0.9, 0.2, 1.1]
 def check_composite(row: Composite) -> Iterator[str]:
     if row.name == "take":
         return  # of a row, not of its numbers: tests/compiler has it
-    parameters = [0.3 for _ in row.parameters]
+    parameters = [0.35 for _ in row.parameters]
     target = [2] if row.target else []
     called = getattr(gradwalk, row.called_by)
     for count in (10, 3):
@@ -206,6 +213,15 @@ def check_composite(row: Composite) -> Iterator[str]:
         value = math.fsum(weight * out for weight, out, _ in outputs(xs))
         yield from wrong_modes(f"{row.name} of {count}", function, gradient, value, xs)
         yield from check_many_rows(row, function, gradient, xs)
+        for others in (xs[1:], [0.0] * (len(xs) - 1)):
+            distance = distance_of(row, others, parameters)
+            yield from check_edges(f"{row.name} of {count}", lambda x, others=others: function([x, *others]), distance)
+
+
+def distance_of(row: Composite, others: Numbers, parameters: Numbers) -> Callable[[float], float]:
+    """How far the first entry is from where something changes at once; where two are chosen, too."""
+    nearest = {"largest": max, "smallest": min}[row.name](others) if row.chooses else math.inf
+    return lambda x: min(abs(x - nearest), row.edge_distance([x, *others], *parameters))
 
 
 def check_many_rows(

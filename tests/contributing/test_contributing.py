@@ -16,7 +16,7 @@ from py_mini_racer import MiniRacer
 
 ROOT = Path(__file__).resolve().parents[2]
 XS = [0.3, -1.2, 2.0, -900.0]
-# declarations of every other shape: two lists, a parameter without a default, an output per entry, a target
+# declarations of every other shape: two lists, a parameter without a default, an output per entry, a target, edges
 MORE = """
     Composite(
         "mean_square_distance",
@@ -49,8 +49,33 @@ MORE = """
         local_grads=lambda xs, i, out: exp(xs - at(xs, i)) - hot(xs, i, out),
         doc="How much larger the others are.",
     ),
+    Composite(
+        "mean_excess",
+        parameters=("most",),
+        forward=lambda xs, most: _mean_of(where(xs > most, xs - most, 0.0)),
+        local_grads=lambda xs, most, out: div(where(xs > most, 1.0, 0.0), count(xs)),
+        edges=lambda xs, most: at(absolute(xs - most), first_smallest(absolute(xs - most))),
+        doc="How much is above a limit, with a kink there.",
+    ),
+    Composite(
+        "share_above",
+        parameters=("limit",),
+        forward=lambda xs, limit: _mean_of(where(xs > limit, 1.0, 0.0)),
+        local_grads=lambda xs, limit, out: 0.0,
+        edges=lambda xs, limit: at(absolute(xs - limit), first_smallest(absolute(xs - limit))),
+        doc="How many are above a limit, with a jump there.",
+    ),
 """
-NAMES = ("hardshrink", "logcosh_mean", "mean_square_distance", "pseudo_huber", "shares", "margin")
+NAMES = (
+    "hardshrink",
+    "logcosh_mean",
+    "mean_square_distance",
+    "pseudo_huber",
+    "shares",
+    "margin",
+    "mean_excess",
+    "share_above",
+)
 
 
 def blocks() -> list[str]:

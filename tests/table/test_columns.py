@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import doctest
+import functools
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -53,9 +54,9 @@ def lines(op: Op) -> Iterator[tuple[Callable[[float], tuple[float, ...]], int]]:
                 yield lambda x, o=others, i=i, p=parameters: (*o[:i], x, *o[i + 1 :], *p), i
 
 
-def gaps(function: Callable[[float], float]) -> Iterator[float]:
+def gaps(function: Callable[[float], float], grid: Sequence[float] = GRID) -> Iterator[float]:
     """Places where a function on the grid changes at once, as bisection finds them; a pole is none."""
-    for left, right in itertools.pairwise(GRID):
+    for left, right in itertools.pairwise(grid):
         low, high, all_seen = left, right, [function(left), function(right)]
         if not all(map(math.isfinite, all_seen)) or abs(all_seen[1] - all_seen[0]) < 1e-9:
             continue
@@ -124,6 +125,37 @@ def test_no_kink_is_left_out(op: Op) -> None:
 
             for place in gaps(lambda x, line=line, slope=slope: in_domain(op, line(x), slope)):
                 assert min(op.jumps(*line(place)), op.kinks(*line(place))) < 1e-9, line(place)
+
+
+@EACH_COMPOSITE
+def test_no_edge_of_a_row_is_left_out(row: Composite) -> None:
+    """Where an output or a local gradient changes at once, there is an edge, or two entries are the one to choose."""
+    parameters = ((1,) if row.indexed else ()) + tuple(0.3 for _ in row.parameters)
+    rest = (0.7, -0.4, 0.0) if len(row.inputs) > 1 else ()
+    for others in ((0.5, -1.3), (0.0, 0.0), (2.0, 2.0)):
+
+        @functools.cache
+        def seen(x: float, others: tuple[float, ...] = others) -> list[float]:
+            xs = [x, *others, *rest]
+            out = 0.0 if row.name == "take" else row.on(xs, *parameters)
+            return [out, *map(float, row.local_grads_on(xs, *parameters, out))]
+
+        for k in range(3):  # the output, and the slopes by what moves and by another
+            for gap in gaps(lambda x, k=k, seen=seen: seen(x)[k], GRID[::2]):
+                tied = row.chooses and min(abs(gap - each) for each in others) < 1e-9
+                distance = row.edge_distance([gap, *others, *rest], *parameters[row.indexed :])
+                assert tied or distance < 1e-9, (gap, *others)
+
+
+@EACH_COMPOSITE
+def test_edges_of_rows_move_no_faster_than_all_entries(row: Composite) -> None:
+    """So that a row which is known up to a doubt knows the distance up to the same doubt."""
+    source = random.Random(5)
+    for _ in range(500 if row.edges is not nowhere else 0):
+        xs = [source.uniform(-2.0, 2.0) for _ in range(4 * len(row.inputs))]
+        moved = [x + source.uniform(-1e-3, 1e-3) for x in xs]
+        here, there = (row.edge_distance(each, *(0.3 for _ in row.parameters)) for each in (xs, moved))
+        assert abs(here - there) <= 1.0001 * sum(abs(x - y) for x, y in zip(xs, moved, strict=True)), xs
 
 
 @EACH_OP

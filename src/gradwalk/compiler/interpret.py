@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,15 +14,17 @@ from gradwalk.compiler.flat import CHECKED, EXACT, ROW_OPS, TARGETED
 from gradwalk.compiler.formulas import NUMPY, Arrays, OverRows
 from gradwalk.compiler.program import Guard, Instruction, Program
 from gradwalk.custom import CustomOp
+from gradwalk.operation import nowhere
 from gradwalk.ops import OPS
 from gradwalk.reference import contribution
 from gradwalk.row_ops import CHOOSING, COMPOSITES
 
 Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 _UNIT = 2.0**-53
 SAFETY = 4.0
 _EDGES = {op.name: [op.inputs.index(each) for each in op.edge_inputs] for op in OPS.values() if op.edge_inputs}
-_ROW_EDGES = ("largest", "smallest", "norm")  # two entries are the largest; the length is 0
+_ROW_EDGES = {row.name for row in COMPOSITES.values() if row.chooses or row.edges is not nowhere}
 SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne
 }  # fmt: skip
@@ -78,7 +81,8 @@ def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
     """The gradient of every input: of the results, each times its seed, after a run left these slots."""
     grads = np.zeros(program.size)
     np.add.at(grads, program.outputs, seeds)
-    backward = _exact_backward if program.exact else _backward
+    # inf - inf where the plain function has two nodes, and each would hand on infinitely much
+    endless = np.zeros(program.size, bool)
     with np.errstate(all="ignore"):
         for instruction in reversed(program.instructions):
             end = instruction.out + instruction.rows * instruction.columns
@@ -88,14 +92,20 @@ def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
                 continue  # only a guard reads it
             operands = [slots[view.slots] for view in instruction.operands]
             out = slots[instruction.out : end].reshape(shape)
+            of_endless = endless[instruction.out : end].reshape(shape)
+            spared = np.isinf(grad) | of_endless | (instruction.op in CHOOSING)
             if instruction.op == "call":
                 function = program.functions[int(instruction.parameters[0])]
-                contributions: list[Array | None] = [_contribution(_slopes(function, operands[0], out), grad)]
+                contributions: list[Array | None] = [_contribution(_slopes(function, operands[0], out), grad, spared)]
+            elif program.exact:
+                contributions = _exact_backward(instruction, operands, out, grad)
             else:
-                contributions = backward(instruction, operands, out, grad)
+                contributions = _backward(instruction, operands, out, grad, spared)
             for view, handed_on in zip(instruction.operands, contributions, strict=True):
                 if handed_on is not None:
                     np.add.at(grads, view.slots, handed_on)
+                    found = ~np.isfinite(handed_on) if of_endless.any() else np.isinf(handed_on)
+                    endless[view.slots[found]] = not program.exact
     return np.asarray(grads[program.inputs])
 
 
@@ -168,13 +178,17 @@ def _edge_distance(instruction: Instruction, slots: Array) -> Any:
 
 
 def _row_edge_distance(instruction: Instruction, slots: Array) -> Array:
-    out = slots[instruction.out : instruction.out + instruction.rows].reshape(-1, 1)
-    if instruction.op == "norm":
-        return out
-    there = instruction.operands[0].slots
-    apart = np.abs(slots[there] - out)
-    chosen = np.take_along_axis(there, (apart == 0.0).argmax(axis=1)[:, None], axis=1)
-    return np.asarray(np.where((there == chosen) & (apart == 0.0), np.inf, apart).min(axis=1, keepdims=True))
+    row, there = COMPOSITES[instruction.op], instruction.operands[0].slots
+    lengths = itertools.repeat(None) if instruction.lengths is None else instruction.lengths
+    given = instruction.parameters[: len(row.parameters)]
+    edges = [row.edge_distance(xs[:n], *given) for xs, n in zip(slots[there].tolist(), lengths, strict=False)]
+    distance = np.array(edges)[:, None]
+    if row.chooses:
+        apart = np.abs(slots[there] - slots[instruction.out : instruction.out + instruction.rows].reshape(-1, 1))
+        chosen = np.take_along_axis(there, (apart == 0.0).argmax(axis=1)[:, None], axis=1)
+        others = np.where((there == chosen) & (apart == 0.0), np.inf, apart)
+        distance = np.minimum(distance, others.min(axis=1, keepdims=True))
+    return distance
 
 
 def _is_near_edge(instruction: Instruction, slots: Array, end: int) -> bool:
@@ -297,17 +311,19 @@ def _target(operands: list[Any], on: Arrays = NUMPY) -> Any:
 # ---------------------------------------------------------------- and what it hands back
 
 
-def _backward(instruction: Instruction, operands: list[Array], out: Array, grad: Array) -> list[Array | None]:
+def _backward(
+    instruction: Instruction, operands: list[Array], out: Array, grad: Array, spared: Mask
+) -> list[Array | None]:
     name, xs = instruction.op, operands[0]
     if name in OPS:
         local = NUMPY.local_grads(name, operands, instruction.parameters, out)
-        return [_contribution(each, grad, name) for each in local]
+        return [_contribution(each, grad, spared) for each in local]
     if name == "matmul":
-        parts = zip(*(np.split(each, instruction.batch) for each in (xs, operands[1], grad)), strict=True)
-        handed = [(handed_on(right, by_out), handed_on(left, by_out.T)) for left, right, by_out in parts]
+        parts = zip(*(np.split(each, instruction.batch) for each in (xs, operands[1], grad, spared)), strict=True)
+        handed = [(handed_on(right, of, so), handed_on(left, of.T, so.T)) for left, right, of, so in parts]
         return [np.concatenate(each) for each in zip(*handed, strict=True)]
     if name == "dot":
-        return [_contribution(operands[1], grad), _contribution(xs, grad)]
+        return [_contribution(operands[1], grad, spared), _contribution(xs, grad, spared)]
     if name == "take":
         table = np.zeros_like(xs)
         np.add.at(table, _within(operands[1][:, 0], len(xs)), grad)
@@ -315,25 +331,27 @@ def _backward(instruction: Instruction, operands: list[Array], out: Array, grad:
     grad = _up_to_lengths(instruction, grad, 0.0)
     xs = _row_entries(instruction, xs)
     slopes = OverRows(NUMPY, COMPOSITES[name], xs, _target(operands), instruction.parameters).local_grads()
-    return [_contribution(slopes, grad[:, :, None], name).sum(axis=1), *([None] * (len(operands) - 1))]
+    handed = _contribution(slopes, grad[:, :, None], spared[:, :, None]).sum(axis=1)
+    return [handed, *([None] * (len(operands) - 1))]
 
 
-def _contribution(local: Any, grad: Array, name: str = "") -> Array:
-    """`reference.contribution`, entry by entry."""
+def _contribution(local: Any, grad: Array, spared: Mask) -> Array:
+    """`reference.contribution`, entry by entry; what is `spared` hands on nothing where the local gradient is 0."""
     product = np.asarray(local * grad)
     nothing = np.isnan(product)
     if nothing.any():
-        nothing &= (grad == 0.0) | ((local == 0.0) & (np.isinf(grad) | (name in CHOOSING)))
+        nothing &= (grad == 0.0) | ((local == 0.0) & spared)
         product[nothing] = 0.0
     return product
 
 
-def handed_on(local: Array, grad: Array) -> Array:
+def handed_on(local: Array, grad: Array, spared: Mask | None = None) -> Array:
     """What each row of gradients hands on through a matrix of local gradients: their product, by the same rule."""
+    spared = np.isinf(grad) if spared is None else spared
     with np.errstate(all="ignore"):
         product: Array = grad @ local
         for row in np.flatnonzero(np.isnan(product).any(axis=1)):
-            product[row] = _contribution(local, grad[row][:, None]).sum(axis=0)
+            product[row] = _contribution(local, grad[row][:, None], spared[row][:, None]).sum(axis=0)
     return product
 
 

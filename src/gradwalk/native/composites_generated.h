@@ -37,6 +37,7 @@ typedef struct {
     void (*keep)(ROWS, const double *parameters, double *kept); /* NULL where nothing is kept */
     double (*forward)(ROWS, OUTPUT);
     void (*local_grads)(ROWS, OUTPUT, double out, double *local_grads);
+    double (*edge)(ROWS, const double *parameters); /* how far to where something changes at once; NULL: nowhere */
 } Composite;
 
 static inline double sum_row_forward(ROWS, OUTPUT)
@@ -105,6 +106,14 @@ static inline void norm_row_local_grads(ROWS, OUTPUT, double out, double *local_
     (void)ys, (void)i, (void)parameters, (void)kept;
     const double t0 = out == 0.0;
     for (ptrdiff_t j = 0; j < n; j++) local_grads[j] = (t0 ? 0.0 : xs[j] / out);
+}
+
+static inline double norm_row_edge(ROWS, const double *parameters)
+{
+    (void)ys, (void)parameters;
+    double t0 = fabs(xs[0]);
+    for (ptrdiff_t j = 1; j < n; j++) t0 = t0 + fabs(xs[j]);
+    return t0;
 }
 
 static inline void logsumexp_keep(ROWS, const double *parameters, double *kept)
@@ -288,19 +297,19 @@ static inline void take_row_local_grads(ROWS, OUTPUT, double out, double *local_
 }
 
 static const Composite composites[COMPOSITE_COUNT] = {
-    {.name = "sum", .called = "sum", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 0, .kept_rows = 0, .is_logarithm = 0, .chooses = 0, .keep = NULL, .forward = sum_row_forward, .local_grads = sum_row_local_grads},
-    {.name = "mean", .called = "mean", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 0, .kept_rows = 0, .is_logarithm = 0, .chooses = 0, .keep = NULL, .forward = mean_row_forward, .local_grads = mean_row_local_grads},
-    {.name = "dot", .called = "dot", .arguments = {"xs", "ys"}, .inputs = 2, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 0, .kept_rows = 0, .is_logarithm = 0, .chooses = 0, .keep = NULL, .forward = dot_row_forward, .local_grads = dot_row_local_grads},
-    {.name = "norm", .called = "norm", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 0, .kept_rows = 0, .is_logarithm = 0, .chooses = 0, .keep = NULL, .forward = norm_row_forward, .local_grads = norm_row_local_grads},
-    {.name = "logsumexp", .called = "logsumexp", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 1, .chooses = 0, .keep = logsumexp_keep, .forward = logsumexp_row_forward, .local_grads = logsumexp_row_local_grads},
-    {.name = "softmax", .called = "softmax", .arguments = {"xs"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 0, .chooses = 0, .keep = logsumexp_keep, .forward = softmax_row_forward, .local_grads = softmax_row_local_grads},
-    {.name = "log_softmax", .called = "log_softmax", .arguments = {"xs"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 1, .chooses = 0, .keep = logsumexp_keep, .forward = log_softmax_row_forward, .local_grads = log_softmax_row_local_grads},
-    {.name = "cross_entropy", .called = "cross_entropy", .arguments = {"logits", "target"}, .inputs = 1, .per_entry = 0, .has_target = 1, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 1, .chooses = 0, .keep = logsumexp_keep, .forward = cross_entropy_row_forward, .local_grads = cross_entropy_row_local_grads},
-    {.name = "rmsnorm", .called = "rmsnorm", .arguments = {"xs", "eps"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 1, .default_count = 1, .defaults = {1e-05}, .kept_numbers = 1, .kept_rows = 0, .is_logarithm = 0, .chooses = 0, .keep = rmsnorm_keep, .forward = rmsnorm_row_forward, .local_grads = rmsnorm_row_local_grads},
-    {.name = "layernorm", .called = "layernorm", .arguments = {"xs", "eps"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 1, .default_count = 1, .defaults = {1e-05}, .kept_numbers = 1, .kept_rows = 1, .is_logarithm = 0, .chooses = 0, .keep = layernorm_keep, .forward = layernorm_row_forward, .local_grads = layernorm_row_local_grads},
-    {.name = "largest", .called = "maximum", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 1, .kept_rows = 0, .is_logarithm = 0, .chooses = 1, .keep = largest_keep, .forward = largest_row_forward, .local_grads = largest_row_local_grads},
-    {.name = "smallest", .called = "minimum", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 1, .kept_rows = 0, .is_logarithm = 0, .chooses = 1, .keep = smallest_keep, .forward = smallest_row_forward, .local_grads = smallest_row_local_grads},
-    {.name = "take", .called = "take", .arguments = {"rows", "index"}, .inputs = 1, .per_entry = 0, .has_target = 1, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 0, .kept_rows = 0, .is_logarithm = 0, .chooses = 0, .keep = NULL, .forward = take_row_forward, .local_grads = take_row_local_grads},
+    {.name = "sum", .called = "sum", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 0, .kept_rows = 0, .is_logarithm = 0, .chooses = 0, .keep = NULL, .forward = sum_row_forward, .local_grads = sum_row_local_grads, .edge = NULL},
+    {.name = "mean", .called = "mean", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 0, .kept_rows = 0, .is_logarithm = 0, .chooses = 0, .keep = NULL, .forward = mean_row_forward, .local_grads = mean_row_local_grads, .edge = NULL},
+    {.name = "dot", .called = "dot", .arguments = {"xs", "ys"}, .inputs = 2, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 0, .kept_rows = 0, .is_logarithm = 0, .chooses = 0, .keep = NULL, .forward = dot_row_forward, .local_grads = dot_row_local_grads, .edge = NULL},
+    {.name = "norm", .called = "norm", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 0, .kept_rows = 0, .is_logarithm = 0, .chooses = 0, .keep = NULL, .forward = norm_row_forward, .local_grads = norm_row_local_grads, .edge = norm_row_edge},
+    {.name = "logsumexp", .called = "logsumexp", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 1, .chooses = 0, .keep = logsumexp_keep, .forward = logsumexp_row_forward, .local_grads = logsumexp_row_local_grads, .edge = NULL},
+    {.name = "softmax", .called = "softmax", .arguments = {"xs"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 0, .chooses = 0, .keep = logsumexp_keep, .forward = softmax_row_forward, .local_grads = softmax_row_local_grads, .edge = NULL},
+    {.name = "log_softmax", .called = "log_softmax", .arguments = {"xs"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 1, .chooses = 0, .keep = logsumexp_keep, .forward = log_softmax_row_forward, .local_grads = log_softmax_row_local_grads, .edge = NULL},
+    {.name = "cross_entropy", .called = "cross_entropy", .arguments = {"logits", "target"}, .inputs = 1, .per_entry = 0, .has_target = 1, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 2, .kept_rows = 1, .is_logarithm = 1, .chooses = 0, .keep = logsumexp_keep, .forward = cross_entropy_row_forward, .local_grads = cross_entropy_row_local_grads, .edge = NULL},
+    {.name = "rmsnorm", .called = "rmsnorm", .arguments = {"xs", "eps"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 1, .default_count = 1, .defaults = {1e-05}, .kept_numbers = 1, .kept_rows = 0, .is_logarithm = 0, .chooses = 0, .keep = rmsnorm_keep, .forward = rmsnorm_row_forward, .local_grads = rmsnorm_row_local_grads, .edge = NULL},
+    {.name = "layernorm", .called = "layernorm", .arguments = {"xs", "eps"}, .inputs = 1, .per_entry = 1, .has_target = 0, .parameters = 1, .default_count = 1, .defaults = {1e-05}, .kept_numbers = 1, .kept_rows = 1, .is_logarithm = 0, .chooses = 0, .keep = layernorm_keep, .forward = layernorm_row_forward, .local_grads = layernorm_row_local_grads, .edge = NULL},
+    {.name = "largest", .called = "maximum", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 1, .kept_rows = 0, .is_logarithm = 0, .chooses = 1, .keep = largest_keep, .forward = largest_row_forward, .local_grads = largest_row_local_grads, .edge = NULL},
+    {.name = "smallest", .called = "minimum", .arguments = {"xs"}, .inputs = 1, .per_entry = 0, .has_target = 0, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 1, .kept_rows = 0, .is_logarithm = 0, .chooses = 1, .keep = smallest_keep, .forward = smallest_row_forward, .local_grads = smallest_row_local_grads, .edge = NULL},
+    {.name = "take", .called = "take", .arguments = {"rows", "index"}, .inputs = 1, .per_entry = 0, .has_target = 1, .parameters = 0, .default_count = 0, .defaults = {0}, .kept_numbers = 0, .kept_rows = 0, .is_logarithm = 0, .chooses = 0, .keep = NULL, .forward = take_row_forward, .local_grads = take_row_local_grads, .edge = NULL},
 };
 
 #undef ROWS

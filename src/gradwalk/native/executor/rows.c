@@ -287,26 +287,31 @@ COLD static void rows_doubt(const Step *step, const Memory *memory, double *doub
 
 /* ---------------------------------------------------------------- edges */
 
-/* Only slopes change there, which nobody asks for where no gradient flows. */
+/* Which of equals is chosen changes only slopes, which nobody asks for where no gradient flows. */
 static int rows_have_edges(const Step *step, const unsigned char *marked)
 {
-    int has = step->needed
-           && (step->op == COMPOSITE_largest || step->op == COMPOSITE_smallest || step->op == COMPOSITE_norm);
+    const Composite *composite = composite_of(step->op);
+    int has = composite->edge != NULL || (step->needed && composite->chooses);
     Count row = 0;
     while (has && marked != NULL && row < step->rows && !rows_depend(step, row, 0, marked))
         row++;
     return has && row < step->rows;
 }
 
-/* Whether a row is as close as `margin` to where its slopes change at once: two entries are the largest; the length is
- * 0. */
+/* Whether a row is as close as `margin` to where something changes at once, be it that two entries are chosen. */
 static int rows_is_near(const Step *step, const Memory *memory, Count row, Count lane, double margin)
 {
     const Operand *x = &step->operands[0];
+    const Composite *composite = composite_of(step->op);
+    if (composite->edge != NULL) {
+        const double *entries = view_lane(x, memory, row, lane, memory->scratch);
+        if (!(composite_edge(composite, rows_length(step, row), entries, step->parameters) > margin))
+            return 1;
+    }
+    if (!composite->chooses)
+        return 0;
     double out = memory->values[(step->out + row) * memory->width + lane];
     Count chosen = -1;
-    if (step->op == COMPOSITE_norm)
-        return !(out > margin);
     for (Count k = 0; k < x->columns; k++) {
         Count slot = view_slot(x, row, k);
         double apart = fabs(memory->values[slot * memory->width + lane] - out);

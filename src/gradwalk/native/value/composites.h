@@ -43,4 +43,11 @@ static inline void composite_slopes(const Composite *composite, ptrdiff_t count,
     composite->local_grads(n, x, x + n, i, parameters, kept, out, local_grads);
 }
 
+/* How far a row is from the next of its edges. */
+static inline double composite_edge(const Composite *composite, ptrdiff_t count, const double *x, const double *parameters)
+{
+    ptrdiff_t n = count / composite->inputs;
+    return composite->edge(n, x, x + n, parameters);
+}
+
 #endif
