@@ -157,6 +157,8 @@ def test_formulas() -> None:
     assert "form=" not in mathml.mathml(r"x - 1")
     bars = mathml.mathml(r"\left|x\right| = 0")
     assert bars.index('<mo form="prefix">|') < bars.index("<mi>x</mi>") < bars.index('<mo form="postfix">|')
+    brackets = mathml.mathml(r"[i = j] - \frac{1}{n}")  # no higher than what is in them, and then a difference
+    assert '<mi>j</mi></mrow><mo form="postfix">]</mo></mrow><mo>−</mo>' in brackets
     assert "<mtext>&nbsp;is&nbsp;</mtext>" in mathml.mathml(r"a\text{ is }b")
 
 
