@@ -32,7 +32,7 @@ def violations(tab: Any) -> list[Any]:
 @in_both_themes
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_page(look: str, dark: bool, host: Any, browser: Any) -> None:
-    """Its requests stay here, it is no wider than the window, what has to fit is not cut, and axe-core finds nothing."""
+    """Its requests stay here, it is as wide as the window, nothing that has to fit is cut, axe-core finds nothing."""
     wrong = []
     width, height = LOOKS[look]
     tab = browser.open(host.address, width, height, offline=False, dark=dark)
