@@ -54,6 +54,18 @@ def test_every_page(look: str, dark: bool, host: Any, browser: Any) -> None:
     assert wrong == [], json.dumps(wrong, indent=1)
 
 
+def test_no_page_is_wider_than_the_smallest_phone(host: Any, browser: Any) -> None:
+    """Which has 320 pixels, as has a window in which everything is four times as large."""
+    tab = browser.open(host.address, 320, 568, offline=False)
+    widths = {}
+    for page in PAGES:
+        tab.go(f"{host.address}{page}/")
+        tab.settle()
+        widths[page] = tab.run("document.documentElement.scrollWidth")
+    tab.close()
+    assert {page: width for page, width in widths.items() if width > 320} == {}
+
+
 @in_both_themes
 def test_what_comes_of_a_cell(dark: bool, host: Any, browser: Any) -> None:
     """Everybody can read an error, its line, a hint, a passed exercise, a list of what was found, the open menu."""
