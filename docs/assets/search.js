@@ -52,10 +52,12 @@ function link(entry, words, up) {
   return anchor;
 }
 
+/** Whole words around one that was found. */
 function excerpt({ text, low }, words) {
   const at = Math.max(0, ...words.map((word) => low.indexOf(word)));
-  const from = Math.max(0, at - AROUND);
-  return (from ? "\u2026" : "") + text.slice(from, at + 2 * AROUND);
+  const from = text.lastIndexOf(" ", Math.max(0, at - AROUND)) + 1;
+  const end = text.indexOf(" ", at + 2 * AROUND);
+  return (from ? "\u2026 " : "") + (end < 0 ? text.slice(from) : `${text.slice(from, end)} \u2026`);
 }
 
 function move(event, field, results) {

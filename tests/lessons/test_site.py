@@ -112,6 +112,8 @@ def test_every_page_is_written_and_found(site: Any) -> None:
         assert re.findall(r"<[a-z][^>]* (?:style|onclick)=", text) == [], page.path  # the page's policy forbids them
         assert "{{" not in re.sub(r"<pre.*?</pre>|<script.*?</script>|<code.*?</code>", "", text, flags=re.DOTALL)
         assert any(entry[0].partition("#")[0] == page.address for entry in site.index)
+    [rule] = [text for _, page, heading, text in site.index if page == heading == "The chain rule"]
+    assert rule.startswith("A computation is a chain of small steps, and slopes along a chain multiply. That is")
 
 
 @pytest.mark.parametrize("target", ["nowhere.md", "ops.md#no-such-operation", "#nothing", "../setup.py"])
@@ -157,6 +159,8 @@ def test_formulas() -> None:
     assert "form=" not in mathml.mathml(r"x - 1")
     bars = mathml.mathml(r"\left|x\right| = 0")
     assert bars.index('<mo form="prefix">|') < bars.index("<mi>x</mi>") < bars.index('<mo form="postfix">|')
+    brackets = mathml.mathml(r"[i = j] - \frac{1}{n}")  # no higher than what is in them, and then a difference
+    assert '<mi>j</mi></mrow><mo form="postfix">]</mo></mrow><mo>−</mo>' in brackets
     assert "<mtext>&nbsp;is&nbsp;</mtext>" in mathml.mathml(r"a\text{ is }b")
 
 

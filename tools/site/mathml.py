@@ -98,7 +98,9 @@ class _Reader:
         if token == r"\text":
             return f"<mtext>{html.escape(self.take()[1:-1]).replace(' ', '&nbsp;')}</mtext>"
         if token == r"\left":
-            return self.enclosed()
+            return self.enclosed(self.atom(), r"\right")
+        if token == "[":
+            return self.enclosed("<mo>[</mo>", "]")
         if token == r"\begin":
             return self.cases()
         if _FUNCTION.fullmatch(token):
@@ -113,13 +115,12 @@ class _Reader:
             return f"<mi>{token}</mi>"
         return f"<mo>{'−' if token == '-' else html.escape(token)}</mo>"
 
-    def enclosed(self) -> str:
-        """What is between two signs that belong together; a bar would else be taken for an operator."""
-        opening = self.atom()
-        inside = self.row(r"\right")
-        self.take(r"\right")
-        closing = self.atom()
-        return f"<mrow>{formed(opening, 'prefix')}{inside}{formed(closing, 'postfix')}</mrow>"
+    def enclosed(self, opening: str, end: str) -> str:
+        """What is between two signs that belong together: they are as high as that, and a bar is no operator."""
+        inside = self.row(end)
+        if end == r"\right":
+            self.take(end)
+        return f"<mrow>{formed(opening, 'prefix')}{inside}{formed(self.atom(), 'postfix')}</mrow>"
 
     def cases(self) -> str:
         if self.word() != "cases":

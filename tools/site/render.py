@@ -118,7 +118,9 @@ class Renderer:
                         child.content = _QUANTITY.sub("\xa0", child.content)
                     if child.type == "image":
                         child.attrSet("src", self.link(str(child.attrGet("src"))))
-                self.heard("".join(child.content or " " for child in token.children or []))
+                words = (" " if "break" in child.type else child.content for child in token.children or [])
+                if tokens[place - 1].type != "heading_open":
+                    self.heard("".join(words))
             elif token.type == "fence":
                 self.heard(token.content)
             elif token.type in ("th_open", "td_open") and "right" in str(token.attrs.pop("style", "")):

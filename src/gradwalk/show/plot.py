@@ -221,17 +221,22 @@ def round_numbers(low: float, high: float, about: int = 6) -> list[float]:
 
 
 def loss_curve(
-    losses: Sequence[float], validation_losses: Sequence[tuple[int, float]] = (), title: str = "loss by step"
+    losses: Sequence[float],
+    validation_losses: Sequence[tuple[int, float]] = (),
+    title: str = "loss by step",
+    size: tuple[int, int] = (720, 420),
 ) -> Picture:
     """The loss of each step, its running mean, and the validation losses; `losses[0]` is that of step 1."""
-    picture = Picture(720, 420, title)
+    picture = Picture(*size, title)
+    left, right, bottom = min(64.0, size[0] / 10), size[0] - 24.0, size[1] - 48.0
     trained = [(float(step), loss) for step, loss in enumerate(losses, 1) if math.isfinite(loss)]
     validated = [(float(step), loss) for step, loss in validation_losses if math.isfinite(loss)]
     heights = [loss for _, loss in trained + validated] or [0.0, 1.0]
     margin = (max(heights) - min(heights)) * 0.05 or 0.5
     limits = (0.0, float(max(len(losses), 1)), min(heights) - margin, max(heights) + margin)
-    axes = Axes(limits, frame=(64.0, 696.0, 372.0, 64.0))
-    picture.shapes += [*axes.shapes(), Words((64, 30), title, 15, INK), Words((380, 408), "step", 12, anchor="middle")]
+    axes = Axes(limits, frame=(left, right, bottom, 64.0))
+    below = Words(((left + right) / 2, bottom + 36), "step", 12, anchor="middle")
+    picture.shapes += [*axes.shapes(), Words((left, 30), title, 15, INK), below]
     window = max(1, min(50, len(trained) // 10))
     means = list(zip((step for step, _ in trained), smoothed([loss for _, loss in trained], window), strict=True))
     legend = [("loss", PALE_BLUE), (f"mean of {window}", BLUE), ("validation", ORANGE)]
@@ -240,9 +245,10 @@ def loss_curve(
         picture.shapes += [Line(placed, colour, width)] if len(placed) > 1 else []
         if points is validated or len(placed) == 1:
             picture.shapes += [Dot(place, 3.5, colour) for place in placed]
-    for i, (name, colour) in enumerate(legend):
-        x = 66.0 + 120.0 * i
+    x = left + 2.0
+    for name, colour in legend:
         picture.shapes += [Line([(x, 48), (x + 16, 48)], colour, 3.0), Words((x + 22, 52), name, 12)]
+        x += 40.0 + 7.0 * len(name)
     return picture
 
 
