@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from measures import python
+
+from gradwalk import _native
 
 CALLS = """
 import random
@@ -61,3 +66,12 @@ print("done")
 def test_wrong_arguments() -> None:
     done = python(CALLS.replace("TRIES", "100"), GRADWALK_ENGINE="native")
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(("place", "given"), [(0, []), (1, ()), (2, ()), (3, [None] * 6), (3, (None,) * 5), (5, None)])
+def test_each_argument_of_a_reading_is_looked_at(place: int, given: Any) -> None:
+    """A list of the right length is no tuple, and its items are elsewhere."""
+    arguments: list[Any] = [(1.0,), [], [], (None,) * 6, len]
+    arguments[place : place + 1] = [given]
+    with pytest.raises(TypeError, match="read: expected a tuple, two lists, the kinds and a function"):
+        _native.read(*arguments)
