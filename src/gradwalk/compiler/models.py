@@ -6,7 +6,6 @@ live here, in arrays; the Values the function closes over are left as they are.
 
 from __future__ import annotations
 
-import itertools
 import math
 from array import array
 from collections.abc import Hashable, Mapping, Sequence
@@ -21,7 +20,7 @@ from gradwalk.compiler.reading import with_line
 from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import PLAIN, Run, Version
 from gradwalk.control import is_watched
-from gradwalk.structure import flatten, is_value, write
+from gradwalk.structure import flatten, is_value
 
 if TYPE_CHECKING:
     from gradwalk.compiler.compile import Compiled
@@ -121,7 +120,7 @@ class Models:
             version = self._version(key, rows.entries[0], arguments_of(inputs[rows.places[0]]))
             left = rows.places
             if version is not None:
-                fitting = rows.only(map(version.fits, rows.entries)) if version.whole else rows
+                fitting = rows.fitting(version)
                 failed = self._stepped(version, fitting, optimiser, rates, values)
                 if 2 * len(failed) > len(fitting):
                     self._served.pop(key, None)
@@ -159,8 +158,7 @@ class Models:
         if not len(chosen) or slots is None or not known:
             return set(chosen.places)
         rows = np.array(chosen.places, np.int32)
-        arguments = np.empty((len(chosen), version.program.arguments))
-        write(list(itertools.chain.from_iterable(chosen.entries)), arguments.reshape(-1))
+        arguments = chosen.numbers
         made = np.empty(len(chosen))
         settings: Any = None
         moments: list[Any] = [None, None]
