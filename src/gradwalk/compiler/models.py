@@ -106,7 +106,7 @@ class Models:
     def _settings(self, optimiser: Any, rates: list[float], chosen: list[int]) -> Array:
         """A row of settings for each of these models' next step."""
         steps = self.steps.tolist()
-        if len(set(rates)) == len(set(steps)) == 1:  # as mostly
+        if rates.count(rates[0]) == steps.count(steps[0]) == len(self):  # as mostly
             one = array("d", optimiser.settings(rates[0], steps[0]))
             return np.frombuffer(one * len(chosen)).reshape(len(chosen), len(one))
         at = [(rates[model], steps[model]) for model in chosen]
@@ -159,7 +159,8 @@ class Models:
             return set(chosen.places)
         rows = np.array(chosen.places, np.int32)
         arguments = chosen.numbers
-        made = np.empty(len(chosen))
+        every = len(chosen) == len(self)
+        made = values if every else np.empty(len(chosen))
         settings: Any = None
         moments: list[Any] = [None, None]
         if optimiser is not None:
@@ -170,7 +171,8 @@ class Models:
             return run.executor.step_models(rows, slots, arguments, self.weights, made, settings, *moments)
 
         failed = version.used(use, None)
-        values[rows] = made
+        if not every:
+            values[rows] = made
         return {chosen.places[place] for place in failed}
 
     def _slots_in(self, version: Version) -> Any:
