@@ -6,7 +6,6 @@ Pieces are those of the native executor, so the sums are the same to the bit wit
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any
