@@ -158,7 +158,8 @@ class Elsewhere(Here):
 def _bundles(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
     """Pieces that travel together: about as much work to each bundle, and as few of them as may be.
 
-    Every bundle takes, in their order, what still fits into its share of all that is left.
+    Every bundle takes, in their order, what still fits into its share of all that is left; the last, which mostly has
+    the most to do, is the first to be begun.
     """
     made: list[list[Piece]] = []
     left = list(pieces)
@@ -176,7 +177,7 @@ def _bundles(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
             else:
                 bundle.append(piece)
         made.append(bundle)
-    return made
+    return made[::-1]
 
 
 def run_pieces(*given: Any) -> tuple[list[list[int]], Array]:
