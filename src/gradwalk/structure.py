@@ -47,7 +47,12 @@ def only_type(items: list[Any] | tuple[Any, ...]) -> type | None:
 
 
 def write(numbers: list[Any], array: Any) -> bool:
-    """Floats, ints and what Values hold into an array of as many float64; False where there is anything else."""
+    """Floats, ints and what Values hold into an array of as many float64; False where there is anything else.
+
+    Lists of them into one with rows.
+    """
+    if array.ndim == 2:
+        return all(map(write, numbers, array))
     if not all_plain(numbers):
         if not all(type(number) in _PLAIN or is_value(number) for number in numbers):
             return False

@@ -154,6 +154,28 @@ def test_what_begins_a_batch_comes_back_as_one():
 
 
 @native
+def test_each_worker_has_its_share():
+    """What is short fills up what is left beside the long, and sums are in the order of one process."""
+    model = gradwalk.nn.MLP(6, [40, 1])
+    compiled, given = gradwalk.compile(lambda xs: model([*xs, *xs][:6]) ** 2), []
+    compiled.map_backward([[0.1] * 6, [0.1] * 5, [0.1] * 4, [0.1] * 3])
+    size, rng = executor_for(compiled.program).piece, np.random.default_rng(0)
+    shapes = ((5 * size // 2, 6), (5 * size + 3, 5), (size // 3, 4), (size // 9, 3))
+    inputs = [row for shape in shapes for row in rng.normal(0.0, 0.1, shape).tolist()]
+    found = []
+    for way in ({"threads": 1}, {"executor": Elsewhere(2)}, {"executor": Elsewhere(3)}):
+        executor = way.get("executor")
+        if executor is not None:
+            executor.submit = lambda *sent, submit=executor.submit: given.append(sent[-1][-1]) or submit(*sent)
+        model.zero_grad()
+        found.append((compiled.map_backward(inputs, **way), [value.grad for value in model.parameters()]))
+    assert found[0] == found[1] == found[2]
+    of_two = [sum(len(rows) for _, rows, _ in pieces) for pieces in given[:2]]
+    assert sum(of_two) == len(inputs)
+    assert max(of_two) - min(of_two) < size / 3
+
+
+@native
 def test_leaves_as_an_array():
     """A batch does not need Values: their numbers do; and Values are read again afterwards."""
     small = Small()

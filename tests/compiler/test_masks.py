@@ -68,6 +68,16 @@ def test_masked_attention_is_two_products(weighed: Any) -> None:
     assert (ops.count("matmul"), ops.count("dot"), ops.count("softmax")) == (2, 0, int(weighed is softmax))
 
 
+def test_what_is_masked_is_read_by_strides() -> None:
+    """Entry by entry, in whatever rows: over several heads, one division, whose sides need no table."""
+    model = gradwalk.nn.GPT(vocab_size=27, n_embd=8, n_head=2, block_size=8, seed=1)
+    compiled = gradwalk.compile(model.loss)
+    compiled.backward([26, 0, 1, 2, 3, 4, 26])
+    (division,) = (each for each in compiled.program.instructions if each.op == "div")
+    assert (division.rows, division.columns) == (2, 36)
+    assert all(view.index is None for view in division.operands)
+
+
 @WEIGHED
 @pytest.mark.parametrize(
     "large", [{"v": math.inf}, {"v": math.nan}, {"v": 1e308}, {"q": 1e200, "k": 1e200}, {"k": math.inf}], ids=str

@@ -98,6 +98,18 @@ def test_one_that_branches_otherwise_goes_alone(monkeypatch):
     assert alone == [4, 4, 4]
 
 
+def test_in_turns_with_training_steps():
+    """One program for both, which knows by whose slots it steps."""
+    shared = small(0)
+    compiled, optimiser = gradwalk.compile(shared.loss), Adam(shared.parameters())
+    models = compiled.models([small(seed) for seed in range(3)], shared)
+    for step in range(4):
+        name = tokens(step, 0)
+        value = compiled.train_step(optimiser, name)
+        assert models.step(Adam(shared.parameters()), [name] * 3)[0] == value
+    assert models.weights[0].tolist() == [parameter.data for parameter in shared.parameters()]
+
+
 def test_rates_and_masks():
     """A rate for each model, and models that sit a step out."""
     weight = gradwalk.Value(0.0)

@@ -81,3 +81,16 @@ def test_what_cannot_be_written_is_said() -> None:
     assert not structure.write([1.0, np.arange(2.0), 2.0], into)
     with pytest.raises(OverflowError):
         structure.write([1.0, 10**400, 2.0], into)
+    with pytest.raises(ValueError, match="write: expected a list of 3 numbers"):
+        native.write([1.0, 2.0], into)
+
+
+def test_lists_are_written_into_rows() -> None:
+    into = np.zeros((2, 3))
+    assert structure.write([[1.0, 2, VALUE], [4, 5.0, 6]], into)
+    assert into.tolist() == [[1.0, 2.0, 2.0], [4.0, 5.0, 6.0]]
+    assert not structure.write([[1.0, 2.0, 3.0], [1.0, "2", 3.0]], into)
+    assert structure.write([], np.zeros((0, 3)))
+    for rows in ([[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0], [1.0, 2.0]], [[1.0, 2.0, 3.0], (1.0, 2.0, 3.0)]):
+        with pytest.raises(ValueError, match="write: expected a list of 3 numbers"):
+            native.write(rows, into)

@@ -6,7 +6,6 @@ gradient. Who wants only the gradients asks for both passes at once.
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -40,6 +39,15 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.places)
+
+    @property
+    def numbers(self) -> Array:
+        made = np.empty((len(self), len(self.entries[0]) if self.entries else 0))
+        write(self.entries, made)
+        return made
+
+    def fitting(self, version: Version) -> Rows:
+        return self.only(map(version.fits, self.entries)) if version.whole else self
 
     def only(self, chosen: Iterable[bool]) -> Rows:
         pairs = [pair for pair, kept in zip(zip(self.places, self.entries, strict=True), chosen, strict=True) if kept]
@@ -190,7 +198,8 @@ def mapped(
     for key, rows in groups.items():
         version = compiled._versions.get(key, (None,))[0] if not (tracing.active or is_watched()) else None
         if version is not None and version.result.is_bare and version.ends and not values_among(rows.entries[0]):
-            ready[key] = version, *_numbers(version, rows)
+            fitting = rows.fitting(version)
+            ready[key] = version, fitting, fitting.numbers
             way.begin(version, ready[key][2], asked)
     for key, rows in groups.items():
         if values_among(rows.entries[0]):  # then there are in all of them
@@ -207,7 +216,8 @@ def mapped(
                     rows = Rows(rows.places[1:], rows.entries[1:])
                     continue
                 version = found
-                fitting, numbers = _numbers(version, rows)
+                fitting = rows.fitting(version)
+                numbers = fitting.numbers
             made, failed = version.used(lambda run, rows, _: together(run, rows, way), numbers)
             if failed and (error := version.raised()) is not None:
                 again = [arguments_of(given[fitting.places[row]]) for row in failed]
@@ -229,14 +239,6 @@ def mapped(
 def arguments_of(given: Any) -> tuple[Any, ...]:
     """An input that is a tuple is several arguments."""
     return given if isinstance(given, tuple) else (given,)
-
-
-def _numbers(version: Version, rows: Rows) -> tuple[Rows, Array]:
-    """The rows that fit the version, and their numbers."""
-    fitting = rows.only(map(version.fits, rows.entries)) if version.whole else rows
-    numbers = np.empty((len(fitting), len(rows.entries[0])))
-    write(list(itertools.chain.from_iterable(fitting.entries)), numbers.reshape(-1))
-    return fitting, numbers
 
 
 def by_structure(inputs: Sequence[Any]) -> dict[Hashable, Rows]:

@@ -6,7 +6,6 @@ Pieces are those of the native executor, so the sums are the same to the bit wit
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any
@@ -82,9 +81,14 @@ class Piece:
         count, leaves = len(self.rows), self.batch.leaves
         return count + {NUMBERS: 0, SUMS: leaves, ROWS: leaves * count}[self.batch.asked]
 
+    @property
+    def work(self) -> int:
+        return (self.end - self.start) * self.batch.nodes
+
     def goes_on_with(self, other: Piece) -> bool:
         """Whether they may be one. Sums begin with the first piece: what follows it is added to it, there as here."""
-        return other.batch is self.batch and (self.start == 0 or self.batch.asked != SUMS)
+        beside = other.batch is self.batch and other.start == self.end
+        return beside and (self.start == 0 or self.batch.asked != SUMS)
 
 
 class Elsewhere(Here):
@@ -122,7 +126,7 @@ class Elsewhere(Here):
         failed = []
         if by_leaf is not None:
             by_leaf[:] = 0.0
-        for piece in self._begun.pop(id(arguments)).pieces:
+        for piece in sorted(self._begun.pop(id(arguments)).pieces, key=lambda piece: piece.start):
             start, end = piece.start, piece.end
             outputs[start:end] = piece.made[: end - start].reshape(-1, 1)
             failed += [start + place for place in piece.failed]
@@ -152,16 +156,28 @@ class Elsewhere(Here):
 
 
 def _bundles(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
-    """Pieces that travel together: about as much work to each bundle, and as few of them as may be."""
-    sizes = list(itertools.accumulate(len(piece.rows) * piece.batch.nodes + 1 for piece in pieces))
-    made: dict[int, list[Piece]] = {}
-    for piece, size in zip(pieces, sizes, strict=True):
-        bundle = made.setdefault((size - 1) * count // sizes[-1], [])
-        if bundle and bundle[-1].goes_on_with(piece):
-            bundle[-1].end = piece.end
-        else:
-            bundle.append(piece)
-    return list(made.values())
+    """Pieces that travel together: about as much work to each bundle, and as few of them as may be.
+
+    Every bundle takes, in their order, what still fits into its share of all that is left; the last, which mostly has
+    the most to do, is the first to be begun.
+    """
+    made: list[list[Piece]] = []
+    left = list(pieces)
+    while left:
+        share = sum(piece.work for piece in left) / max(count - len(made), 1)
+        bundle, given = [left[0]], left
+        share, left = share - bundle[0].work, []
+        for piece in given[1:]:
+            if piece.work > share:
+                left.append(piece)
+                continue
+            share -= piece.work
+            if bundle[-1].goes_on_with(piece):
+                bundle[-1].end = piece.end
+            else:
+                bundle.append(piece)
+        made.append(bundle)
+    return made[::-1]
 
 
 def run_pieces(*given: Any) -> tuple[list[list[int]], Array]:

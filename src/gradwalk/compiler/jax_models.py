@@ -6,7 +6,6 @@ A step is one jitted function: the program by `to_jax`, over all models by `vmap
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +21,6 @@ from gradwalk.compiler.to_jax import (
     to_jax,
 )  # first, for what it says where jax is missing
 from gradwalk.compiler.version import Version
-from gradwalk.structure import write
 
 import jax  # isort: skip
 import jax.numpy as jnp  # isort: skip
@@ -67,8 +65,7 @@ class JaxModels(Models):
 
     def _stepped_by_jax(self, version: Version, chosen: Rows, optimiser: Any, rates: Any, values: Any) -> list[int]:
         rows = np.array(chosen.places, int)
-        arguments = np.empty((len(chosen), version.program.arguments))
-        write(list(itertools.chain.from_iterable(chosen.entries)), arguments.reshape(-1))
+        arguments = chosen.numbers
         whole = len(rows) == len(self)
         names = () if optimiser is None else optimiser.moments
         state = [self.weights, *(self._moments[name] for name in names)]

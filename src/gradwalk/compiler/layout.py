@@ -118,26 +118,31 @@ class _Memory:
         rows, columns = group.nodes.shape
         is_beyond = np.arange(group.operands[0].shape[1]) >= lengths[:, None]
         if group.op in OPS:  # nobody reads what is made of the others
+            wholes = [self._whole(operand, is_beyond, out) for operand in group.operands]
+            found = [whole.ravel() for whole in wholes if whole is not None]
+            columns = best_width(found) if found else columns
             views = tuple(
-                self._whole(operand, is_beyond, out) or self.view(np.where(is_beyond, operand[:, :1], operand))
-                for operand in group.operands
+                self.view(np.where(is_beyond, operand[:, :1], operand).reshape(-1, columns))
+                if whole is None
+                else view_of(whole.reshape(-1, columns))
+                for operand, whole in zip(group.operands, wholes, strict=True)
             )
-            return Instruction(group.op, out, rows, columns, views, group.parameters)
+            return Instruction(group.op, out, group.nodes.size // columns, columns, views, group.parameters)
         if group.op != "matmul":
             self.is_zero[out : out + rows * columns] = is_beyond.ravel()
         first, *others = group.operands
         whole = self._whole(first, is_beyond, out, zeros=group.op == "matmul")
-        views = whole or self.view(first), *map(self.view, others)
+        views = self.view(first) if whole is None else view_of(whole), *map(self.view, others)
         return Instruction(group.op, out, rows, columns, views, group.parameters, lengths.astype(np.int32))
 
-    def _whole(self, nodes: Ints, is_beyond: Truths, out: int, zeros: bool = False) -> View | None:
+    def _whole(self, nodes: Ints, is_beyond: Truths, out: int, zeros: bool = False) -> Ints | None:
         """Rows that go on evenly beyond their ends, over whatever lies there before `out`, or over zeros; None where
         none do."""
         slots, longest = self.slot[nodes], int(np.argmin(is_beyond.sum(axis=1)))
         whole = slots[:, :1] + int(slots[longest, 1] - slots[longest, 0]) * np.arange(slots.shape[1])
         if whole.min() < 0 or whole.max() >= out or (whole != slots)[~is_beyond].any():
             return None
-        return None if zeros and not self.is_zero[whole[is_beyond]].all() else view_of(whole)
+        return None if zeros and not self.is_zero[whole[is_beyond]].all() else whole
 
     def view(self, nodes: Ints) -> View:
         slots = self.slot[nodes]

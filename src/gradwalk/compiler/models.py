@@ -6,7 +6,6 @@ live here, in arrays; the Values the function closes over are left as they are.
 
 from __future__ import annotations
 
-import itertools
 import math
 from array import array
 from collections.abc import Hashable, Mapping, Sequence
@@ -21,7 +20,7 @@ from gradwalk.compiler.reading import with_line
 from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import PLAIN, Run, Version
 from gradwalk.control import is_watched
-from gradwalk.structure import flatten, is_value, write
+from gradwalk.structure import flatten, is_value
 
 if TYPE_CHECKING:
     from gradwalk.compiler.compile import Compiled
@@ -107,7 +106,7 @@ class Models:
     def _settings(self, optimiser: Any, rates: list[float], chosen: list[int]) -> Array:
         """A row of settings for each of these models' next step."""
         steps = self.steps.tolist()
-        if len(set(rates)) == len(set(steps)) == 1:  # as mostly
+        if rates.count(rates[0]) == steps.count(steps[0]) == len(self):  # as mostly
             one = array("d", optimiser.settings(rates[0], steps[0]))
             return np.frombuffer(one * len(chosen)).reshape(len(chosen), len(one))
         at = [(rates[model], steps[model]) for model in chosen]
@@ -121,7 +120,7 @@ class Models:
             version = self._version(key, rows.entries[0], arguments_of(inputs[rows.places[0]]))
             left = rows.places
             if version is not None:
-                fitting = rows.only(map(version.fits, rows.entries)) if version.whole else rows
+                fitting = rows.fitting(version)
                 failed = self._stepped(version, fitting, optimiser, rates, values)
                 if 2 * len(failed) > len(fitting):
                     self._served.pop(key, None)
@@ -159,9 +158,9 @@ class Models:
         if not len(chosen) or slots is None or not known:
             return set(chosen.places)
         rows = np.array(chosen.places, np.int32)
-        arguments = np.empty((len(chosen), version.program.arguments))
-        write(list(itertools.chain.from_iterable(chosen.entries)), arguments.reshape(-1))
-        made = np.empty(len(chosen))
+        arguments = chosen.numbers
+        every = len(chosen) == len(self)
+        made = values if every else np.empty(len(chosen))
         settings: Any = None
         moments: list[Any] = [None, None]
         if optimiser is not None:
@@ -172,7 +171,8 @@ class Models:
             return run.executor.step_models(rows, slots, arguments, self.weights, made, settings, *moments)
 
         failed = version.used(use, None)
-        values[rows] = made
+        if not every:
+            values[rows] = made
         return {chosen.places[place] for place in failed}
 
     def _slots_in(self, version: Version) -> Any:

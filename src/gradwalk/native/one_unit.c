@@ -33,6 +33,7 @@
 #include "executor/single.c"
 #include "executor/batch.c"
 #include "executor/train.c"
+#include "executor/models.c"
 
 #include "executor/views.c"
 #include "executor/entries.c"
@@ -48,7 +49,6 @@
 #include "value/flatten.c"
 #include "executor/flat.c"
 #include "executor/read.c"
-#include "executor/models.c"
 #include "executor/directions.c"
 #include "executor/type.c"
 #include "value/type.c"

@@ -203,8 +203,8 @@ static void shares_run(Share *shares, int count)
     }
 }
 
-/* The numbers of the examples that are marked. New. */
-static PyObject *numbers_of(const unsigned char *marked, Count count)
+/* The numbers of those that are marked. New. */
+INTERNAL PyObject *batch_marked(const unsigned char *marked, Count count)
 {
     PyObject *numbers = PyList_New(0);
     for (Count i = 0; numbers != NULL && i < count; i++) {
@@ -273,7 +273,7 @@ static PyObject *batch_run_all(Executor *self, const Batch *batch, PyObject *lea
             program_fill_numbers(self, batch->arguments, numbers);
         int ran = batch_run_parts(self, batch, threads, failed) == 0;
         program_unlock(self);
-        result = ran ? numbers_of(failed, batch->count) : NULL;
+        result = ran ? batch_marked(failed, batch->count) : NULL;
     }
     PyMem_Free(failed);
     return result;

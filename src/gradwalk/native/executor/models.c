@@ -31,20 +31,31 @@ static void models_sgd(Count n, double *data, const double *grad, double *veloci
     }
 }
 
-/* Moves one model's weights along the gradients that the last pass has found. */
-static void models_move(const Executor *self, const Models *models, Count row, const double *settings)
+/* Puts some of a model's weights in place. */
+static inline void models_load(const Executor *self, const Models *models, Count row, Count i, Count count)
 {
-    static const double nothing[BATCH]; /* the gradients of weights that are not read */
+    if (models->slots[i] < self->size)
+        memcpy(self->single.values + models->slots[i], models->weights + row * models->weights_each + i,
+               (size_t)count * sizeof(double));
+}
+
+/* Moves one model's weights along the gradients that the last pass has found, and puts those of the next in place, if
+ * there is one: the processor reads them while it waits for roots and quotients. */
+static void models_move(const Executor *self, const Models *models, Count row, const double *settings, Count next)
+{
+    enum { PIECE = 64 };
+    static const double nothing[PIECE]; /* the gradients of weights that are not read */
     for (Count i = 0, here; i < models->weights_each; i += here) {
-        int read = models->slots[i] < self->size;
         Count place = row * models->weights_each + i;
-        here = read ? models->stretches[i] : 1;
-        const double *grads = read ? self->single.grads + models->slots[i] : nothing;
+        here = models->stretches[i] < PIECE ? models->stretches[i] : PIECE;
+        const double *grads = models->slots[i] < self->size ? self->single.grads + models->slots[i] : nothing;
         if (models->second != NULL)
             self->kernels->adam(here, models->weights + place, grads, models->first + place, models->second + place,
                                 settings);
         else
             models_sgd(here, models->weights + place, grads, models->first ? models->first + place : NULL, settings);
+        if (next >= 0)
+            models_load(self, models, next, i, here);
     }
 }
 
@@ -53,38 +64,31 @@ static int models_step(Executor *self, const Models *models)
 {
     static const double one = 1.0;
     double *slots = self->single.values;
+    int raised = 0, loaded = 0;
     self->read_at = 0; /* the leaves' numbers are no longer in their slots */
-    for (Count k = 0; k < models->chosen; k++) {
-        const double *weights = models->weights + models->rows[k] * models->weights_each;
+    Py_BEGIN_ALLOW_THREADS
+    for (Count k = 0; k < models->chosen && !raised; k++) {
+        Count row = models->rows[k];
         program_write_inputs(self, slots, 0, models->arguments, models->given + k * models->arguments);
-        for (Count i = 0; i < models->weights_each; i += models->stretches[i]) {
-            if (models->slots[i] < self->size)
-                memcpy(slots + models->slots[i], weights + i, (size_t)models->stretches[i] * sizeof *slots);
-        }
-        models->failed[k] = program_run_forward(self, &self->single) != 0;
-        if (PyErr_Occurred())
-            return -1;
+        for (Count i = 0; i < models->weights_each && !loaded; i += models->stretches[i])
+            models_load(self, models, row, i, models->stretches[i]);
+        models->failed[k] = program_forward(self, &self->single) != 0;
         models->values[k] = slots[self->outputs[0]];
-        if (models->failed[k] || !isfinite(models->values[k]) || models->settings == NULL)
+        loaded = !models->failed[k] && isfinite(models->values[k]) && models->settings != NULL;
+        if (!loaded)
             continue;
-        if (program_run_reverse(self, &one) < 0)
-            return -1;
-        models_move(self, models, models->rows[k], models->settings + k * models->settings_each);
+        program_reverse(self, &self->single, &one, 0, 0);
+        if (program_is_to_reverse_again(self)) {
+            Py_BLOCK_THREADS
+            raised = program_reverse_again(self, &one);
+            Py_UNBLOCK_THREADS
+        }
+        if (!raised)
+            models_move(self, models, row, models->settings + k * models->settings_each,
+                        k + 1 < models->chosen ? models->rows[k + 1] : -1);
     }
-    return 0;
-}
-
-/* The places of those that are marked. New. */
-static PyObject *models_failed(const Models *models)
-{
-    PyObject *failed = PyList_New(0);
-    for (Count k = 0; failed != NULL && k < models->chosen; k++) {
-        PyObject *place = models->failed[k] ? PyLong_FromSsize_t(k) : NULL;
-        if (models->failed[k] && (place == NULL || PyList_Append(failed, place) < 0))
-            Py_CLEAR(failed);
-        Py_XDECREF(place);
-    }
-    return failed;
+    Py_END_ALLOW_THREADS
+    return raised;
 }
 
 /* Which of the chosen models the program does not apply to, as a list of places among them. New. */
@@ -96,16 +100,19 @@ INTERNAL PyObject *executor_step_models(Executor *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "OOOOOOOO:step_models", &rows_given, &slots_given, &given[GIVEN], &given[WEIGHTS],
                           &given[VALUES], &given[SETTINGS], &given[FIRST], &given[SECOND]))
         return NULL;
+    if (program_begin(self) < 0)
+        return NULL;
     Models models = {.models = 0};
     Py_buffer buffers[BUFFERS] = {{.obj = NULL}};
-    int32_t *rows = NULL, *slots = NULL, *stretches = NULL;
+    int32_t *rows = NULL;
     for (int i = 0; i < BUFFERS; i++) {
         if (given[i] != Py_None && read_doubles(given[i], names[i], -1, i != GIVEN && i != SETTINGS, &buffers[i]) < 0)
             goto done;
     }
-    if ((slots = read_slots(slots_given, "the weights", self->size + 1, -1, &models.weights_each)) == NULL
-        || (stretches = program_stretches(slots, models.weights_each, self->size)) == NULL)
+    if (train_take(self, NULL, slots_given) < 0)
         goto done;
+    models.weights_each = self->trained.count, models.slots = self->trained.slots;
+    models.stretches = self->trained.stretches;
     Count each = models.weights_each > 0 ? models.weights_each : 1, one = (Count)sizeof(double);
     Count all = buffers[WEIGHTS].len / one;
     models.models = all / each;
@@ -115,8 +122,8 @@ INTERNAL PyObject *executor_step_models(Executor *self, PyObject *args)
     models.arguments = buffers[GIVEN].len / one / chosen;
     models.settings_each = buffers[SETTINGS].len / one / chosen;
     Count leaves = 0;
-    for (Count i = 0; i < models.weights_each; i++)
-        leaves += slots[i] < self->size;
+    for (Count i = 0; i < models.weights_each; i += models.stretches[i])
+        leaves += models.slots[i] < self->size ? models.stretches[i] : 0;
     int moves = buffers[SETTINGS].obj != NULL, adam = buffers[SECOND].obj != NULL;
     if (self->output_count != 1 || self->calls || models.arguments + leaves != self->input_count
         || all != models.models * each || buffers[VALUES].len != models.chosen * one
@@ -138,23 +145,17 @@ INTERNAL PyObject *executor_step_models(Executor *self, PyObject *args)
         PyErr_NoMemory();
         goto done;
     }
-    models.slots = slots, models.stretches = stretches, models.rows = rows;
-    models.given = buffers[GIVEN].buf, models.settings = buffers[SETTINGS].buf;
+    models.rows = rows, models.given = buffers[GIVEN].buf, models.settings = buffers[SETTINGS].buf;
     models.weights = buffers[WEIGHTS].buf, models.values = buffers[VALUES].buf;
     models.first = buffers[FIRST].buf, models.second = buffers[SECOND].buf;
-    if (program_begin(self) == 0) {
-        int failed = models_step(self, &models) < 0;
-        program_unlock(self);
-        result = failed ? NULL : models_failed(&models);
-    }
+    result = models_step(self, &models) == 0 ? batch_marked(models.failed, models.chosen) : NULL;
 done:
+    program_unlock(self);
     for (int i = 0; i < BUFFERS; i++) {
         if (buffers[i].obj != NULL)
             PyBuffer_Release(&buffers[i]);
     }
     PyMem_Free(models.failed);
-    PyMem_Free(stretches);
-    PyMem_Free(slots);
     PyMem_Free(rows);
     return result;
 }

@@ -261,8 +261,15 @@ static int program_has_nan(const Executor *self, const double *grads)
     return 0;
 }
 
-/* The inputs' gradients from Python, over the last run; -1 with an exception set. */
-static int program_reverse_again(Executor *self, const double *seeds)
+/* Kernels multiply a gradient by whatever local gradient there is. Where one was 0 and the other infinite, the inputs
+ * know it: what comes of that stays nan. */
+INTERNAL int program_is_to_reverse_again(const Executor *self)
+{
+    return self->gradients_again != NULL && !self->exact && program_has_nan(self, self->single.grads);
+}
+
+/* The inputs' gradients from Python, over the last run of one example; -1 with an exception set. */
+INTERNAL int program_reverse_again(Executor *self, const double *seeds)
 {
     Count size = (Count)sizeof(double);
     PyObject *slots = PyBytes_FromStringAndSize((const char *)self->single.values, self->size * size);
@@ -285,8 +292,7 @@ static int program_reverse_again(Executor *self, const double *seeds)
     return failed ? -1 : 0;
 }
 
-/* Over the last run of one example; -1 with an exception set. Kernels multiply a gradient by whatever local gradient
- * there is. Where one was 0 and the other infinite, the inputs know it: what comes of that stays nan. */
+/* Over the last run of one example; -1 with an exception set. */
 INTERNAL int program_run_reverse(Executor *self, const double *seeds)
 {
     if (!self->long_enough) {
@@ -297,8 +303,7 @@ INTERNAL int program_run_reverse(Executor *self, const double *seeds)
         program_reverse(self, &self->single, seeds, 0, 0);
         Py_END_ALLOW_THREADS
     }
-    int again = self->gradients_again != NULL && !self->exact && program_has_nan(self, self->single.grads);
-    return again ? program_reverse_again(self, seeds) : 0;
+    return program_is_to_reverse_again(self) ? program_reverse_again(self, seeds) : 0;
 }
 
 /* How often this process is a fork's child. Whoever held a lock in the parent is not there to give it back. */

@@ -23,7 +23,9 @@ typedef struct {
 
 /* The parameters of the last training step. */
 typedef struct {
-    PyObject *parameters, *slots_given; /* a tuple of Values; an array with the slot of each, which nobody may change */
+    PyObject *parameters; /* a tuple of Values, or NULL where they are rows of weights */
+    PyObject *slots_given; /* an array with the slot of each, which nobody may change */
+    Count count;
     int32_t *slots, *stretches; /* of each, with how many of those after it its slot lies side by side */
     uint64_t clear_at; /* grad_writes when their gradients were last seen to be 0; 0: never */
 } Trained;
@@ -50,7 +52,7 @@ typedef struct {
     Range *sizes;   /* the slots whose largest number says what is near */
     Count edge_count, size_count;
     Count moving_from; /* the first input of a direction, as the steps are marked for; 0: they are not */
-    PyObject *gradients_again; /* what knows that 0 times infinity hands on nothing, or NULL: see program_run_reverse */
+    PyObject *gradients_again; /* what knows that 0 times infinity hands on nothing, or NULL */
     PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */
     uint64_t read_at; /* data_writes when their numbers were last seen to be in their slots; 0: never */
     Count leaves_from, leaves_to; /* their slots, where they lie side by side, in whatever order; else none */
@@ -85,6 +87,8 @@ INTERNAL unsigned program_forward(const Executor *self, const Memory *memory);
 INTERNAL void program_clear_grads(const Memory *memory, Count first, Count end);
 INTERNAL void program_reverse(const Executor *self, const Memory *memory, const double *seeds, Count first, Count end);
 INTERNAL unsigned program_run_forward(Executor *self, const Memory *memory);
+INTERNAL int program_is_to_reverse_again(const Executor *self);
+INTERNAL int program_reverse_again(Executor *self, const double *seeds);
 INTERNAL int program_run_reverse(Executor *self, const double *seeds);
 INTERNAL void program_lock(Executor *self);
 int program_watch_forks(void); /* true if it cannot */
@@ -116,7 +120,9 @@ INTERNAL PyObject *executor_run_directions(Executor *self, PyObject *const *args
 INTERNAL PyObject *executor_train(Executor *self, PyObject *args);                                            /* None */
 INTERNAL PyObject *executor_step_models(Executor *self, PyObject *args);                                      /* new */
 INTERNAL void train_release(Trained *trained);
+INTERNAL int train_take(Executor *self, PyObject *parameters, PyObject *slots_given);
 INTERNAL Count batch_piece(const Executor *self);
+INTERNAL PyObject *batch_marked(const unsigned char *marked, Count count); /* new */
 
 /* ---- type.c ---- */
 

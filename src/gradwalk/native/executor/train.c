@@ -9,17 +9,17 @@ INTERNAL void train_release(Trained *trained)
     Py_CLEAR(trained->slots_given);
     PyMem_Free(trained->slots);
     PyMem_Free(trained->stretches);
-    *trained = (Trained){NULL, NULL, NULL, NULL, 0};
+    *trained = (Trained){.clear_at = 0};
 }
 
 /* Looks at parameters and slots other than the last ones; those of a parameter that the program does not read is the
- * one past its last. -1 with an exception set. */
-static int train_take(Executor *self, PyObject *parameters, PyObject *slots_given)
+ * one past its last. -1 with an exception set. The executor is locked. */
+INTERNAL int train_take(Executor *self, PyObject *parameters, PyObject *slots_given)
 {
     Trained *trained = &self->trained;
     if (parameters == trained->parameters && slots_given == trained->slots_given)
         return 0;
-    Count count = PyTuple_GET_SIZE(parameters);
+    Count count = parameters != NULL ? PyTuple_GET_SIZE(parameters) : -1;
     for (Count i = 0; i < count; i++) {
         if (parameter_at(parameters, i) == NULL)
             return -1;
@@ -31,7 +31,7 @@ static int train_take(Executor *self, PyObject *parameters, PyObject *slots_give
         return -1;
     }
     train_release(trained);
-    *trained = (Trained){Py_NewRef(parameters), Py_NewRef(slots_given), slots, stretches, 0};
+    *trained = (Trained){Py_XNewRef(parameters), Py_NewRef(slots_given), count, slots, stretches, 0};
     return 0;
 }
 

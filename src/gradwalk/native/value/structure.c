@@ -75,8 +75,28 @@ int structure_doubles_of(PyObject *array, Py_buffer *view, int flags)
     return -1;
 }
 
-/* Writes the numbers of a list into an array of as many doubles: floats, ints, and what Values hold. False where there
- * is something else among them. New. */
+/* Floats, ints, and what Values hold. False where there is something else among them, or with an exception set. */
+static int structure_write_row(PyObject *numbers, double *into, Py_ssize_t room)
+{
+    if (!PyList_Check(numbers) || PyList_GET_SIZE(numbers) != room) {
+        PyErr_Format(PyExc_ValueError, "write: expected a list of %zd numbers", room);
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < room; i++) {
+        PyObject *number = PyList_GET_ITEM(numbers, i); /* nothing here runs Python code: the list stays as it is */
+        if (PyFloat_CheckExact(number))
+            into[i] = PyFloat_AS_DOUBLE(number);
+        else if (PyLong_CheckExact(number))
+            into[i] = PyLong_AsDouble(number);
+        else if (is_value(number))
+            into[i] = ((Value *)number)->data;
+        else
+            return 0;
+    }
+    return !PyErr_Occurred();
+}
+
+/* Writes the numbers of a list into an array of as many doubles, or of a list of lists into one with as many rows. New. */
 static PyObject *structure_write(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
 {
     (void)module;
@@ -88,19 +108,11 @@ static PyObject *structure_write(PyObject *module, PyObject *const *arguments, P
     Py_buffer view;
     if (structure_doubles_of(arguments[1], &view, PyBUF_WRITABLE) < 0)
         return NULL;
-    double *into = view.buf;
-    Py_ssize_t i = 0, count = PyList_GET_SIZE(numbers);
-    int known = 1;
-    if (count * (Py_ssize_t)sizeof(double) != view.len)
-        PyErr_Format(PyExc_ValueError, "write: expected room for %zd numbers, got %zd bytes", count, view.len);
-    for (; i < count && known && !PyErr_Occurred(); i++) {
-        PyObject *number = PyList_GET_ITEM(numbers, i); /* nothing here runs Python code: the list stays as it is */
-        if (PyFloat_CheckExact(number))
-            into[i] = PyFloat_AS_DOUBLE(number);
-        else if (PyLong_CheckExact(number))
-            into[i] = PyLong_AsDouble(number);
-        else if ((known = is_value(number)))
-            into[i] = ((Value *)number)->data;
+    int known = 1, rows = view.ndim == 2;
+    Py_ssize_t count = rows ? view.shape[0] : 1, room = view.len / (Py_ssize_t)sizeof(double) / (count ? count : 1);
+    for (Py_ssize_t i = 0; i < count && known; i++) {
+        PyObject *row = !rows ? numbers : i < PyList_GET_SIZE(numbers) ? PyList_GET_ITEM(numbers, i) : Py_None;
+        known = structure_write_row(row, (double *)view.buf + i * room, room);
     }
     PyBuffer_Release(&view);
     return PyErr_Occurred() ? NULL : PyBool_FromLong(known);
@@ -260,7 +272,8 @@ PyMethodDef structure_functions[] = {
      INSIDE("only_type(items, /)\n--\n\nThe type that all items of a list or tuple have; None if they differ.")},
     {"write", (PyCFunction)(void (*)(void))structure_write, METH_FASTCALL,
      INSIDE("write(numbers, array, /)\n--\n\n"
-     "Write a list of floats, ints and Values into an array of as many doubles; False if there is anything else.")},
+     "Write a list of floats, ints and Values into an array of as many doubles, or a list of lists into one with rows; "
+     "False if there is anything else.")},
     {"read", (PyCFunction)(void (*)(void))structure_read, METH_FASTCALL,
      INSIDE("read(arguments, numbers, holders, kinds, other, /)\n--\n\n"
      "The key of each argument, as Arguments in compiler/reading.py says it; `other` is asked for rarer kinds.")},
