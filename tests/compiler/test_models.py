@@ -214,3 +214,27 @@ def test_a_new_optimiser_steps_by_its_own_loop(monkeypatch):
                 models.step(optimiser, [(x, 2.0 * x)] * 2)
         ends += models.weights.tolist() if way == "models" else [[slope.data, offset.data]]
     assert np.allclose(ends, [ends[0]] * 5, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 11])
+def test_gradients_of_weights_that_stay(count):
+    """As `backward` has them for each model alone, also where one branches otherwise or is infinite."""
+    rng = np.random.default_rng(5)
+    leaves = [gradwalk.Value(0.1) for _ in range(67)]
+    compiled = gradwalk.compile(layered(leaves))
+    weights = rng.normal(0.0, 0.5, (count, 67))
+    weights[:, -3:] = 1.0, -1.0, 0.0
+    weights[-1, -3:] = [-1.0, 0.0, 0.0]
+    if count > 4:
+        weights[3, -1] = 800.0
+    inputs = [(rng.normal(0.0, 1.0, 8).tolist(), 0.5 + 0.1 * k) for k in range(count)]
+    models = compiled.models(weights, leaves)
+    with gradwalk.ieee():
+        values, gradients = models.value_and_grad(inputs)
+        assert np.array_equal(models.weights, weights)
+        for row, given, value, gradient in zip(weights, inputs, values, gradients, strict=True):
+            alone = [gradwalk.Value(number) for number in row]
+            expected = gradwalk.compile(layered(alone)).backward(*given)
+            assert value == pytest.approx(expected, rel=1e-12)
+            slopes = [leaf.grad for leaf in alone] if np.isfinite(value) else [np.nan] * 67
+            assert gradient == pytest.approx(slopes, rel=1e-12, abs=1e-12, nan_ok=True)

@@ -42,7 +42,12 @@ class JaxModels(Models):
     def _zeros(self) -> Any:
         return jnp.zeros_like(self.weights)
 
-    def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> tuple[Any, dict[int, Exception]]:
+    def value_and_grad(self, inputs: Sequence[Any]) -> Any:
+        raise TypeError("models: expected device=None for value_and_grad; jax.grad of compiled.to_jax(…) does it there")
+
+    def _run(
+        self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any, _: Any = None
+    ) -> tuple[Any, dict[int, Exception]]:
         values = np.full(len(self), np.nan)
         failed: list[int] = []
         for rows in self._grouped(inputs, mask).values():

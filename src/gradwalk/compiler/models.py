@@ -51,6 +51,11 @@ class Models:
         """The function of each model's input (a tuple: of several arguments)."""
         return self._values_of(self._run(None, inputs, None, None))
 
+    def value_and_grad(self, inputs: Sequence[Any]) -> tuple[Array, Array]:
+        """The same, and its gradient by each of the model's weights: nan where the value is not finite."""
+        gradients = np.full_like(self.weights, np.nan)
+        return self._values_of(self._run(None, inputs, None, None, gradients)), gradients
+
     def step(self, optimiser: Any, inputs: Sequence[Any], lr: Numbers | None = None, mask: Any = None) -> Array:
         """What `train_step` does, for each model on its own input; returns the values, nan where `mask` is false.
 
@@ -113,7 +118,9 @@ class Models:
         known = {each: optimiser.settings(*each) for each in set(at)}
         return np.array([known[each] for each in at], np.float64)
 
-    def _run(self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any) -> tuple[Array, dict[int, Exception]]:
+    def _run(
+        self, optimiser: Any, inputs: Sequence[Any], rates: Any, mask: Any, gradients: Array | None = None
+    ) -> tuple[Array, dict[int, Exception]]:
         values = np.full(len(self), np.nan)
         errors: dict[int, Exception] = {}
         for key, rows in self._grouped(inputs, mask).items():
@@ -121,7 +128,7 @@ class Models:
             left = rows.places
             if version is not None:
                 fitting = rows.fitting(version)
-                failed = self._stepped(version, fitting, optimiser, rates, values)
+                failed = self._stepped(version, fitting, optimiser, rates, values, gradients)
                 if 2 * len(failed) > len(fitting):
                     self._served.pop(key, None)
                 else:
@@ -131,7 +138,7 @@ class Models:
             for model in left:
                 values[model] = np.nan
                 try:
-                    values[model] = self._alone(model, arguments_of(inputs[model]), optimiser, rates)
+                    values[model] = self._alone(model, arguments_of(inputs[model]), optimiser, rates, gradients)
                 except Exception as raised:  # the other models go on: each has made this step, or has not
                     errors[model] = raised
         if optimiser is not None:
@@ -150,7 +157,9 @@ class Models:
             return None
         return found if hasattr(found.used(lambda run, *_: run.executor, None), "step_models") else None
 
-    def _stepped(self, version: Version, chosen: Rows, optimiser: Any, rates: Any, values: Array) -> set[int]:
+    def _stepped(
+        self, version: Version, chosen: Rows, optimiser: Any, rates: Any, values: Array, gradients: Array | None
+    ) -> set[int]:
         """One step of these models by the version's program; those to which it does not apply."""
         slots = self._slots_in(version)
         # the executor has two loops, and would take another optimiser's numbers for those of one of them
@@ -162,7 +171,7 @@ class Models:
         every = len(chosen) == len(self)
         made = values if every else np.empty(len(chosen))
         settings: Any = None
-        moments: list[Any] = [None, None]
+        moments: list[Any] = [gradients, None]
         if optimiser is not None:
             settings = self._settings(optimiser, rates, chosen.places)
             moments = [*self.moments(optimiser).values(), None, None][:2]
@@ -181,7 +190,7 @@ class Models:
             known = self._slots[id(version)] = version, version.slots_of(self.parameters)
         return known[1]
 
-    def _alone(self, model: int, args: tuple[Any, ...], optimiser: Any, rates: Any) -> float:
+    def _alone(self, model: int, args: tuple[Any, ...], optimiser: Any, rates: Any, gradients: Array | None) -> float:
         """What the compiled function says where it closes over this model, whichever program or branch that takes."""
         before = [(value.data, value.grad) for value in self.parameters]
         try:
@@ -192,6 +201,8 @@ class Models:
         finally:
             for value, (data, grad) in zip(self.parameters, before, strict=True):
                 value.data, value.grad = data, grad
+        if gradients is not None and np.isfinite(result):
+            gradients[model] = gradient
         if optimiser is not None and np.isfinite(result):
             moved = [reference.Value(number) for number in self.weights[model].tolist()]
             for value, slope in zip(moved, gradient, strict=True):

@@ -12,6 +12,7 @@ typedef struct {
     const int32_t *slots, *stretches, *rows;
     const double *given, *settings;
     double *weights, *first, *second, *values; /* first and second: moments; NULL where there are none */
+    double *gradients; /* of weights that are not moved, or NULL */
     unsigned char *failed;
 } Models;
 
@@ -37,6 +38,14 @@ static inline void models_load(const Executor *self, const Models *models, Count
     if (models->slots[i] < self->size)
         memcpy(self->single.values + models->slots[i], models->weights + row * models->weights_each + i,
                (size_t)count * sizeof(double));
+}
+
+/* The gradients that the last pass has found, in the order of the weights. */
+static void models_tell(const Executor *self, const Models *models, Count row)
+{
+    for (Count i = 0; i < models->weights_each; i++)
+        models->gradients[row * models->weights_each + i] =
+            models->slots[i] < self->size ? self->single.grads[models->slots[i]] : 0.0;
 }
 
 /* Moves one model's weights along the gradients that the last pass has found, and puts those of the next in place, if
@@ -74,8 +83,9 @@ static int models_step(Executor *self, const Models *models)
             models_load(self, models, row, i, models->stretches[i]);
         models->failed[k] = program_forward(self, &self->single) != 0;
         models->values[k] = slots[self->outputs[0]];
-        loaded = !models->failed[k] && isfinite(models->values[k]) && models->settings != NULL;
-        if (!loaded)
+        int passes = !models->failed[k] && isfinite(models->values[k]);
+        loaded = passes && models->settings != NULL;
+        if (!loaded && !(passes && models->gradients != NULL))
             continue;
         program_reverse(self, &self->single, &one, 0, 0);
         if (program_is_to_reverse_again(self)) {
@@ -83,9 +93,11 @@ static int models_step(Executor *self, const Models *models)
             raised = program_reverse_again(self, &one);
             Py_UNBLOCK_THREADS
         }
-        if (!raised)
+        if (!raised && loaded)
             models_move(self, models, row, models->settings + k * models->settings_each,
                         k + 1 < models->chosen ? models->rows[k + 1] : -1);
+        else if (!raised)
+            models_tell(self, models, row);
     }
     Py_END_ALLOW_THREADS
     return raised;
@@ -148,6 +160,7 @@ INTERNAL PyObject *executor_step_models(Executor *self, PyObject *args)
     models.rows = rows, models.given = buffers[GIVEN].buf, models.settings = buffers[SETTINGS].buf;
     models.weights = buffers[WEIGHTS].buf, models.values = buffers[VALUES].buf;
     models.first = buffers[FIRST].buf, models.second = buffers[SECOND].buf;
+    models.gradients = moves ? NULL : models.first;
     result = models_step(self, &models) == 0 ? batch_marked(models.failed, models.chosen) : NULL;
 done:
     program_unlock(self);
