@@ -86,9 +86,7 @@ def test_notebook_that_fails():
     assert (process.returncode, process.stderr.count("\n")) == (2, 1)
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_workers(method):
-    """Workers see the class that the script sees, and hand its objects back; nothing is said twice."""
+def script_with_workers(method):
     write(
         "s.py",
         MICROGPT_CLASS
@@ -104,9 +102,23 @@ if __name__ == '__main__':
         print([(v.data, type(v) is Value, where) for v, where in pool.map(squared, [2.0, 3.0])])
 """,
     )
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers(method):
+    """Workers see the class that the script sees, and hand its objects back; nothing is said twice."""
+    script_with_workers(method)
     plain, process = with_python("s.py"), with_gradwalk("s.py")
     assert plain.stdout.replace("builtins", "gradwalk") == process.stdout
     assert process.stderr.count("\n") == 1
+
+
+def test_workers_where_multiprocessing_is_imported_at_start_up():
+    """As coverage does, or a sitecustomize: what workers hand back is of the script's class all the same."""
+    script_with_workers("spawn")
+    start = "import multiprocessing, runpy, sys; sys.argv = ['gradwalk', 'run', 's.py']"
+    process = with_python("-c", f"{start}; runpy.run_module('gradwalk', run_name='__main__', alter_sys=True)")
+    assert process.stdout == "[(4.0, True, 'gradwalk'), (9.0, True, 'gradwalk')]\n"
 
 
 def test_report():
