@@ -75,6 +75,28 @@ def test_notebook_saves_pictures():
     assert "gradwalk: saved n-1.svg\n" in process.stderr
 
 
+def test_notebook_with_cell_magics():
+    """Those that time or capture are left off, cells in another language left out; inside a string it is none."""
+    notebook("%%time\nprint(1)", "%%bash\nls", 'print("""\n%no command\n""")')
+    process = with_gradwalk("n.ipynb")
+    assert process.stdout == "1\n\n%no command\n\n"
+    assert process.stderr == "gradwalk: n: left out a cell with %%bash\n"
+
+
+def test_notebook_saves_figures():
+    """What is open in matplotlib after a cell is saved, and closed."""
+    write("matplotlib/__init__.py", "")
+    write("matplotlib/pyplot.py", """\
+        class Figure:
+            def savefig(self, content, format): content.write(format.encode())
+        figures = {7: Figure()}
+        figure, get_fignums, close = figures.get, lambda: list(figures), figures.pop
+        """)  # fmt: skip
+    notebook("import matplotlib.pyplot as plt", "print(plt.get_fignums())")
+    assert with_gradwalk("n.ipynb").stdout == "[]\n"
+    assert pathlib.Path("n-1.png").read_text() == "png"
+
+
 def test_notebook_that_fails():
     """The traceback shows the cell's line; what is no notebook is one line and status 2."""
     notebook("x = 1", "y = x\n1 / 0")
