@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 DIST = .venv-dist/bin
 NATIVE = $(wildcard src/gradwalk/native/*.[ch] src/gradwalk/native/*/*.[ch])
+MODULES = $(wildcard src/gradwalk/*.py src/gradwalk/*/*.py)
 
 # targets may run side by side, but what is installed or built for them comes one at a time
 ALONE = $(if $(shell command -v flock),flock Makefile)
@@ -19,9 +20,6 @@ EMULATED = tests/engine/test_operators.py tests/engine/test_backward.py tests/en
   tests/compiler/test_second_order.py tests/compiler/test_compiled_models.py \
   tests/compiler/test_kernel_accuracy.py::test_rows_keep_their_digits_on_wide_and_saturated_inputs \
   tests/functional/test_functional.py
-
-# the short form of coverage: make coverage TESTS='$(THINNED)', three cases of each test, and none in a browser
-THINNED = --thin=3 $(PAGE:%=--ignore=%) --ignore=tests/lessons/test_site.py
 
 PAGE = $(wildcard tests/show/test_page*.py) tests/show/test_own_python.py tests/show/test_widget.py
 
@@ -84,14 +82,15 @@ soak: .venv-sanitize/installed  ## both engines at random, sanitized, for SOAK=3
 	  tests/engine/test_reentrancy.py tests/engine/test_processes.py
 	GRADWALK_SOAK=1 GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto tests/training tests/show/test_page_random.py
 
+# THIN=40 is the short form: at most 40 cases of a test, and nothing of the page, which is JavaScript
 # (a test that fails under the tracer, where all takes longer, is make test's business: the figures come all the same)
-coverage: .venv-coverage/installed chromium clang npm  ## Python lines and branches, and C lines, that the suite (or TESTS=…) reaches: 95 %
+coverage: .venv-coverage/installed chromium clang npm  ## Python lines and branches, and C lines, that the suite (or TESTS=…, or THIN=40) reaches: 95 %
 	rm -f .coverage .coverage.*
 	find build/coverage -name '*.gcda' -delete
-	-GRADWALK_ENGINE=native .venv-coverage/bin/python -m coverage run -m pytest -q -n auto -m "not unsanitized and not untraced" $(TESTS)
+	-GRADWALK_ENGINE=native .venv-coverage/bin/python -m coverage run -m pytest -q -n auto -m "not unsanitized and not untraced" \
+	  $(or $(TESTS),$(THIN:%=--thin=% --ignore-glob='*/test_page*' --ignore=tests/lessons/test_site.py))
 	.venv-coverage/bin/python -m coverage combine -q
-	.venv-coverage/bin/python -m coverage report --skip-covered; python=$$?; \
-	  .venv-coverage/bin/python tools/c_coverage.py && exit $$python
+	.venv-coverage/bin/python tools/reached.py
 
 fuzz: .venv/tested  ## random programs, run in every way there is: FUZZ=20000 of them, from SEED=0 on
 	$(BIN)/python tests/proof/fuzz.py $(or $(FUZZ),1000) --seed $(or $(SEED),0)
@@ -144,7 +143,7 @@ clean:  ## remove environments and everything built
 	@touch $@
 
 # those with the packages of .venv, and the engine built otherwise
-.venv-sanitize/installed .venv-thread/installed .venv-coverage/installed: .venv-%/installed: .venv/tested
+.venv-sanitize/installed .venv-thread/installed .venv-coverage/installed: .venv-%/installed: .venv/tested $(MODULES)
 	$(PYTHON) -m venv --without-pip .venv-$*
 	cd .venv-$*/lib/python3*/site-packages && \
 	  pwd | sed "s|\.venv-$*|.venv|; s|.*|import site; site.addsitedir('&')|" > packages.pth

@@ -97,6 +97,20 @@ def test_misspelt(arguments, meant):
     assert meant in result.output
 
 
+def test_alone_it_says_what_there_is():
+    """Without a command: the help, and no error."""
+    result = CliRunner().invoke(cli.main, [])
+    assert result.exit_code == 0
+    assert result.output == CliRunner().invoke(cli.main, ["--help"]).output != ""
+
+
+def test_interrupted():
+    """Ctrl-C is one line, below the ^C that the terminal shows, and the status that a shell gives it."""
+    interrupting = "import signal, sys, gradwalk.doctor as d; d.show = lambda: signal.raise_signal(signal.SIGINT); "
+    process = command("doctor", before=interrupting)
+    assert (process.returncode, process.stderr) == (130, "\ngradwalk: interrupted\n")
+
+
 def test_engine_that_was_not_built():
     """GRADWALK_ENGINE=native without the extension is one line and status 2."""
     process = command("doctor", before=WITHOUT_NATIVE, GRADWALK_ENGINE="native")

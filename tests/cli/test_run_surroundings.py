@@ -77,6 +77,7 @@ def test_what_gradwalk_imports_from_the_future_is_not_the_scripts(beginning, opt
     assert outcome(with_python("s.py")) == outcome(with_gradwalk(*option, "s.py"))
 
 
+@pytest.mark.untraced
 def test_module_beside_the_script_has_the_name_of_a_standard_one():
     """It is the script's own that is imported, also where gradwalk needs the other."""
     write("program/tokenize.py", "vocabulary = 27\n")

@@ -75,6 +75,28 @@ def test_notebook_saves_pictures():
     assert "gradwalk: saved n-1.svg\n" in process.stderr
 
 
+def test_notebook_with_cell_magics():
+    """Those that time or capture are left off, cells in another language left out; inside a string it is none."""
+    notebook("%%time\nprint(1)", "%%bash\nls", 'print("""\n%no command\n""")')
+    process = with_gradwalk("n.ipynb")
+    assert process.stdout == "1\n\n%no command\n\n"
+    assert process.stderr == "gradwalk: n: left out a cell with %%bash\n"
+
+
+def test_notebook_saves_figures():
+    """What is open in matplotlib after a cell is saved, and closed."""
+    write("matplotlib/__init__.py", "")
+    write("matplotlib/pyplot.py", """\
+        class Figure:
+            def savefig(self, content, format): content.write(format.encode())
+        figures = {7: Figure()}
+        figure, get_fignums, close = figures.get, lambda: list(figures), figures.pop
+        """)  # fmt: skip
+    notebook("import matplotlib.pyplot as plt", "print(plt.get_fignums())")
+    assert with_gradwalk("n.ipynb").stdout == "[]\n"
+    assert pathlib.Path("n-1.png").read_text() == "png"
+
+
 def test_notebook_that_fails():
     """The traceback shows the cell's line; what is no notebook is one line and status 2."""
     notebook("x = 1", "y = x\n1 / 0")
@@ -86,9 +108,7 @@ def test_notebook_that_fails():
     assert (process.returncode, process.stderr.count("\n")) == (2, 1)
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_workers(method):
-    """Workers see the class that the script sees, and hand its objects back; nothing is said twice."""
+def script_with_workers(method):
     write(
         "s.py",
         MICROGPT_CLASS
@@ -104,9 +124,23 @@ if __name__ == '__main__':
         print([(v.data, type(v) is Value, where) for v, where in pool.map(squared, [2.0, 3.0])])
 """,
     )
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers(method):
+    """Workers see the class that the script sees, and hand its objects back; nothing is said twice."""
+    script_with_workers(method)
     plain, process = with_python("s.py"), with_gradwalk("s.py")
     assert plain.stdout.replace("builtins", "gradwalk") == process.stdout
     assert process.stderr.count("\n") == 1
+
+
+def test_workers_where_multiprocessing_is_imported_at_start_up():
+    """As coverage does, or a sitecustomize: what workers hand back is of the script's class all the same."""
+    script_with_workers("spawn")
+    start = "import multiprocessing, runpy, sys; sys.argv = ['gradwalk', 'run', 's.py']"
+    process = with_python("-c", f"{start}; runpy.run_module('gradwalk', run_name='__main__', alter_sys=True)")
+    assert process.stdout == "[(4.0, True, 'gradwalk'), (9.0, True, 'gradwalk')]\n"
 
 
 def test_report():

@@ -9,6 +9,7 @@ import importlib.util
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -27,6 +28,7 @@ from gradwalk import Value
 from gradwalk.compiler.compile import KEPT, compile
 from gradwalk.control import no_grad
 from gradwalk.engine import topological_order
+from gradwalk.optim import SGD
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -160,6 +162,25 @@ def test_as_a_method() -> None:
     model = Model()
     model.loss(2.0).backward()
     assert model.weight.grad == 2.0
+
+
+def test_methods_of_many_objects_are_bounded() -> None:
+    """The programs of so many objects are kept; one whose programs were dropped is compiled again."""
+
+    class Model:
+        def __init__(self, weight: float) -> None:
+            self.weight = weight
+
+        @compile
+        def loss(self, x: Any) -> Any:
+            return self.weight * x
+
+    models = [Model(float(i)) for i in range(KEPT + 8)]
+    last = models[-1].loss
+    assert [model.loss(2.0).data for model in models] == [2.0 * i for i in range(KEPT + 8)]
+    assert models[-1].loss is models[-1].loss
+    assert models[0].loss(3.0).data == 0.0
+    assert (models[-1].loss is last, len(Model.loss._bound)) == (False, KEPT)
 
 
 def test_threads_do_not_mix_their_numbers() -> None:
@@ -521,3 +542,24 @@ def test_errors_name_the_function_inside_a_partial() -> None:
 def test_a_training_step_asks_for_an_optimiser() -> None:
     with pytest.raises(TypeError, match="train_step expected an optimiser first, got a float"):
         compile(energy).train_step(3.0, [1.0])
+    with pytest.raises(TypeError, match="map_train_step expected an optimiser first, got a float"):
+        compile(energy).map_train_step(3.0, [[1.0]])
+
+
+def test_a_step_over_rows_that_is_not_finite_moves_nothing() -> None:
+    """The parameter is as it was, and the gradient, which says nothing, is gone."""
+    weight = gradwalk.Value(2.0)
+    with gradwalk.ieee():
+        losses = compile(lambda x: weight * x).map_train_step(SGD([weight], lr=0.5), [1.0, math.inf])
+    assert (losses, weight.data, weight.grad) == ([2.0, math.inf], 2.0, 0.0)
+
+
+def test_an_array_of_no_dimension_is_one_result() -> None:
+    """As NumPy's functions return it."""
+    assert compile(lambda x: np.array(x * x)).value_and_grad(3.0) == (9.0, 6.0)
+
+
+def test_shown_with_its_line_and_programs() -> None:
+    compiled = compile(energy)
+    compiled([1.0])
+    assert re.fullmatch(r"<compiled energy \(.*test_compiled_calls.py:\d+\), 1 programs>", repr(compiled))

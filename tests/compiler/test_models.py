@@ -159,6 +159,8 @@ def test_refusals():
         compiled.models([[1.0, 2.0]], [weight])
     with pytest.raises(TypeError, match="structure of different Values"):
         compiled.models([[1.0, 2.0]], [weight, weight])
+    with pytest.raises(ValueError, match="expected device='jax', or none for the native executor, got 'gpu'"):
+        compiled.models([[1.0]], [weight], device="gpu")
     models = compiled.models([[1.0], [2.0]], [weight])
     with pytest.raises(ValueError, match="expected 2 inputs, one for each model, got 1"):
         models.value([1.0])

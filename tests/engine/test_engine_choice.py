@@ -97,6 +97,27 @@ assert copy.deepcopy(x).data == pickle.loads(pickle.dumps(x)).data == 2.0
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_derivatives_on_the_fallback() -> None:
+    """Of nested arguments, arrays and one Value given twice; compiled functions are the plain ones."""
+    code = (
+        BLOCKED
+        + """
+import warnings
+warnings.simplefilter("ignore")
+import gradwalk, numpy as np
+def f(point, scale): return scale * sum(x * x for x in point["x"]) + point["y"][0]
+assert gradwalk.grad(f)({"x": [1.0, 2], "y": np.array([3.0])}, 2.0) == {"x": [4.0, 8.0], "y": np.array([1.0])}
+assert gradwalk.hessian(lambda xs: xs[0] * xs[1])(np.array([1.0, 2.0])).tolist() == [[0.0, 1.0], [1.0, 0.0]]
+x = gradwalk.Value(3.0)
+gradwalk.compile(lambda a, b: a * b)(x, x).backward()
+assert x.grad == 6.0
+assert gradwalk.compile(lambda xs: xs[0] * xs[1]).value_and_grad([2.0, x]) == (6.0, [3.0, 2.0])
+"""
+    )
+    done = python(code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("name", ["native", "reference"])
 def test_import_is_quiet(name: str) -> None:
     """`import gradwalk` under -W error prints nothing."""

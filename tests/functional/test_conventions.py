@@ -74,6 +74,17 @@ def test_vmap(made: Any) -> None:
         vmap(made(lambda x, y: x * y))([1.0, 2.0], [1.0, 2.0, 3.0])
 
 
+def test_vmap_refusals() -> None:
+    """Of no rows there is nothing; axes and structures that do not fit are said."""
+    assert vmap(lambda x: x * x)([]).tolist() == []
+    with pytest.raises(ValueError, match="vmap: expected an axis for each of 2 arguments, got 1"):
+        vmap(lambda x, y: x * y, in_axes=(0,))([1.0], [2.0])
+    with pytest.raises(TypeError, match="vmap: expected an array for axis 1, got a list"):
+        vmap(lambda x: x[0], in_axes=1)([[1.0]])
+    with pytest.raises(ValueError, match="vmap: expected results of one structure, got different ones"):
+        vmap(lambda x: [x] * int(x))([1.0, 2.0])
+
+
 def test_vmap_in_a_derivative() -> None:
     """Values go through it."""
     assert grad(lambda w: sum(vmap(lambda x: w * x)([1.0, 2.0, 4.0])))(3.0) == 7.0

@@ -36,6 +36,7 @@ def test_products_of_matrices_do_most_of_the_arithmetic() -> None:
     )
 
 
+@pytest.mark.untraced
 def test_every_figure_is_used() -> None:
     """A figure that no lesson names is not written down."""
     texts = "".join(lesson.path.read_text(encoding="utf-8") for lesson in source.lessons())
@@ -146,6 +147,7 @@ def test_how_much_faster_a_call_is_than_in_jax() -> None:
     assert [int(each) for each in said.groups()] == [round(min(ratios)), round(max(ratios))]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("file", TEXTS)
 def test_nothing_else_is_said_to_be_measured(file: str) -> None:
     """A time, a size or a large number in the text comes from a file of a benchmark, or is in the list above."""

@@ -27,6 +27,7 @@ def test_cells_print_what_is_recorded_and_exercises_know_their_answers(lesson: s
                 assert cells.check(wrong, part.checks, namespace).error != "", wrong
 
 
+@pytest.mark.untraced
 @each_lesson
 def test_what_a_lesson_has(lesson: source.Lesson) -> None:
     """A walk, cells and an exercise with a wrong answer; code that fits a phone held sideways; a text that is short."""

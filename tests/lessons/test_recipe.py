@@ -47,6 +47,7 @@ def twice(x):
 """
 
 
+@pytest.mark.untraced
 def test_a_new_lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded by the command that the recipe names, its answers are told apart, and it opens as a notebook."""
     recipe = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8").partition("## A lesson")[2]

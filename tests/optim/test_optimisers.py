@@ -208,6 +208,18 @@ def test_state_is_a_copy() -> None:
     assert state["means"].tolist() == before.tolist() != optimiser.state_dict()["means"].tolist()
 
 
+def test_a_state_may_be_of_plain_lists() -> None:
+    """As it comes back from JSON."""
+    optimiser = Adam([engine.Value(1.0), engine.Value(2.0)])
+    optimiser.load_state_dict({"step": 5, "means": [0.5, 1.0], "squares": [0.25, 2.0]})
+    state = optimiser.state_dict()
+    assert (state["step"], state["means"].tolist(), state["squares"].tolist()) == (5, [0.5, 1.0], [0.25, 2.0])
+
+
+def test_shown_with_its_rate() -> None:
+    assert repr(SGD([engine.Value(1.0)], lr=0.125)) == "SGD(1 parameters, lr=0.125)"
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

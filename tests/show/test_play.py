@@ -116,6 +116,24 @@ def test_a_program_has_operations_labels_and_scopes() -> None:
     }
 
 
+def test_of_a_large_graph_the_part_nearest_the_result_is_handed_on() -> None:
+    """Where it is cut there are leaves, marked so; what is used below the cut, too, has a part of its gradient."""
+    x = Value(2.0, label="x")
+    y = x + x
+    z = y * y
+    assert program_of(z - x, most=2) == {
+        "nodes": [
+            {"cut": True, "data": 4.0},
+            {"op": "mul", "children": [0, 0]},
+            {"label": "x", "partial": True, "data": 2.0},
+            {"op": "sub", "children": [1, 2]},
+        ],
+        "root": 3,
+        "scopes": [],
+        "total": 4,
+    }
+
+
 def test_what_a_browser_may_compute_otherwise_is_handed_on() -> None:
     """Numbers that come of exp or pow are the engine's; sums, products, roots and squares are the same everywhere."""
     x = Value(2.0)

@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from small_runs import TINY_MODEL, run_apart, start
 from test_resume import assert_same_run
+from test_train_output import on_a_terminal
 
 from gradwalk import engine
 from gradwalk.training import sweep as sweeps
@@ -123,6 +124,16 @@ def test_a_run_that_fails_is_no_other_ones_failure(sweep, train, tmp_path):
     assert failed.err.startswith("gradwalk: gradwalk-sweep-2: no run came to its end; the first: step ")
 
 
+def test_on_a_terminal(names_file, tmp_path):
+    """A bar counts the steps of all runs and the runs that are over; the table stands below it."""
+    command = ("sweep", "--data", names_file, *TINY, "--workers", 1, "--seed", "1..2", "--folder", tmp_path / "two")
+    seen = on_a_terminal(*command)
+    bar, _, below = seen.rpartition("24/24")
+    assert "0/24" in bar
+    assert "2/2 runs over" in below
+    assert "validation" in below
+
+
 def test_drawn_at_random():
     """More draws begin with the same ones; each is made with every seed; whole numbers, lists and spans mix."""
     options = {"lr": (Span(0.001, 0.1),), "n_layer": (1, 2), "clip": (Span(0.0, 2.0),), "seed": (4, 5)}
@@ -162,6 +173,7 @@ def test_pictures(sweep, tmp_path, varied):
         (("--seed", "5..2"), "'5..2' does not go from a number to a larger one"),
         (("--seed", "1..99999999999"), "'1..99999999999' are more than 10,000 numbers"),
         (("--seed", "1..5000", "--lr", "1,2,3"), "expected at most 10,000 runs, got 15,000"),
+        (("--seed", "1..5000", "--lr", "1..2", "--random", 3), "expected at most 10,000 runs, got 15,000"),
         (("--optimizer", "adam,sg"), "'sg' is not one of 'adam', 'adamw', 'sgd'"),
         (("--n-head", "2,3"), "--n-embd 4 is not divisible by --n-head 3"),
         (("--warmup", "20"), "expected 0 <= warmup < steps"),
@@ -213,8 +225,22 @@ def test_folders_that_are_no_sweeps(gradwalk, sweep, names_file, tmp_path):
     ):
         described.write_text(json.dumps({**good, **damage}))
         refused("a damaged sweep.json")
+    described.write_text(json.dumps({**good, "gradwalk_sweep": 99}))
+    refused("written by a newer gradwalk")
     described.write_text("{")
     refused("a damaged sweep.json")
+
+
+def test_a_checkpoint_of_another_run_is_refused(sweep, gradwalk, names_file, tmp_path):
+    """It would go on from there with options that are not its own."""
+    folder = tmp_path / "gradwalk-sweep"
+    assert sweep("--seed", "1..2", "-q").status == 0
+    best = min(lines_of(folder).values(), key=lambda line: line["validation_loss"])["run"]
+    (folder / "runs.jsonl").write_bytes(b"")
+    (folder / "best.safetensors").rename(folder / f"run-{3 - best}.safetensors")
+    resumed = gradwalk("sweep", "--resume", folder, "--data", names_file)
+    assert resumed.status == 2
+    assert f"run-{3 - best}.safetensors: the checkpoint of another run\n" in resumed.err
 
 
 def test_one_at_a_time(sweep, names_file, tmp_path):

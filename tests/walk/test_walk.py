@@ -124,6 +124,25 @@ def test_both_ends_hold(engine):
         walking.seek(3)
 
 
+def test_what_is_not_in_a_walk_is_refused(engine):
+    """Another graph's node, a step after the last, a number of no step."""
+    walking = walk(engine.Value(1.0) * 2.0)
+    with pytest.raises(ValueError, match="grad: expected a node of this walk, got Value"):
+        walking.grad(engine.Value(1.0))
+    with pytest.raises(IndexError, match="expected a step from 0 to 1, got 2"):
+        walking[2]
+    with pytest.raises(IndexError, match="expected a number from 2 to 3, got 4"):
+        walking.numbered(4)
+
+
+def test_shown_with_where_it_stands(engine):
+    root = engine.Value(1.0) * engine.Value(2.0)
+    walking = walk(root, mode="assign")
+    walking.seek(1)
+    assert repr(walking) == "<walk of 3 nodes, 1 of 2 steps taken, mode='assign'>"
+    assert repr(walking.right) == "<walk of 3 nodes, 0 of 2 steps taken>"
+
+
 def test_write_gradients(engine):
     """Only write_gradients() changes the nodes, to where the walk stands."""
     x = engine.Value(3.0)

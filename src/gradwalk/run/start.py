@@ -46,6 +46,8 @@ def prepare(settings: set[str], target: str, arguments: Sequence[str]) -> Callab
     """Make this interpreter look as python starts it; returns what runs the script."""
     keep_class = "keep" in settings
     main = sys.modules["__main__"] = ModuleType("__main__")
+    if "__mp_main__" in sys.modules:  # multiprocessing was imported at start-up, and workers' objects come back as its
+        sys.modules["__mp_main__"] = main
     main.__dict__.update(__builtins__=builtins)
     if sys.version_info < (3, 14):
         main.__annotations__ = {}
