@@ -257,3 +257,15 @@ def test_at_an_infinite_slope_second_derivatives_are_those_of_the_plain_function
         assert gradwalk.hvp(compiled).at(point.tolist())(direction.tolist()) == expected.tolist()
         moved = compiled.hessian_vector(point.tolist(), 1, vector=(direction.tolist(), 0))
         assert moved == (expected.tolist(), 0.0)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_second_derivative_that_vanishes_beside_an_overflow(exact: bool) -> None:
+    """The square of 1e198 is infinite, and 0 times that is nothing, as without compile."""
+
+    def function(xs: Any) -> Any:
+        return gradwalk.atan(gradwalk.exp(abs(xs[0]) ** xs[0] * 1000.0))
+
+    compiled, at = gradwalk.compile(function, exact=exact), [-1.619, 1.0]
+    assert gradwalk.hessian(function)(at) == gradwalk.hessian(compiled)(at) == [[0.0, 0.0], [0.0, 0.0]]
+    assert gradwalk.hvp(function)(at, [1.0, 0.0]) == gradwalk.hvp(compiled)(at, [1.0, 0.0]) == [0.0, 0.0]

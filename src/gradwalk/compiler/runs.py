@@ -103,7 +103,7 @@ class Derivatives:
 
         made = program._run(side_by_side, given, {}, apart=True)
         if not isinstance(made, Refused):
-            return made  # type: ignore[no-any-return]
+            return _without_nan(made)
         return np.column_stack([self.tangents(point, of_gradient, direction) for direction in directions])
 
     def hessian_vector(self, args: tuple[Any, ...], vector: tuple[Any, ...]) -> Any:
@@ -170,10 +170,17 @@ def _of_one_array(derived: Function, shape: tuple[int, ...]) -> Function:
 
 
 class RecordError(Exception):
-    """The program for second derivatives does not apply here, as at an infinite slope: the gradient is to be recorded.
+    """A program that goes forward does not apply here, as at an infinite slope: the gradient is to be recorded.
 
     Where 0 · inf counts as 0, the order of the products tells: it has to be the same as without compile.
     """
+
+
+def _without_nan(numbers: Array) -> Array:
+    """A nan may be 0 · inf."""
+    if math.isnan(np.vdot(numbers, numbers)):  # squares: it is if any of them is, and only then
+        raise RecordError
+    return numbers
 
 
 def _numbers_of(compiled: Compiled, args: tuple[Any, ...], of_gradient: bool) -> tuple[Array, Result]:
@@ -184,7 +191,7 @@ def _numbers_of(compiled: Compiled, args: tuple[Any, ...], of_gradient: bool) ->
 
     made = compiled._run(outputs, args, {}, apart=True)
     if not isinstance(made, Refused):
-        return made  # type: ignore[no-any-return]
+        return _without_nan(made[0]), made[1]
     if of_gradient:
         raise RecordError
     with changed(no_grad=False):
@@ -233,8 +240,8 @@ class RunOfResult:
         if mode != "reverse" and not self._derivatives.backward_only:
             try:
                 rows = self._rows_forward(mode)
-            except NoGraphError:
-                self._derivatives.backward_only = True
+            except (NoGraphError, RecordError) as error:
+                self._derivatives.backward_only = isinstance(error, NoGraphError)
         return self._among_outputs(self._run_again(np.eye(len(self._numbers))) if rows is None else rows)
 
     def _rows_forward(self, mode: str | None) -> Array | None:
@@ -257,8 +264,8 @@ class RunOfResult:
             try:
                 moved = self._derivatives.tangents(self._point, False, direction)
                 return self._among_outputs(moved.reshape(-1, 1))[:, 0].tolist()
-            except NoGraphError:
-                self._derivatives.backward_only = True
+            except (NoGraphError, RecordError) as error:
+                self._derivatives.backward_only = isinstance(error, NoGraphError)
         return interpret.handed_on(self.rows("reverse").T, direction[None])[0].tolist()
 
     def _among_outputs(self, rows: Array) -> Array:
