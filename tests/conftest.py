@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import defaultdict
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -11,6 +12,11 @@ import pytest
 
 import gradwalk.engine
 from gradwalk import composites
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as in the background; what tests start and interrupt inherits it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)
