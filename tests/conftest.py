@@ -13,9 +13,7 @@ import pytest
 import gradwalk.engine
 from gradwalk import composites
 
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # as in the background; what tests start and interrupt inherits it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background; what a test starts inherits it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
