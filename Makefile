@@ -113,7 +113,7 @@ dist: .venv-dist/installed advzip  ## a source distribution, a wheel for this ma
 	rm -rf dist build/lib* build/bdist*
 	LDFLAGS=-s $(DIST)/python -m build --quiet --outdir dist
 	GRADWALK_PURE=1 $(DIST)/python -m build --quiet --wheel --outdir dist
-	advzip --recompress --shrink-insane --quiet dist/*.whl
+	advzip --recompress --shrink-insane --iter=60 --quiet dist/*.whl
 	$(DIST)/twine check --strict dist/*
 	$(DIST)/check-wheel-contents dist/*.whl
 	$(DIST)/pyroma --min 10 .

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -428,3 +430,26 @@ def test_infinite_slopes_that_cancel_where_two_nodes_are_one(exact: bool) -> Non
         return gradwalk.sqrt(gradwalk.layernorm([0.0 * y, 0.0 * y])[0])
 
     assert gradwalk.grad(function)(3.0) == gradwalk.grad(compile(function, exact=exact))(3.0) == 0.0
+
+
+@pytest.mark.parametrize("outside", [2, 7, -1])
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_place_that_is_outside_where_it_is_not_taken(exact: bool, engine: str, outside: int) -> None:
+    """The program of the other branch comes to it before a guard fails."""
+    code = f"""
+import gradwalk
+halved = gradwalk.custom_op(lambda x: 0.5 * x, lambda x, out: 0.5, check=False)
+
+def function(x, xs, k):
+    if x >= 1.0:
+        halved(gradwalk.cross_entropy(xs, k))
+    return x * 10.0
+
+compiled = gradwalk.compile(function, exact={exact})
+for x, k in ((1.5, 1), (0.5, {outside}), (2.5, 0)):
+    assert compiled(x, [1.0, x], k).data == x * 10.0
+"""
+    environment = os.environ | {"GRADWALK_ENGINE": engine}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

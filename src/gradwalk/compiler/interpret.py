@@ -364,17 +364,21 @@ def _numbers(instruction: Instruction, operands: Sequence[Array]) -> tuple[list[
     if instruction.op == "dot":
         return xs + operands[1].ravel().tolist(), ()
     if instruction.op in TARGETED:
-        return xs, (int(operands[1][0, 0]),)
+        return xs, (_place(operands, len(xs)),)
     if instruction.op in ROW_OPS:
         return xs, (int(instruction.parameters[-1]), *instruction.parameters[:-1])
     return xs, instruction.parameters
+
+
+def _place(operands: Sequence[Array], count: int) -> int:
+    return int(_within(operands[1][0, 0], count))
 
 
 def _exact_forward(instruction: Instruction, operands: list[Array]) -> Any:
     if instruction.op in OPS:
         return OPS[instruction.op].forward(*(float(x[0, 0]) for x in operands), *instruction.parameters)
     if instruction.op == "take":
-        return operands[0][int(operands[1][0, 0])]
+        return operands[0][_place(operands, len(operands[0]))]
     xs, parameters = _numbers(instruction, operands)
     return COMPOSITES[instruction.op].on(xs, *parameters)
 
@@ -382,7 +386,7 @@ def _exact_forward(instruction: Instruction, operands: list[Array]) -> Any:
 def _exact_backward(instruction: Instruction, operands: list[Array], out: Array, grad: Array) -> list[Array | None]:
     if instruction.op == "take":
         table = np.zeros_like(operands[0])
-        table[int(operands[1][0, 0])] = grad[0]
+        table[_place(operands, len(table))] = grad[0]
         return [table, None]
     if instruction.op in OPS:
         entries = [float(x[0, 0]) for x in operands]

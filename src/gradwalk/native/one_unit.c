@@ -14,7 +14,6 @@
 #include "value/value.c"
 #include "value/structure.c"
 #include "value/construct.c"
-#include "value/modes.c"
 #include "value/record.c"
 #include "value/stand_in.c"
 #include "value/order.c"
@@ -25,7 +24,6 @@
 #include "kernels/table.c"
 #include "executor/rows.c"
 #include "executor/take.c"
-#include "executor/call.c"
 #include "executor/step.c"
 #include "executor/tape.c"
 #include "executor/guards.c"
@@ -43,10 +41,12 @@
 #pragma GCC optimize("Os")
 #endif
 
+#include "value/modes.c"
 #include "value/attributes.c"
 #include "value/cycles.c"
 #include "value/cut.c"
 #include "value/flatten.c"
+#include "executor/call.c"
 #include "executor/flat.c"
 #include "executor/read.c"
 #include "executor/directions.c"

@@ -69,7 +69,7 @@ static void models_move(const Executor *self, const Models *models, Count row, c
 }
 
 /* One step of each chosen model to which the program applies, and whose value is finite; -1 with an exception set. */
-static int models_step(Executor *self, const Models *models)
+NEVER_INLINE static int models_step(Executor *self, const Models *models)
 {
     static const double one = 1.0;
     double *slots = self->single.values;
@@ -104,7 +104,7 @@ static int models_step(Executor *self, const Models *models)
 }
 
 /* Which of the chosen models the program does not apply to, as a list of places among them. New. */
-INTERNAL PyObject *executor_step_models(Executor *self, PyObject *args)
+COLD INTERNAL PyObject *executor_step_models(Executor *self, PyObject *args)
 {
     enum { GIVEN, WEIGHTS, VALUES, SETTINGS, FIRST, SECOND, BUFFERS };
     static const char *const names[BUFFERS] = {"arguments", "weights", "values", "settings", "moments", "moments"};

@@ -299,7 +299,7 @@ static int rows_have_edges(const Step *step, const unsigned char *marked)
 }
 
 /* Whether a row is as close as `margin` to where something changes at once, be it that two entries are chosen. */
-static int rows_is_near(const Step *step, const Memory *memory, Count row, Count lane, double margin)
+NEVER_INLINE static int rows_is_near(const Step *step, const Memory *memory, Count row, Count lane, double margin)
 {
     const Operand *x = &step->operands[0];
     const Composite *composite = composite_of(step->op);
