@@ -38,7 +38,11 @@ def found_in(engines: Engines, seeds: Iterable[int]) -> Iterator[tuple[Program, 
 
 
 def _received(tried: Program, asked: Asked) -> tuple[Program, list[Difference]]:
-    return tried, list(differences(tried, {name: outcomes.result() for name, outcomes in asked.items()}))
+    try:
+        return tried, list(differences(tried, {name: outcomes.result() for name, outcomes in asked.items()}))
+    except TooLong:  # a list that doubles in a loop in a loop, say; or a hang of ours
+        print(f"# seed {tried.seed}: takes too long in one of the ways, and counts for nothing", flush=True)
+        return tried, []
 
 
 def made_small(nice: int, tried: Program, difference: Difference) -> str:

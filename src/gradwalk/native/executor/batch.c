@@ -283,7 +283,7 @@ enum { BATCH_ARGUMENTS, BATCH_OUTPUTS, BATCH_SEEDS, BATCH_ARGUMENT_GRADIENTS, BA
 
 /* Holds the buffers that are not None, and fills the batch from them; -1 with an exception set. The caller releases
  * those that have an object, in either case. */
-static int batch_hold(const Executor *self, PyObject *const *given, Batch *batch, Py_buffer *buffers)
+COLD static int batch_hold(const Executor *self, PyObject *const *given, Batch *batch, Py_buffer *buffers)
 {
     static const char *const names[] = {"arguments", "outputs", "seeds", "argument_gradients", "leaf_gradients"};
     for (int i = 0; i < BATCH_BUFFERS; i++)

@@ -17,7 +17,7 @@ typedef struct {
     int operands, parameters, more; /* so many parameters, or `more` than that */
 } Signature;
 
-static int step_signature(const char *name, int exact, Signature *found)
+COLD static int step_signature(const char *name, int exact, Signature *found)
 {
     if (strcmp(name, "call") == 0) {
         *found = (Signature){KIND_CALL, NO_OP, 1, 2, 0};
@@ -88,7 +88,7 @@ static int step_read_operands(PyObject *instruction, Count count, Count size, St
 }
 
 /* Rows of different lengths, where there are some. */
-static int step_read_lengths(PyObject *instruction, Step *step)
+COLD static int step_read_lengths(PyObject *instruction, Step *step)
 {
     PyObject *given = PyObject_GetAttrString(instruction, "lengths");
     Count count = 0, columns = step->operands[0].columns;
@@ -142,7 +142,7 @@ INTERNAL int step_read(PyObject *instruction, Count size, const Kernels *kernels
     return 0;
 }
 
-INTERNAL void step_release(Step *step)
+COLD INTERNAL void step_release(Step *step)
 {
     for (int j = 0; j < step->operand_count; j++) {
         PyMem_Free(step->operands[j].index);
