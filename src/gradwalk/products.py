@@ -18,7 +18,7 @@ from gradwalk.functional import (
     run_of,
 )
 from gradwalk.modes import current
-from gradwalk.structure import flatten_like, is_value
+from gradwalk.structure import all_plain, flatten_like, is_value, only_type
 
 
 class Products:
@@ -67,8 +67,9 @@ class Products:
             except (TypeError, ValueError) as error:
                 of = "argument" if self._forward or self._order == 2 else "result"
                 raise type(error)(f"{self._what}: the direction, like the {of}: {error}") from None
-            numbers = [number if is_value(number) else float(number) for number in numbers]
-            if not isinstance(run, Recording) and any(map(is_value, numbers)):  # programs give numbers only
+            if only_type(numbers) is not float:
+                numbers = [number if is_value(number) else float(number) for number in numbers]
+            if not isinstance(run, Recording) and not all_plain(numbers):  # programs give numbers only
                 plain = Products(self._what, self._f.function, self._argnums, self._forward, self._order)  # type: ignore[attr-defined]
                 return plain.at(*args, **kwargs)(direction)
             return outputs.fill(run.forward(numbers)) if self._forward else run.structure.fill(run.backward(numbers))

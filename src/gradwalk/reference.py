@@ -15,9 +15,12 @@ from gradwalk.interface import Interface, give_operations, number_of, set_equali
 from gradwalk.modes import Change, current
 from gradwalk.ops import OPS
 from gradwalk.passes import THE_PASS
-from gradwalk.row_ops import CHOOSING
+from gradwalk.row_ops import COMPOSITES
 
 __all__ = ["FUNCTIONS", "Change", "Value", "apply", "lift", "node", "set_equality_is_identity"]
+
+
+CHOOSING = {name for table in (OPS, COMPOSITES) for name, row in table.items() if row.chooses}
 
 
 class Value(Interface):

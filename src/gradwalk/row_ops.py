@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from gradwalk.cached_property import cached_property
 from gradwalk.formula import Number, absolute, div, equal, exp, heads, is_exact, log, pow, power, sqrt, variable, where
 from gradwalk.operation import nowhere
-from gradwalk.ops import OPS
 from gradwalk.row_formula import (
     Lists,
     Row,
@@ -407,5 +406,3 @@ Value(data=7.0, grad=0.0)""",
 )
 
 COMPOSITES: dict[str, Composite] = {row.name: row for row in _ROWS}
-
-CHOOSING = frozenset(name for table in (OPS, COMPOSITES) for name, row in table.items() if row.chooses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -269,3 +270,15 @@ def test_a_second_derivative_that_vanishes_beside_an_overflow(exact: bool) -> No
     compiled, at = gradwalk.compile(function, exact=exact), [-1.619, 1.0]
     assert gradwalk.hessian(function)(at) == gradwalk.hessian(compiled)(at) == [[0.0, 0.0], [0.0, 0.0]]
     assert gradwalk.hvp(function)(at, [1.0, 0.0]) == gradwalk.hvp(compiled)(at, [1.0, 0.0]) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("made", [list, np.array], ids=["list", "array"])
+def test_directions_side_by_side(monkeypatch: pytest.MonkeyPatch, made: Callable[[Any], Any]) -> None:
+    """Where one program for all entries would be too large, of lists as of arrays."""
+    monkeypatch.setattr(derivatives, "MOST_PRODUCTS", 10)
+
+    def function(xs: Any) -> Any:
+        return sum((b - a * a) ** 2 for a, b in itertools.pairwise(xs))
+
+    at = [0.1 * i - 0.5 for i in range(12)]
+    assert np.allclose(gradwalk.hessian(compile(function))(made(at)), gradwalk.hessian(function)(at), rtol=1e-12)

@@ -105,6 +105,16 @@ def test_what_is_computed_twice_is_computed_once() -> None:
     assert [str(slope) for slope in slopes] == ["nan", "nan", "0.0"]
 
 
+def test_infinite_slopes_meet_in_what_is_computed_once() -> None:
+    """Each of two equal nodes would hand on nothing, as its local gradient is 0."""
+
+    def function(y: Any) -> Any:
+        return gradwalk.sqrt(gradwalk.layernorm([0.0 * y, 0.0 * y])[0])
+
+    slopes = [gradwalk.grad(f)(3.0) for f in (function, compile(function, exact=True), compile(function))]
+    assert [str(slope) for slope in slopes] == ["0.0", "0.0", "nan"]
+
+
 def test_what_other_threads_compare_and_read_is_not_seen() -> None:
     def in_a_thread(function: Any) -> Any:
         with ThreadPoolExecutor(1) as pool:

@@ -99,8 +99,8 @@ def _agrees(program: Program, call: int, way: str, expected: Outcome, found: Out
         if not same(bits, own_bits):
             return False
     elif re.search(_STEEP, program.source) and len(own) == len(gradients):
-        # infinite slopes of what is computed once cancel to 0, and not to nan
-        got = (*found.numbers, *(x if x != x else y for x, y in zip(gradients, own, strict=True)))
+        # infinite slopes meet in what is computed once, and cancel there, or make a nan
+        got = (*found.numbers, *(x if x != x or y != y else y for x, y in zip(gradients, own, strict=True)))
     if "twice" in way:
         if not all(abs(x) < 1e150 for x in wanted[: len(expected.numbers)]):  # or where a product may overflow
             got = [x if x != x else y for x, y in zip(wanted, got, strict=False)]  # type: ignore[assignment]

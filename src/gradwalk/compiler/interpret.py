@@ -16,8 +16,8 @@ from gradwalk.compiler.program import Guard, Instruction, Program
 from gradwalk.custom import CustomOp
 from gradwalk.operation import nowhere
 from gradwalk.ops import OPS
-from gradwalk.reference import contribution
-from gradwalk.row_ops import CHOOSING, COMPOSITES
+from gradwalk.reference import CHOOSING, contribution
+from gradwalk.row_ops import COMPOSITES
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -81,8 +81,6 @@ def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
     """The gradient of every input: of the results, each times its seed, after a run left these slots."""
     grads = np.zeros(program.size)
     np.add.at(grads, program.outputs, seeds)
-    # inf - inf where the plain function has two nodes, and each would hand on infinitely much
-    endless = np.zeros(program.size, bool)
     with np.errstate(all="ignore"):
         for instruction in reversed(program.instructions):
             end = instruction.out + instruction.rows * instruction.columns
@@ -92,8 +90,7 @@ def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
                 continue  # only a guard reads it
             operands = [slots[view.slots] for view in instruction.operands]
             out = slots[instruction.out : end].reshape(shape)
-            of_endless = endless[instruction.out : end].reshape(shape)
-            spared = np.isinf(grad) | of_endless | (instruction.op in CHOOSING)
+            spared = np.isinf(grad) | (instruction.op in CHOOSING)
             if instruction.op == "call":
                 function = program.functions[int(instruction.parameters[0])]
                 contributions: list[Array | None] = [_contribution(_slopes(function, operands[0], out), grad, spared)]
@@ -104,8 +101,6 @@ def gradients(program: Program, slots: Array, seeds: npt.ArrayLike) -> Array:
             for view, handed_on in zip(instruction.operands, contributions, strict=True):
                 if handed_on is not None:
                     np.add.at(grads, view.slots, handed_on)
-                    found = ~np.isfinite(handed_on) if of_endless.any() else np.isinf(handed_on)
-                    endless[view.slots[found]] = not program.exact
     return np.asarray(grads[program.inputs])
 
 

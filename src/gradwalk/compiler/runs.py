@@ -98,7 +98,7 @@ class Derivatives:
             alone = program.exact or run.version.program.functions  # one direction after the other
             by_many = None if alone else getattr(run.executor, "run_directions", None)
             found = np.empty((columns, len(run.version.program.outputs)))
-            found_all = by_many is not None and by_many(numbers[:-columns], run.leaves, directions, found)
+            found_all = by_many is not None and by_many(np.asarray(numbers)[:-columns], run.leaves, directions, found)
             return np.ascontiguousarray(found[:, :rows].T) if found_all else Refused.PLAIN
 
         made = program._run(side_by_side, given, {}, apart=True)
@@ -147,7 +147,7 @@ class Derivatives:
         if point.shape is not None:
             array = point.args[0].reshape(-1)
             return made, (array if direction is None else np.concatenate([array, direction]),)
-        return made, (point.args, point.kwargs, *(() if direction is None else (direction,)))
+        return made, (point.args, point.kwargs, *(() if direction is None else (direction.tolist(),)))
 
     def _layout(self, result: Result) -> tuple[Ints, Ints]:
         """Where in the matrix the numbers of `everywhere` go, and which of them."""
