@@ -47,17 +47,12 @@ def only_type(items: list[Any] | tuple[Any, ...]) -> type | None:
 
 
 def write(numbers: list[Any], array: Any) -> bool:
-    """Floats, ints and what Values hold into an array of as many float64; False where there is anything else.
-
-    Lists of them into one with rows.
-    """
+    """Floats, ints and what Values hold into as many float64, lists of them into rows; False where anything else is."""
     if array.ndim == 2:
         return all(map(write, numbers, array))
-    if not all_plain(numbers):
-        if not all(type(number) in _PLAIN or is_value(number) for number in numbers):
-            return False
-        numbers = [number.data if is_value(number) else number for number in numbers]
-    array[:] = numbers
+    if not all(type(number) in _PLAIN or is_value(number) for number in numbers):
+        return False
+    array[:] = [number.data if is_value(number) else number for number in numbers]
     return True
 
 

@@ -219,9 +219,9 @@ def check_composite(row: Composite) -> Iterator[str]:
 
 
 def distance_of(row: Composite, others: Numbers, parameters: Numbers) -> Callable[[float], float]:
-    """How far the first entry is from where something changes at once; where two are chosen, too."""
-    nearest = {"largest": max, "smallest": min}[row.name](others) if row.chooses else math.inf
-    return lambda x: min(abs(x - nearest), row.edge_distance([x, *others], *parameters))
+    """How far the first entry is from where something changes at once; two that are equal may be the one to choose."""
+    rivals = others if row.chooses else []
+    return lambda x: min([row.edge_distance([x, *others], *parameters), *(abs(x - each) for each in rivals)])
 
 
 def check_many_rows(

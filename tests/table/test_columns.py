@@ -147,6 +147,28 @@ def test_no_edge_of_a_row_is_left_out(row: Composite) -> None:
                 assert tied or distance < 1e-9, (gap, *others)
 
 
+def picks(point: Sequence[float], out: float, slopes: Sequence[float]) -> bool:
+    return sorted(slopes) == [*([0.0] * (len(point) - 1)), 1.0] and point[slopes.index(1.0)] == out
+
+
+@EACH_OP
+def test_an_operation_that_always_picks_an_input_chooses(op: Op) -> None:
+    """Its result is one of several inputs, whose local gradient alone is 1."""
+    points = [*samples(op), *itertools.product((-1.5, 0.0, 2.5), repeat=len(op.names))]
+    known = [(point, op.forward(*point)) for point in points if len(op.inputs) > 1 and op.domain(*point)]
+    found = [picks(point[: len(op.inputs)], out, [*op.local_grads(*point, out)]) for point, out in known]
+    assert op.chooses or not found or not all(found)
+
+
+@EACH_COMPOSITE
+def test_a_composite_that_always_picks_an_entry_chooses(row: Composite) -> None:
+    parameters = ((1,) if row.indexed else ()) + tuple(0.3 for _ in row.parameters)
+    rows = [list(xs) for xs in itertools.product((-1.5, 0.0, 2.5), repeat=4)]
+    known = [(xs, row.on(xs, *parameters)) for xs in rows if row.name != "take"]  # of which no other entry is a child
+    found = [picks(xs, out, row.local_grads_on(xs, *parameters, out)) for xs, out in known]
+    assert row.chooses or not found or not all(found)
+
+
 @EACH_COMPOSITE
 def test_edges_of_rows_move_no_faster_than_all_entries(row: Composite) -> None:
     """So that a row which is known up to a doubt knows the distance up to the same doubt."""
