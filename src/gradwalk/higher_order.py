@@ -55,7 +55,7 @@ def pulled_back(order: Sequence[Any], gradients: dict[Any, Any], by: set[Any], r
                 continue
             gradient = gradients.pop(node)
             for child, local_grad in zip(node._children, rule(node), strict=True):
-                if child in depending and not _is(local_grad, 0.0):
+                if child in depending and not _is_nothing(local_grad):
                     part = chained(gradient, local_grad)
                     gradients[child] = gradients[child] + part if child in gradients else part
     return gradients
@@ -77,7 +77,7 @@ def pushed_forward(order: Iterable[Any], tangents: dict[Any, Any], rule: Rule) -
             if node in tangents or tangents.keys().isdisjoint(node._children):
                 continue
             for child, local_grad in zip(node._children, rule(node), strict=True):
-                if child in tangents and not _is(local_grad, 0.0):
+                if child in tangents and not _is_nothing(local_grad):
                     part = chained(tangents[child], local_grad)
                     tangents[node] = tangents[node] + part if node in tangents else part
     return tangents
@@ -93,18 +93,18 @@ def _ignored(*_: Any) -> None:
     pass
 
 
-def _is(given: Any, number: float) -> bool:
-    return type(given) is float and given == number
+def _is_nothing(given: Any) -> bool:
+    return type(given) is float and given == 0.0
 
 
 def chained(derivative: Any, local_grad: Any) -> Any:
     """One step of the chain rule: the product, without a node for a factor that is 1."""
-    if _is(local_grad, 1.0):
+    if type(local_grad) is float and local_grad == 1.0:
         return derivative
-    if _is(derivative, 1.0):
+    if type(derivative) is float and derivative == 1.0:
         return local_grad
     product = local_grad * derivative
-    number = _number(product)
+    number = product if type(product) is float else _number(product)
     if isinstance(number, float) and number != number and not is_traced():
         # in a trace this would be so in every later call; there, what is nan here is for the plain function
         return 0.0 if contribution(_number(local_grad), _number(derivative)) == 0.0 else product

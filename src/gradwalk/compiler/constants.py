@@ -58,8 +58,10 @@ def without_identities(flat: Flat) -> Flat:
 
     def is_number(nodes: Ints, place: int, number: float) -> Truths:
         child = flat.child(nodes, place)
-        given = flat.given(child)[:, 0]
-        return np.asarray((flat.op[child] == CONSTANT) & (given == number) & ~np.signbit(given))  # x - -0.0 is x + 0
+        found = flat.op[child] == CONSTANT
+        given = flat.given(child[found])[:, 0]
+        found[found] = (given == number) & ~np.signbit(given)  # x - -0.0 is x + 0
+        return found
 
     for name, number, neutral_on_the_left in (("sub", 0.0, False), ("mul", 1.0, True), ("div", 1.0, False)):
         nodes = np.flatnonzero(flat.op == CODES[name])

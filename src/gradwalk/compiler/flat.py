@@ -73,6 +73,18 @@ class Flat:
         """The nodes that are needed whether or not another node uses them."""
         return np.concatenate([self.inputs, self.outputs, self.guards.ravel()])
 
+    @cached_property
+    def live(self) -> Truths:
+        """Which nodes the roots depend on; they themselves are among them."""
+        return self.needed_for(self.roots())
+
+    def needed_for(self, nodes: Ints) -> Truths:
+        """Which nodes these depend on; they themselves are among them."""
+        needed = np.zeros(self.size, np.bool_)
+        needed[nodes] = True
+        LOOPS.mark_needed(self.starts, self.children, needed)
+        return needed
+
     def child(self, nodes: Ints, place: int) -> Ints:
         """The child at that place of each of these nodes, which have to have one."""
         return self.children[self.starts[nodes] + place]

@@ -10,7 +10,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from gradwalk.compiler.dead_code import needed_for
 from gradwalk.compiler.flat import (
     CODES,
     CONSTANT,
@@ -131,7 +130,7 @@ def differentiated(flat: Flat) -> Truths:
     """Which nodes a result depends on; the others are there for guards, and get no gradient."""
     if not len(flat.guards):
         return np.ones(flat.size, np.bool_)
-    needed = needed_for(flat, flat.outputs)
+    needed = flat.needed_for(flat.outputs)
     of_rows = np.flatnonzero(is_among(flat.op, ROW_OPS))
     if not needed[of_rows].all():  # one instruction makes the row: where an entry of it is needed, take all of it
         ends = [flat.child(of_rows, 0), flat.children[flat.starts[of_rows + 1] - 1]]

@@ -23,9 +23,8 @@ def named(program: Program, function: Callable[..., Any], call: Call, leaves: tu
     names = [*argument_names(function, call), *_leaf_names(function, leaves)]
     if len(names) != len(program.inputs):
         return
-    order = np.argsort(program.inputs)
     before: str | None = None
-    for place in order.tolist():
+    for place in np.argsort(program.inputs).tolist():
         if names[place] != before:
             before = names[place]
             program.names[int(program.inputs[place])] = before
@@ -47,14 +46,15 @@ def _leaf_names(function: Callable[..., Any], leaves: tuple[Any, ...]) -> list[s
     if not leaves:
         return []
     found: dict[int, str] = {}
-    wanted = {id(leaf) for leaf in leaves}
+    places = list(map(id, leaves))
+    wanted = set(places)
     left = [_MANY]
     of_object = getattr(inspect.unwrap(function), "__self__", None) is not None
     for name, held in _variables(function):
         _search(held, name, wanted, found, left, 1 if of_object else 0, set())
         if len(found) == len(wanted):
             break
-    return [found.get(id(leaf)) or leaf.label or "leaf" for leaf in leaves]
+    return [name or leaf.label or "leaf" for name, leaf in zip(map(found.get, places), leaves, strict=True)]
 
 
 def _variables(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:

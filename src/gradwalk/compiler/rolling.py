@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from gradwalk.compiler.constants import with_folded_constants, with_shared_constants, without_identities
-from gradwalk.compiler.dead_code import needed_for, without_dead_code
+from gradwalk.compiler.dead_code import without_dead_code
 from gradwalk.compiler.flat import CALL, CODES, CONSTANT, EXACT, INPUT, NAMES, ROW_OPS, TARGETED, Flat, Ints, ragged
 from gradwalk.compiler.grouping import alike, grouped, with_zero
 from gradwalk.compiler.holes import keeping_holes
@@ -65,7 +65,7 @@ def calls_are_exact(flat: Flat) -> bool:
     calls = np.flatnonzero(flat.op == CALL)
     if not len(calls):
         return True
-    below = needed_for(flat, flat.children[ragged(flat.starts[calls], flat.counts[calls])])
+    below = flat.needed_for(flat.children[ragged(flat.starts[calls], flat.counts[calls])])
     is_exact = flat.is_op("input", "constant", "call", *EXACT)
     return bool(is_exact[below].all() and (flat.op[below] == CODES["add"]).sum() <= 1)
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gradwalk.cached_property import cached_property
-from gradwalk.compiler.dead_code import needed_for
 from gradwalk.compiler.flat import CALL, CODES, CONSTANT, SIGNED, Flat, Ints, Truths, followed, ragged, starts_of
 
 _LONG = 8
@@ -54,7 +53,7 @@ def with_fused_sums(flat: Flat) -> Flat:
         adds[np.repeat(np.arange(flat.size), flat.counts)[zeros[flat.children]]] = False
     calls = np.flatnonzero(flat.op == CALL)
     if len(calls):  # and so is what a function of one's own is given: a sum of two, at most
-        adds[needed_for(flat, flat.children[ragged(flat.starts[calls], flat.counts[calls])])] = False
+        adds[flat.needed_for(flat.children[ragged(flat.starts[calls], flat.counts[calls])])] = False
     if not adds.any():
         return flat
     trees = _trees(flat, adds)
@@ -115,7 +114,8 @@ def _trees(flat: Flat, adds: Truths) -> _Trees:
     first = np.flatnonzero(np.diff(root, prepend=-1))
     roots, tree = root[first], np.repeat(np.arange(len(first)), np.diff(np.append(first, len(root))))
 
-    zero = (flat.op[node] == CONSTANT) & (flat.given(node)[:, 0] == 0.0)
+    zero = flat.op[node] == CONSTANT
+    zero[zero] = flat.given(node[zero])[:, 0] == 0.0
     begun = np.bincount(tree[zero], minlength=len(roots)) > 0
     only_zeros = np.bincount(tree[~zero], minlength=len(roots)) == 0
     kept = ~zero | only_zeros[tree]  # of nothing but zeros, keep the zeros

@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradwalk import composites, control, custom, engine, higher_order
-from gradwalk.compiler.dead_code import needed_for
 from gradwalk.compiler.flat import (
     CALL,
     CODES,
@@ -307,8 +306,8 @@ class Trace:
     def _keep_refusing(self) -> None:
         """What nothing depends on may be refused in a later call, as in the plain function: it becomes a guard."""
         first = self.flat.size - len(self.recorded)
-        own = np.arange(first, first + (len(self.recorded) if self.own is None else self.own))
-        unused = own[~needed_for(self.flat, self.flat.roots())[own] & is_among(self.flat.op[own], _REFUSING)]
+        unused = np.flatnonzero(~self.flat.live & is_among(self.flat.op, _REFUSING))
+        unused = unused[unused < first + (len(self.recorded) if self.own is None else self.own)]
         if len(unused):
             nodes = [self.recorded[node - first] for node in unused.tolist()]
             self.compared += [(node, node, "<=", True) for node in nodes]  # it is no nan
@@ -327,13 +326,14 @@ class Trace:
         equal = flat.guards[np.array(told, np.bool_)]
         if len(flat.guards) < SEARCH and not len(equal):
             return {}
-        unused = ~needed_for(flat, flat.outputs)[flat.inputs[:count]]
-        unused &= np.array([type(given) is not int for given in self.given])
+        unused = np.array([type(given) is not int for given in self.given], np.bool_)
+        if unused.any():
+            unused &= ~flat.needed_for(flat.outputs)[flat.inputs[:count]]
         if not unused.any():
             return {}
         guards = flat.guards[: 10 * SEARCH]
-        times = np.sum([needed_for(flat, guard)[flat.inputs[:count]] for guard in guards], axis=0) * unused
-        once = needed_for(flat, equal.reshape(-1))[flat.inputs[:count]] & unused
+        times = np.sum([flat.needed_for(guard)[flat.inputs[:count]] for guard in guards], axis=0) * unused
+        once = flat.needed_for(equal.reshape(-1))[flat.inputs[:count]] & unused
         found = dict.fromkeys(np.flatnonzero(once).tolist(), 0)
         return found | {entry: int(times[entry]) for entry in np.flatnonzero(times >= SEARCH).tolist()}
 
@@ -349,8 +349,8 @@ class Trace:
             flat, starts=np.append(0, counts.cumsum()), children=np.delete(flat.children, flat.starts[roundings])
         )
         of_entries = flat.inputs[: len(self.entries)]
-        needed = needed_for(flat, flat.outputs)[of_entries]
-        moved = needed_for(cut, flat.outputs)[of_entries]
+        needed = flat.needed_for(flat.outputs)[of_entries]
+        moved = cut.needed_for(flat.outputs)[of_entries]
         return {entry: not moved[entry] for entry in np.flatnonzero(needed).tolist()}
 
     def _refuse_made_inside(self) -> None:

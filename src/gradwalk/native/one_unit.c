@@ -20,6 +20,7 @@
 #include "value/backward.c"
 #include "value/composites.c"
 #include "value/optim.c"
+#include "value/flatten.c"
 #include "kernels/kernels.c"
 #include "kernels/table.c"
 #include "executor/rows.c"
@@ -36,6 +37,7 @@
 #include "executor/views.c"
 #include "executor/entries.c"
 #include "executor/products.c"
+#include "executor/flat.c"
 
 #if defined(BUILT_SMALL)
 #pragma GCC optimize("Os")
@@ -45,9 +47,7 @@
 #include "value/attributes.c"
 #include "value/cycles.c"
 #include "value/cut.c"
-#include "value/flatten.c"
 #include "executor/call.c"
-#include "executor/flat.c"
 #include "executor/read.c"
 #include "executor/directions.c"
 #include "executor/type.c"

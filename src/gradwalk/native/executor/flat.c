@@ -52,13 +52,15 @@ static int graph_hold(PyObject *const *args, Count item, Graph *graph)
     }
     graph->children = graph->children_buffer.buf;
     graph->of_nodes = graph->nodes_buffer.buf;
-    int sane = graph->size < 0 || graph->starts[0] == 0;
-    for (Count i = 0; i < graph->size && sane; i++) {
-        sane = graph->starts[i] <= graph->starts[i + 1] && graph->starts[i + 1] <= edges;
-        for (int64_t e = graph->starts[i]; sane && e < graph->starts[i + 1]; e++)
-            sane = graph->children[e] >= 0 && graph->children[e] < i;
+    int wrong = graph->size >= 0 && graph->starts[0] != 0;
+    for (Count i = 0; i < graph->size; i++)
+        wrong |= graph->starts[i] > graph->starts[i + 1];
+    for (Count i = 0; i < graph->size && !wrong; i++) {
+        int64_t end = graph->starts[i + 1];
+        for (int64_t e = graph->starts[i]; e < end; e++)
+            wrong |= (uint64_t)graph->children[e] >= (uint64_t)i;
     }
-    if (sane)
+    if (!wrong)
         return 0;
     PyErr_SetString(PyExc_ValueError, "flat: expected a graph whose children come before the nodes that use them");
     graph_release(graph);
@@ -122,7 +124,8 @@ static PyObject *flat_mark_needed(PyObject *module, PyObject *const *args, Py_ss
         return NULL;
     unsigned char *needed = graph.of_nodes;
     for (Count i = graph.size; i-- > 0;) {
-        for (int64_t e = graph.starts[i]; needed[i] && e < graph.starts[i + 1]; e++)
+        int64_t end = needed[i] ? graph.starts[i + 1] : 0;
+        for (int64_t e = graph.starts[i]; e < end; e++)
             needed[graph.children[e]] = 1;
     }
     graph_release(&graph);

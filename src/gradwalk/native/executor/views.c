@@ -70,6 +70,11 @@ INTERNAL void view_pack(const Operand *operand, Count width, const double *from,
         if (stride == 1) {
             memcpy(into, source, (size_t)(here * width) * sizeof *into);
         }
+        else if (width == 1 && stride == 0) {
+            double same = *source;
+            for (Count i = 0; i < here; i++)
+                into[i] = same;
+        }
         else if (width == 1) {
             for (Count i = 0; i < here; i++)
                 into[i] = source[i * stride];
