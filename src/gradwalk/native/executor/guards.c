@@ -142,6 +142,18 @@ static void guards_mark(const Operand *operand, unsigned char *marks, unsigned c
         marks[view_slot(operand, i / operand->columns, i % operand->columns)] |= mark;
 }
 
+/* Whether it makes numbers smaller by constants, if anything: no difference grows. */
+static int guards_scales_down(const Step *step)
+{
+    if (step->kind != KIND_ENTRIES || (step->op != OP_mul && step->op != OP_div))
+        return 0;
+    const Operand *scale = &step->operands[step->op == OP_mul && step->operands[0].constants != NULL ? 0 : 1];
+    int smaller = scale->constants != NULL;
+    for (Count i = 0; smaller && i < scale->rows * scale->columns; i++)
+        smaller = step->op == OP_mul ? fabs(scale->constants[i]) <= 1.0 : fabs(scale->constants[i]) >= 1.0;
+    return smaller;
+}
+
 /* Backwards from what is asked for: the sums that it comes from, and nothing but sums and differences of them, are near
  * 0 only compared with what they add up. Whether that is so; else it may depend on anything below. */
 static int guards_mark_sizes(const Step *step, unsigned char *marks)
@@ -156,6 +168,7 @@ static int guards_mark_sizes(const Step *step, unsigned char *marks)
     if (!asked)
         return 1;
     int adds = step->kind == KIND_ENTRIES && (step->op == OP_add || step->op == OP_sub || step->op == OP_neg);
+    adds |= guards_scales_down(step);
     for (int j = 0; j < step->operand_count; j++)
         guards_mark(&step->operands[j], marks, step->rounds && sums ? SIZED : ASKED);
     return step->rounds ? sums : adds || sums || step->kind == KIND_TAKE;
