@@ -1,5 +1,8 @@
 """Hand-made programs, run by the executor and, entry by entry, by the eager engine."""
 
+import dataclasses
+import itertools
+
 import numpy as np
 import pytest
 
@@ -27,10 +30,10 @@ def entries(view):
     """The slots of a View as nested lists."""
     if view.index is not None:
         return view.index.reshape(view.rows, view.columns).tolist()
-    return [
-        [view.start + r * view.row_stride + c * view.column_stride for c in range(view.columns)]
-        for r in range(view.rows)
-    ]
+    loops = view.loops or [(view.rows, view.row_stride), (view.columns, view.column_stride)]
+    further = itertools.product(*([turn * stride for turn in range(count)] for count, stride in loops))
+    slots = [view.start + sum(steps) for steps in further]
+    return [slots[i : i + view.columns] for i in range(0, len(slots), view.columns)]
 
 
 def eager(program, inputs, seeds):
@@ -148,6 +151,8 @@ def views_of(generator, slots, rows, columns):
         found.append(View(rows, columns, 0, 0, 1))
     if rows <= slots:
         found.append(View(rows, columns, 0, 1, 0))
+    if rows % 2 == 0 and rows < slots:  # forward, in both halves backward, and each slot over and over
+        found.append(View(rows, columns, rows // 2, loops=((2, rows // 2), (rows // 2, -1), (columns, 0))))
     return found
 
 
@@ -155,4 +160,4 @@ def moved(view, by):
     """The same View over slots further on."""
     if view.index is not None:
         return View(view.rows, view.columns, index=view.index + np.int32(by))
-    return View(view.rows, view.columns, view.start + by, view.row_stride, view.column_stride)
+    return dataclasses.replace(view, start=view.start + by)

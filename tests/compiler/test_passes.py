@@ -12,11 +12,12 @@ from gradwalk.compiler.constants import with_folded_constants, with_shared_const
 from gradwalk.compiler.dead_code import without_dead_code
 from gradwalk.compiler.flat import Flat, flat_of
 from gradwalk.compiler.grouping import alike, grouped, with_zero
-from gradwalk.compiler.layout import best_width, strided_view
+from gradwalk.compiler.layout import best_width
 from gradwalk.compiler.levels import latest_levels, levels
 from gradwalk.compiler.matrices import NOBODY, matrix_products
 from gradwalk.compiler.rolling import rolled_up, step_by_step
 from gradwalk.compiler.sources import split_by_source
+from gradwalk.compiler.strided import strided_view, view_of
 from gradwalk.compiler.subexpressions import with_shared_subexpressions
 from gradwalk.compiler.sums import with_fused_sums, without_lonely
 
@@ -265,6 +266,16 @@ def test_a_grid_of_slots_is_strided() -> None:
     assert view is not None
     assert (view.start, view.row_stride, view.column_stride) == (4, 10, 2)
     assert strided_view(np.array([[4, 6, 9]])) is None
+
+
+def test_what_is_regular_in_more_than_two_directions_is_in_loops() -> None:
+    """As the heads of attention are: a part of each row of a product, for one head after the other."""
+    slots = 7 + np.arange(2 * 3 * 4).reshape(3, 2, 4).transpose(1, 0, 2).reshape(6, 4)
+    view = view_of(slots)
+    assert (view.start, view.loops, view.index) == (7, ((2, 4), (3, 8), (4, 1)), None)
+    assert view.slots.tolist() == slots.tolist()
+    slots[5, 3] += 1
+    assert view_of(slots).index is not None
 
 
 def test_the_width_follows_a_repeated_operand() -> None:

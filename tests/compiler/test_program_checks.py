@@ -156,6 +156,10 @@ def _made(**changes: Any) -> Any:
     return make(changed(one, **changes))
 
 
+def _looped(*loops: Any) -> Any:
+    return _made(instructions=(Instruction("sum", 2, 1, 1, (View(1, 2, 0, loops=loops),)),))
+
+
 @pytest.mark.parametrize(
     ("attempt", "kind", "said"),
     [
@@ -171,6 +175,16 @@ def _made(**changes: Any) -> Any:
          "expected a View inside 3 slots, got one from 0 to 3"),
         (lambda: _made(instructions=(Instruction("neg", 2, 1, 1, (View(1, 1, index=slot_array([[7]])),)),)), ValueError,
          "expected slots from 0 to 2 for a View, got 7"),
+        (lambda: _looped((1, 1), 3), TypeError, "expected loops of a View as pairs, got 3"),
+        (lambda: _looped((2, 2.0)), TypeError, "'float' object cannot be interpreted as an integer"),
+        (lambda: _looped((2, 4)), ValueError, "expected a loop of a View inside 3 slots, got (2, 4)"),
+        (lambda: _looped((0, 1)), ValueError, "expected a loop of a View inside 3 slots, got (0, 1)"),
+        (lambda: _looped((2**63, 1)), ValueError, "expected a loop of a View inside 3 slots"),
+        (lambda: _looped((2, 3)), ValueError, "expected loops over 2 of 3 slots, got ((2, 3),)"),
+        (lambda: _looped((2, -1)), ValueError, "expected loops over 2 of 3 slots, got ((2, -1),)"),
+        (lambda: _looped((2, 1), (2, 1)), ValueError, "expected loops over 2 of 3 slots, got ((2, 1), (2, 1))"),
+        (lambda: _looped((2**28, 0), (2**28, 0)), ValueError, "expected loops over 2 of 3 slots"),
+        (lambda: _looped((1, 1)), ValueError, "expected loops over 2 slots, got ((1, 1),)"),
         (lambda: _made(instructions=(Instruction("matmul", 2, 1, 1, 2 * (View(1, 2, 0, 0, 1),), (), slot_array([0])),)),
          ValueError, "expected rows of at least one entry"),
         (lambda: _made(instructions=(Instruction("neg", 2, 1, 1, (View(1, 1, 0),), (), slot_array([1])),)),

@@ -29,7 +29,7 @@ def test_counts_are_what_the_lessons_say() -> None:
 def test_products_of_matrices_do_most_of_the_arithmetic() -> None:
     """As lesson 13 says of the compiled GPT."""
     program = lesson_figures.compiled(lesson_figures.scalar_gpt.initial_parameters(random.Random(42))).program
-    products = re.findall(r"\[(\d+),(\d+)\] = \S+\[(?:gather )?\d+,(\d+)\] @", str(program))
+    products = re.findall(r"\[(\d+),(\d+)\] = \S+\[(?:gather |loop )?\d+,(\d+)\] @", str(program))
     assert len(products) == int(source.figures()["compiled_products"])
     assert (
         sum(2 * int(rows) * int(columns) * int(inner) for rows, columns, inner in products) > program.counts.flops / 2

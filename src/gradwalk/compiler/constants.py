@@ -58,7 +58,7 @@ def without_identities(flat: Flat) -> Flat:
 
     def is_number(nodes: Ints, place: int, number: float) -> Truths:
         child = flat.child(nodes, place)
-        found = flat.op[child] == CONSTANT
+        found: Truths = flat.op[child] == CONSTANT
         given = flat.given(child[found])[:, 0]
         found[found] = (given == number) & ~np.signbit(given)  # x - -0.0 is x + 0
         return found

@@ -15,11 +15,10 @@ import numpy as np
 from gradwalk.compiler.flat import CONSTANT, INPUT, SIGNS, Flat, Ints, Truths
 from gradwalk.compiler.matrices import NOBODY, Group
 from gradwalk.compiler.program import Guard, Instruction, Program, View
-from gradwalk.compiler.strided import nested_loops
+from gradwalk.compiler.strided import first_run, nested_loops, strided_view, view_of
 from gradwalk.ops import OPS
 
 _LINE = 8  # slots in a cache line: a vector that begins on one is read and written in one go
-_FEW = 32  # slots that are looked at faster by plain Python than by NumPy
 _FIRST_CHOICE = ("matmul", "dot", "take", "cross_entropy")
 
 
@@ -153,39 +152,6 @@ class _Memory:
         return view_of(slots)
 
 
-def view_of(slots: Ints) -> View:
-    """The matrix of slots, strided if it is, else as a table."""
-    strided = strided_view(slots)
-    return strided or View(len(slots), slots.shape[1], index=np.ascontiguousarray(slots, np.int32))
-
-
-def strided_view(slots: Ints) -> View | None:
-    """The matrix of slots as start and strides, or None."""
-    if slots.size <= _FEW:
-        return _strided_few(slots)
-    rows, columns = slots.shape
-    start = int(slots[0, 0])
-    row = int(slots[1, 0]) - start if rows > 1 else 0
-    column = int(slots[0, 1]) - start if columns > 1 else 0
-    if row < 0 or column < 0:
-        return None
-    grid = start + row * np.arange(rows)[:, None] + column * np.arange(columns)
-    return View(rows, columns, start, row, column) if np.array_equal(grid, slots) else None
-
-
-def _strided_few(slots: Ints) -> View | None:
-    """The same, one slot after the other."""
-    rows, columns = slots.shape
-    table: list[int] = slots.ravel().tolist()
-    start = table[0]
-    row = table[columns] - start if rows > 1 else 0
-    column = table[1] - start if columns > 1 else 0
-    if row < 0 or column < 0:
-        return None
-    grid = [start + r * row + c * column for r in range(rows) for c in range(columns)]
-    return View(rows, columns, start, row, column) if grid == table else None
-
-
 def batched(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """The instructions, with products of one shape that are read and written evenly, one after the other, as one."""
     made: list[Instruction] = []
@@ -223,18 +189,8 @@ def _one_product(products: Sequence[Instruction]) -> Sequence[Instruction]:
 def best_width(operands: Sequence[Ints]) -> int:
     """How many columns make most of these operands, each a run of slots, strided matrices."""
     count = len(operands[0])
-    candidates = {count} | {width for operand in operands if count % (width := _first_run(operand)) == 0}
+    candidates = {count} | {width for operand in operands if count % (width := first_run(operand)) == 0}
     return max(
         sorted(candidates),
         key=lambda width: (sum(strided_view(o.reshape(-1, width)) is not None for o in operands), width),
     )
-
-
-def _first_run(slots: Ints) -> int:
-    """How many slots from the beginning are evenly spaced."""
-    if len(slots) <= _FEW:
-        few = slots.tolist()
-        return next((i for i in range(2, len(few)) if few[i] - few[i - 1] != few[1] - few[0]), len(few))
-    steps = np.diff(slots)
-    breaks = np.flatnonzero(steps != steps[0])
-    return int(breaks[0]) + 1 if len(breaks) else len(slots)

@@ -99,7 +99,7 @@ class _Names:
         shape = instruction.rows, instruction.columns
         for view in instruction.operands if instruction.rows == 1 and instruction.op in OPS else ():
             rows, columns = self.shapes.get(view.start, shape)
-            if view.index is None and view.column_stride == 1 and rows * columns == instruction.columns:
+            if view.column_stride == 1 and rows * columns == instruction.columns:  # else it is 0, or no strided one
                 return rows, columns
         return shape
 
@@ -115,9 +115,9 @@ class _Names:
         return f"{self.name(slot)}[{offset}]"
 
     def view(self, view: View, shape: tuple[int, int]) -> str:
-        if view.index is not None:
-            used = {self.block(int(slot)): None for slot in view.index.ravel()[:4096]}
-            return f"{_joined(list(used))}[gather {view.rows},{view.columns}]"
+        if view.index is not None or view.loops:
+            used = {self.block(int(slot)): None for slot in view.slots.ravel()[:4096]}
+            return f"{_joined(list(used))}[{'loop' if view.loops else 'gather'} {view.rows},{view.columns}]"
         if self.is_constant(view.start):
             if view.rows * view.columns == 1 or view.row_stride == view.column_stride == 0:
                 return f"{self.program.initial[view.start]:g}"

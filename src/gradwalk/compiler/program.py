@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from gradwalk.custom import CustomOp
 
 Slots = npt.NDArray[np.int32]
+Loop = tuple[int, int]  # how often, and how many slots further each time
 
 
 @dataclass(eq=False, slots=True)  # not frozen: a long chain has millions of them, and freezing takes long
 class View:
-    """A matrix of slots to read, rows × columns: strided, or gathered through a table of slot numbers.
+    """A matrix of slots to read, rows × columns: strided, in nested loops, or gathered through a table of slot numbers.
 
     Strided: entry (r, c) is slot `start + r * row_stride + c * column_stride`; strides may be 0 (broadcast).
+    In loops: the entries, row by row, are what `loops` go through from `start` on, the outermost first.
     Gathered: entry (r, c) is slot `index[r, c]`.
     """
 
@@ -32,6 +34,7 @@ class View:
     start: int = 0
     row_stride: int = 0
     column_stride: int = 0
+    loops: tuple[Loop, ...] = ()
     index: Slots | None = None
 
     @property
@@ -39,8 +42,10 @@ class View:
         """The slots it reads, as a matrix."""
         if self.index is not None:
             return self.index.astype(np.intp)
-        row, column = np.arange(self.rows)[:, None], np.arange(self.columns)
-        return np.asarray(self.start + row * self.row_stride + column * self.column_stride, np.intp)
+        slots = np.array([self.start], np.intp)
+        for count, stride in self.loops or ((self.rows, self.row_stride), (self.columns, self.column_stride)):
+            slots = np.add.outer(slots, stride * np.arange(count)).reshape(-1)
+        return slots.reshape(self.rows, self.columns)
 
 
 @dataclass(eq=False, slots=True)  # not frozen: a long chain has millions of them, and freezing takes long

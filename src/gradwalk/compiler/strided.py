@@ -1,12 +1,52 @@
-"""Tables of slot numbers as nested loops: a matrix of slots that is regular in more than two directions."""
+"""Matrices of slot numbers as views: strided where they are regular in two directions, in loops where in more."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gradwalk.compiler.flat import Ints
+from gradwalk.compiler.program import Loop, View
 
-Loop = tuple[int, int]  # how often, and how many slots further each time
+_FEW = 32  # slots that are looked at faster by plain Python than by NumPy
+
+
+def view_of(slots: Ints) -> View:
+    """The matrix of slots, strided if it is, else in loops, else as a table."""
+    strided = strided_view(slots)
+    if strided is not None:
+        return strided
+    rows, columns = slots.shape
+    loops = nested_loops(slots)
+    if loops is not None:
+        return View(rows, columns, int(slots[0, 0]), loops=tuple(loops))
+    return View(rows, columns, index=np.ascontiguousarray(slots, np.int32))
+
+
+def strided_view(slots: Ints) -> View | None:
+    """The matrix of slots as start and strides, or None."""
+    if slots.size <= _FEW:
+        return _strided_few(slots)
+    rows, columns = slots.shape
+    start = int(slots[0, 0])
+    row = int(slots[1, 0]) - start if rows > 1 else 0
+    column = int(slots[0, 1]) - start if columns > 1 else 0
+    if row < 0 or column < 0:
+        return None
+    grid = start + row * np.arange(rows)[:, None] + column * np.arange(columns)
+    return View(rows, columns, start, row, column) if np.array_equal(grid, slots) else None
+
+
+def _strided_few(slots: Ints) -> View | None:
+    """The same, one slot after the other."""
+    rows, columns = slots.shape
+    table: list[int] = slots.ravel().tolist()
+    start = table[0]
+    row = table[columns] - start if rows > 1 else 0
+    column = table[1] - start if columns > 1 else 0
+    if row < 0 or column < 0:
+        return None
+    grid = [start + r * row + c * column for r in range(rows) for c in range(columns)]
+    return View(rows, columns, start, row, column) if grid == table else None
 
 
 def nested_loops(slots: Ints) -> list[Loop] | None:
@@ -18,14 +58,22 @@ def nested_loops(slots: Ints) -> list[Loop] | None:
     heads = slots.ravel()
     loops: list[Loop] = []
     while len(heads) > 1:
-        steps = np.diff(heads)
-        breaks = np.flatnonzero(steps != steps[0])
-        count = int(breaks[0]) + 1 if len(breaks) else len(heads)
-        if count == 1 or len(heads) % count or steps[0] < 0:
+        count, step = first_run(heads), int(heads[1] - heads[0])
+        if len(heads) % count or step < 0:
             return None
         turns = heads.reshape(-1, count)
-        if not (turns - turns[:, :1] == turns[0] - turns[0, 0]).all():
+        if not (turns == turns[:, :1] + step * np.arange(count)).all():
             return None
-        loops.append((count, int(steps[0])))
+        loops.append((count, step))
         heads = turns[:, 0]
     return loops[::-1]
+
+
+def first_run(slots: Ints) -> int:
+    """How many slots from the beginning are evenly spaced."""
+    if len(slots) <= _FEW:
+        few = slots.tolist()
+        return next((i for i in range(2, len(few)) if few[i] - few[i - 1] != few[1] - few[0]), len(few))
+    steps = np.diff(slots)
+    breaks = np.flatnonzero(steps != steps[0])
+    return int(breaks[0]) + 1 if len(breaks) else len(slots)

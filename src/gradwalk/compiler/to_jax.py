@@ -16,9 +16,9 @@ import numpy as np
 from gradwalk.cached_property import cached_property
 from gradwalk.compiler import interpret
 from gradwalk.compiler.formulas import Arrays, OverRows, arrays_of
-from gradwalk.compiler.program import Instruction, Program
+from gradwalk.compiler.program import Instruction, Loop, Program
 from gradwalk.compiler.reading import Call, with_line
-from gradwalk.compiler.strided import Loop, nested_loops
+from gradwalk.compiler.strided import nested_loops
 from gradwalk.compiler.version import Version
 from gradwalk.errors import GradwalkWarning
 from gradwalk.ops import OPS
@@ -415,7 +415,7 @@ def _doubts(program: Program, memory: _Memory, sides: Any) -> Any:
 
 def _warn_of_many(compiled: Compiled[..., Any], program: Program) -> None:
     kinds = {
-        (each.op, each.rows, each.columns, each.parameters, *((view.row_stride, view.column_stride)
+        (each.op, each.rows, each.columns, each.parameters, *((view.loops or (view.row_stride, view.column_stride))
           if view.index is None else view.index.tobytes() for view in each.operands))
         for each in program.instructions
     }  # fmt: skip

@@ -75,6 +75,47 @@ INTERNAL int read_count(PyObject *object, const char *name, Count least, Count m
     return failed ? -1 : 0;
 }
 
+/* One of the nested loops of a View, (how often, how many slots further). */
+static int read_loop(PyObject *loop, Count size, Count *count, Count *stride)
+{
+    if (!PyTuple_Check(loop) || PyTuple_GET_SIZE(loop) != 2) {
+        PyErr_Format(PyExc_TypeError, "Executor: expected loops of a View as pairs, got %R", loop);
+        return -1;
+    }
+    *count = PyNumber_AsSsize_t(PyTuple_GET_ITEM(loop, 0), NULL); /* what does not fit becomes the nearest that does */
+    *stride = PyErr_Occurred() ? 0 : PyNumber_AsSsize_t(PyTuple_GET_ITEM(loop, 1), NULL);
+    if (!PyErr_Occurred() && (*count < 1 || *count > MOST_ENTRIES || *stride < -size || *stride > size))
+        PyErr_Format(PyExc_ValueError, "Executor: expected a loop of a View inside %zd slots, got %R", size, loop);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* The slots that nested loops go through from the operand's start on, the outermost loop first, as a table. */
+static int32_t *read_loops(PyObject *loops, Count size, const Operand *operand)
+{
+    Count expected = operand->rows * operand->columns, made = 1, least = operand->start, most = least, count, stride;
+    int32_t *slots = PyMem_Malloc((size_t)expected * sizeof *slots);
+    if (slots == NULL)
+        return (void)PyErr_NoMemory(), NULL;
+    slots[0] = (int32_t)operand->start;
+    for (Count i = PyTuple_GET_SIZE(loops); i-- > 0; made *= count) {
+        if (read_loop(PyTuple_GET_ITEM(loops, i), size, &count, &stride) < 0)
+            break;
+        *(stride < 0 ? &least : &most) += (count - 1) * stride;
+        if (count > expected / made || least < 0 || most >= size) {
+            PyErr_Format(PyExc_ValueError, "Executor: expected loops over %zd of %zd slots, got %R", expected, size, loops);
+            break;
+        }
+        for (Count k = made; k < made * count; k++)
+            slots[k] = (int32_t)(slots[k - made] + stride);
+    }
+    if (!PyErr_Occurred() && made != expected)
+        PyErr_Format(PyExc_ValueError, "Executor: expected loops over %zd slots, got %R", expected, loops);
+    if (!PyErr_Occurred())
+        return slots;
+    PyMem_Free(slots);
+    return NULL;
+}
+
 /* A table of slots that is a strided view after all. */
 static int read_strides(Operand *operand)
 {
@@ -115,19 +156,20 @@ INTERNAL int read_view(PyObject *view, Count size, Operand *operand)
         || read_count(view, "row_stride", -size, size, &operand->row_stride) < 0
         || read_count(view, "column_stride", -size, size, &operand->column_stride) < 0)
         return -1;
-    PyObject *index = PyObject_GetAttrString(view, "index");
-    if (index == NULL)
-        return -1;
+    PyObject *index = PyObject_GetAttrString(view, "index"), *loops = PyObject_GetAttrString(view, "loops");
     Count rows = operand->rows, columns = operand->columns, count, least, most;
-    if (index != Py_None) {
-        operand->index = read_slots(index, "a View", size, rows * columns, &count);
+    int looped = loops != NULL && PyTuple_Check(loops) && PyTuple_GET_SIZE(loops) > 0;
+    if (index != NULL && loops != NULL && (index != Py_None || looped)) {
+        operand->index = looped ? read_loops(loops, size, operand)
+                                : read_slots(index, "a View", size, rows * columns, &count);
         if (operand->index != NULL && read_strides(operand)) {
             PyMem_Free(operand->index);
             operand->index = NULL;
         }
         operand->run = operand->index != NULL ? read_run(operand) : 0;
     }
-    Py_DECREF(index);
+    Py_XDECREF(index);
+    Py_XDECREF(loops);
     if (PyErr_Occurred())
         return -1;
     if (operand->index == NULL) {
