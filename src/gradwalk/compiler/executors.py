@@ -97,7 +97,9 @@ def executor_for(program: Program) -> Any:
     if engine.NAME != "native":
         return Interpreted(program)
     native: Any = engine.load("native").Executor
-    instructions = tuple(part for each in program.instructions for part in each.unbatched())
+    instructions: Any = program.instructions
+    if any(each.batch > 1 for each in instructions if each.op == "matmul"):
+        instructions = tuple(part for each in instructions for part in each.unbatched())
     parts = (program.size, program.initial, program.inputs, program.outputs, instructions, program.guards)
     again = functools.partial(interpret.gradients_again, program)
     return native(*parts, exact=program.exact, functions=program.functions, gradients_again=again)

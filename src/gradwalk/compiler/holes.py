@@ -11,14 +11,15 @@ import numpy as np
 
 from gradwalk.compiler.flat import CONSTANT, Flat, Ints
 from gradwalk.compiler.matrices import NOBODY, Group
+from gradwalk.ops import OPS
 
 _LINEAR = frozenset({"add", "sub", "mul", "div", "neg"})  # which make nothing infinite of what is in a hole
 
 
 def keeping_holes(flat: Flat, groups: Sequence[Group]) -> list[Group]:
     """The groups, those that read all entries of rectangles with holes in the same shape."""
-    if not any(group.nodes.size > 1 and (group.nodes == NOBODY).any() for group in groups):
-        return list(groups)  # as mostly: looking at each would take longer than all other passes
+    if not any(group.op not in OPS and (group.nodes == NOBODY).any() for group in groups):
+        return list(groups)  # as mostly: only products and rows are made with holes
     made: list[Group] = []
     source = np.full(flat.size, NOBODY)
     for number, group in enumerate(groups):

@@ -144,16 +144,18 @@ class _Memory:
         return None if zeros and not self.is_zero[whole[is_beyond]].all() else whole
 
     def view(self, nodes: Ints) -> View:
-        slots = self.slot[nodes]
-        if (self.flat.op[nodes] == CONSTANT).all() and strided_view(slots) is None:
+        view = view_of(self.slot[nodes])
+        if (view.loops or view.index is not None) and (self.flat.op[nodes] == CONSTANT).all():
             start, self.size = self.size, self.size + nodes.size
             self.copies.append((start, nodes))
             return View(len(nodes), nodes.shape[1], start, nodes.shape[1], 1)
-        return view_of(slots)
+        return view
 
 
 def batched(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """The instructions, with products of one shape that are read and written evenly, one after the other, as one."""
+    if not any(each.op == "matmul" for each in instructions):
+        return tuple(instructions)
     made: list[Instruction] = []
     for shape, same in groupby(instructions, key=_shape_of_product):
         products = list(same)
@@ -190,6 +192,8 @@ def best_width(operands: Sequence[Ints]) -> int:
     """How many columns make most of these operands, each a run of slots, strided matrices."""
     count = len(operands[0])
     candidates = {count} | {width for operand in operands if count % (width := first_run(operand)) == 0}
+    if len(candidates) == 1:
+        return count
     return max(
         sorted(candidates),
         key=lambda width: (sum(strided_view(o.reshape(-1, width)) is not None for o in operands), width),

@@ -45,8 +45,14 @@ def _strided_few(slots: Ints) -> View | None:
     column = table[1] - start if columns > 1 else 0
     if row < 0 or column < 0:
         return None
-    grid = [start + r * row + c * column for r in range(rows) for c in range(columns)]
-    return View(rows, columns, start, row, column) if grid == table else None
+    for number, head in enumerate(_even(start, row, rows)):
+        if table[number * columns : (number + 1) * columns] != _even(head, column, columns):
+            return None
+    return View(rows, columns, start, row, column)
+
+
+def _even(start: int, step: int, count: int) -> list[int]:
+    return list(range(start, start + step * count, step)) if step else [start] * count
 
 
 def nested_loops(slots: Ints) -> list[Loop] | None:
@@ -73,6 +79,8 @@ def first_run(slots: Ints) -> int:
     """How many slots from the beginning are evenly spaced."""
     if len(slots) <= _FEW:
         few = slots.tolist()
+        if len(few) < 2 or few == _even(few[0], few[1] - few[0], len(few)):
+            return len(few)
         return next((i for i in range(2, len(few)) if few[i] - few[i - 1] != few[1] - few[0]), len(few))
     steps = np.diff(slots)
     breaks = np.flatnonzero(steps != steps[0])

@@ -425,6 +425,8 @@ class _BuiltIns:
 
         @functools.wraps(plain)
         def choose(*args: Any, **options: Any) -> Any:
+            if len(args) == 2 and type(args[0]) in _PLAIN and type(args[1]) in _PLAIN and not options:
+                return plain(*args)  # as mostly, and quickly
             if options or not args or (len(args) > 1 and _PLAIN.issuperset(map(type, args))):
                 return plain(*args, **options)
             if tracing.trace is None or tracing.trace.exact:
