@@ -15,6 +15,8 @@ from gradwalk.modes import current
 from gradwalk.operation import Op, everywhere
 from gradwalk.ops import OPS
 
+ENDS_ALL = (RecursionError, MemoryError)  # of these, a second try by each of its callers would be 2**depth tries
+
 
 def likeliest(name: str, known: Iterable[str]) -> str:
     """The known name that is most like this one, "" where none is; letters that were swapped are the likeliest slip.

@@ -92,6 +92,20 @@ def test_leaves_of_products_and_of_others(function: Any, count: int) -> None:
         assert close([2.0 * gradient for gradient in expected], [leaf.grad for leaf in WEIGHTS])
 
 
+def test_a_product_with_constants_is_the_same_for_all_examples() -> None:
+    rows = [[0.1 * i - 0.3 * j for i in range(6)] for j in range(8)]
+
+    def function(xs: list[Any]) -> Any:
+        return sum(gradwalk.tanh(gradwalk.dot(row, [weight * x for x in xs])) for row in rows)
+
+    batch = [([0.1 * k - 0.05 * i for i in range(6)],) for k in range(20)]
+    every = [function(*given) for given in batch]
+    expected = gradients_of(sum(every), [weight])
+    weight.grad = 0.0
+    assert close([value.data for value in every], compile(function).map_backward(batch))
+    assert close(expected, [weight.grad])
+
+
 def test_a_batch_of_a_function_without_arguments() -> None:
     square = compile(lambda: weight * weight)
     weight.grad = 0.0

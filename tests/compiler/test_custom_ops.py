@@ -273,6 +273,19 @@ def test_a_compiled_function_that_its_own_operation_knows_is_freed() -> None:
     assert reference() is None
 
 
+def test_a_compiled_function_that_a_leaf_of_it_knows_is_freed() -> None:
+    def made() -> weakref.ref[Any]:
+        leaf = gradwalk.Value(2.0)
+        compiled = compile(lambda x: cube(x) * leaf)
+        compiled.train_step(gradwalk.optim.Adam([leaf]), 1.0)
+        leaf.owner = compiled
+        return weakref.ref(compiled)
+
+    reference = made()
+    gc.collect()
+    assert reference() is None
+
+
 @pytest.mark.parametrize("use", ["map", "map_backward", "map_gradients"])
 def test_an_error_in_a_batch_is_not_tried_away(use: str) -> None:
     """An operation that fails once: the batch raises what a call would have raised."""
@@ -293,3 +306,27 @@ def test_an_error_in_a_batch_is_not_tried_away(use: str) -> None:
     with pytest.raises(KeyError):
         call()
     call()
+
+
+@pytest.mark.parametrize("error", [RecursionError, MemoryError])
+def test_what_ends_all_callers_is_not_tried_again_by_each_of_them(error: type[Exception]) -> None:
+    """Or the tries would double with every function in between."""
+    calls = 0
+
+    def inner(x: float) -> float:
+        nonlocal calls
+        calls += 1
+        if depth[0] and calls > depth[0]:
+            raise error
+        return compiled(x).data if depth[0] else x
+
+    depth = [0]
+    op = custom_op(inner, lambda x, out: 1.0)
+    compiled = gradwalk.compile(lambda x: 2.0 * op(x))
+    assert compiled(3.0).data == 6.0
+    depth[0], calls = 20, 0
+    with pytest.raises(error):
+        compiled(3.0)
+    assert calls == 21
+    depth[0] = 0
+    assert compiled.value_and_grad(3.0) == (6.0, 2.0)

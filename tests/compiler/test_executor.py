@@ -214,6 +214,29 @@ def test_constants(kernels):
     assert gradients.tolist() == [3.0, 3.0]
 
 
+def test_an_executor_that_its_own_function_runs_again_does_not_wait_for_itself(kernels):
+    class Again:
+        @staticmethod
+        def evaluated(xs):
+            executor.run(np.ones(1))
+            return xs[0], [1.0]
+
+    program = Program(
+        2, np.zeros(2), slot_array([0]), slot_array([1]), (Instruction("call", 1, 1, 1, (View(1, 1, 0),), (0.0, 0.0)),)
+    )
+    executor = make(program, kernels=kernels, functions=(Again(),))
+    with pytest.raises(RecursionError, match="expected a custom_op that leaves the compiled function alone"):
+        executor.run(np.ones(1))
+
+
+def test_arguments_in_a_list_are_numbers(kernels):
+    program = program_of(2, lambda add: add("mul", 1, 1, View(1, 1, 0), View(1, 1, 1)))
+    executor = make(program, kernels=kernels)
+    with pytest.raises(TypeError, match="expected a list of floats and ints, got <class 'str'>"):
+        executor.run_values([2.0, "3"], ())
+    assert executor.value([2.0, 3], ()) == 6.0
+
+
 def test_values(kernels):
     """Closed-over leaves are read from their Values, and gradients are added to theirs."""
     program = program_of(4, lambda add: add("dot", 1, 1, View(1, 2, 0, 0, 1), View(1, 2, 2, 0, 1)))

@@ -5,7 +5,7 @@ import pytest
 from models import OPTIMISERS
 
 import gradwalk
-from gradwalk import optim
+from gradwalk import custom_op, optim
 from gradwalk.optim import SGD, Adam
 
 NAMES = ["emma", "olivia", "ava", "isabella", "sophia", "mia", "amelia"]
@@ -240,3 +240,16 @@ def test_gradients_of_weights_that_stay(count):
             assert value == pytest.approx(expected, rel=1e-12)
             slopes = [leaf.grad for leaf in alone] if np.isfinite(value) else [np.nan] * 67
             assert gradient == pytest.approx(slopes, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+def test_models_whose_operation_asks_them_again_end():
+    """As endless recursion does; each of two models trying on by itself would be 2**depth tries."""
+    weight, asked = gradwalk.Value(2.0), []
+    operation = custom_op(lambda x: (asked and many.value([1.0, 2.0]), x)[1], lambda x, out: 1.0)
+    compiled = gradwalk.compile(lambda x: operation(x) * weight)
+    compiled(3.0)
+    many = compiled.models([[1.0], [2.0]], [weight])
+    assert many.value([1.0, 2.0]).tolist() == [1.0, 4.0]
+    asked.append(True)
+    with pytest.raises(RecursionError):
+        many.value([1.0, 2.0])

@@ -31,12 +31,12 @@ class Doubled:
 
 
 def program() -> Program:
-    """Every kind of instruction, strided and gathered views, a guard, a function."""
+    """Every kind of instruction, strided views, in loops and gathered, a guard, a function."""
     gathered = View(1, 2, index=slot_array([[1, 0]]))
     instructions = (
         Instruction("clamp", 4, 1, 2, (View(1, 2, 0, 0, 1),), (-5.0, 5.0)),
         Instruction("matmul", 6, 1, 1, (View(1, 2, 4, 0, 1), gathered), lengths=slot_array([1])),
-        Instruction("dot", 7, 1, 1, (gathered, View(1, 2, 4, 0, 1))),
+        Instruction("dot", 7, 1, 1, (View(1, 2, 0, loops=((2, 1),)), View(1, 2, 4, 0, 1))),
         Instruction("rmsnorm", 8, 1, 2, (View(1, 2, 6, 0, 1),), (1e-5,)),
         Instruction("cross_entropy", 10, 1, 1, (View(1, 2, 8, 0, 1), View(1, 1, 2))),
         Instruction("take", 11, 1, 1, (View(2, 1, 9, 1, 1), View(1, 1, 2))),

@@ -116,6 +116,23 @@ def test_the_same_block_is_not_entered_twice() -> None:
     assert not modes.current().no_grad
 
 
+def test_a_block_that_nobody_ends_ends_with_its_object() -> None:
+    """As where an exception comes between entering and `with`; not where other blocks have begun since."""
+    block = control.no_grad()
+    block.__enter__()
+    assert modes.current().no_grad
+    del block
+    assert not modes.current().no_grad
+
+
+def test_a_name_of_a_mode_may_be_made_while_running() -> None:
+    with control.changed(**{"".join(("no", "_", "grad")): True}):
+        assert modes.current().no_grad
+    with pytest.raises((TypeError, ValueError)):
+        control.changed(nonsense=True).__enter__()
+    assert not modes.current().no_grad
+
+
 @pytest.mark.untraced
 @pytest.mark.skipif(os.name == "nt", reason="no interval timer")
 @pytest.mark.parametrize("name", ["no_grad", "ieee", "scope"])

@@ -42,6 +42,14 @@ def test_attributes_are_deleted_and_missed(engine: Any) -> None:
         del x.there
 
 
+@pytest.mark.parametrize("name", ["backward", "relu", "_op"])
+def test_nothing_is_hung_in_the_place_of_a_method(native: Any, name: str) -> None:
+    x = native.Value(2.0)
+    with pytest.raises(AttributeError, match=name):
+        setattr(x, name, 1)
+    assert x._attributes == {}
+
+
 def test_a_subclass_has_a_dict_of_its_own(engine: Any) -> None:
     """A name that was hung on a Value before makes no difference to it."""
 

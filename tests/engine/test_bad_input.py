@@ -236,6 +236,8 @@ def test_conversion_names_what_to_use_instead(engine: Any, convert: Callable[[An
         lambda v: pow(v, 2, 3),
         lambda v: pow(2, 3, v),
         lambda v: v.exp(out=None),
+        lambda v: gradwalk.rmsnorm([v], epsilon=1e-5),
+        lambda v: gradwalk.softmax([v], [v]),
     ],
 )
 def test_arguments_nobody_takes(engine: Any, call: Callable[[Any], Any]) -> None:

@@ -14,6 +14,7 @@ from gradwalk.compiler.flat import CHECKED, EXACT, ROW_OPS, TARGETED
 from gradwalk.compiler.formulas import NUMPY, Arrays, OverRows
 from gradwalk.compiler.program import Guard, Instruction, Program
 from gradwalk.custom import CustomOp
+from gradwalk.errors import ENDS_ALL
 from gradwalk.operation import nowhere
 from gradwalk.ops import OPS
 from gradwalk.reference import CHOOSING, contribution
@@ -64,6 +65,8 @@ def _called(program: Program, instruction: Instruction, rows: Array, slots: Arra
         raise InapplicableError
     try:
         return [function.evaluated(row)[0] for row in rows.tolist()]
+    except ENDS_ALL:
+        raise
     except Exception as error:  # the plain function will raise it too, if it comes to that call
         raise InapplicableError from error
 

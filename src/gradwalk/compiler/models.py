@@ -20,6 +20,7 @@ from gradwalk.compiler.reading import with_line
 from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import PLAIN, Run, Version
 from gradwalk.control import is_watched
+from gradwalk.errors import ENDS_ALL
 from gradwalk.structure import flatten, is_value
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ class Models:
                 values[model] = np.nan
                 try:
                     values[model] = self._alone(model, arguments_of(inputs[model]), optimiser, rates, gradients)
+                except ENDS_ALL:
+                    raise
                 except Exception as raised:  # the other models go on: each has made this step, or has not
                     errors[model] = raised
         if optimiser is not None:

@@ -36,7 +36,7 @@ from gradwalk.compiler.index import Index, is_index
 from gradwalk.compiler.reading import Call, Result, float_of, user_instruction, user_line, with_line
 from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.compiler.subscripts import MOST, ClosedError, Taken, last_trace, opened
-from gradwalk.errors import add_note, advise_on_arrays, conversions, refusal, refusals
+from gradwalk.errors import ENDS_ALL, add_note, advise_on_arrays, conversions, refusal, refusals
 from gradwalk.lost_derivatives import ROUNDING, SEARCH, are_equal, warn_of_caught
 from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
@@ -463,6 +463,8 @@ def traced(function: Callable[..., Any], call: Call, exact: bool, opening: bool)
             trace, last_trace.closed = Trace(function, call, opening=is_open), False
             try:
                 trace.run()
+            except ENDS_ALL:
+                raise
             except Exception:
                 if not trace.subscripted:
                     raise

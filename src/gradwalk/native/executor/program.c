@@ -163,8 +163,9 @@ static unsigned program_call(const Executor *self, const Step *step, const Memor
     ((Executor *)self)->inside = PyThread_get_thread_ident();
     int raised = call_python(step, memory) < 0;
     ((Executor *)self)->inside = before;
-    if (raised && PyErr_ExceptionMatches(PyExc_Exception)) /* not an interrupt from the keyboard */
-        PyErr_Clear();
+    if (raised && PyErr_ExceptionMatches(PyExc_Exception) /* not an interrupt from the keyboard */
+        && !PyErr_ExceptionMatches(PyExc_RecursionError) && !PyErr_ExceptionMatches(PyExc_MemoryError))
+        PyErr_Clear(); /* of these two, a second try by each of its callers would be 2^depth tries */
     return raised ? FAILED(0) : 0;
 }
 
