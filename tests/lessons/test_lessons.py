@@ -90,10 +90,18 @@ def test_no_answer_ends_more_than_its_check(ending: str) -> None:
     assert (outcome.line, bool(outcome.error)) == (2, True)
 
 
+def test_an_answer_that_cannot_run_is_not_checked() -> None:
+    """What is wrong with it is told with its line, not what the check then misses."""
+    outcome = cells.check("x = 1\ny = x / 0", "assert y == 1, 'y should be 1'", {})
+    assert (outcome.line, outcome.error.splitlines()[-1]) == (2, "ZeroDivisionError: division by zero")
+
+
 def test_what_is_written_to_stderr_is_shown() -> None:
     """Where warnings go: whoever is warned in a notebook is warned in a page."""
-    outcome = cells.run("import sys\nprint('one')\nprint('two', file=sys.stderr)", {})
-    assert (outcome.error, outcome.text) == ("", "one\ntwo\n")
+    told: list[str] = []
+    code = "import sys\nprint('one')\nassert sys.stdout.writable()\nprint('two', file=sys.stderr)"
+    outcome = cells.run(code, {}, tell=told.append)
+    assert (outcome.error, outcome.text, "".join(told)) == ("", "one\ntwo\n", "one\ntwo\n")
 
 
 def test_what_is_shown_is_text_tables_and_pictures() -> None:
@@ -119,6 +127,20 @@ def test_exercises_without_an_answer_are_refused() -> None:
     """A lesson that lacks a part of an exercise cannot be read."""
     with pytest.raises(source.LessonError, match="expected one check"):
         source.parts_of("```python exercise\npass\n```\n```python check\npass\n```\n")
+
+
+@pytest.mark.parametrize("text", ["", "A text.\n", "```python\n1\n```\n"])
+def test_a_lesson_without_a_title_is_refused(text: str) -> None:
+    """By the name of its file."""
+    with pytest.raises(source.LessonError, match=r"01-new\.md: expected a title in the first line"):
+        source.read(source.FOLDER / "01-new.md", text)
+
+
+def test_static_cells_are_not_live() -> None:
+    """What needs NumPy is shown in the page, and runs elsewhere."""
+    parts = source.parts_of("```python static\nimport numpy\n```\n```python seconds=30\n1\n```\n```python\n1\n```\n")
+    found = [(part.is_live, part.seconds) for part in parts if isinstance(part, source.Cell)]
+    assert found == [(False, 0), (True, 30), (True, 10)]
 
 
 def test_unknown_figures_are_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,21 @@ def test_all_lessons_are_written_and_said_how_to_open(tmp_path: Path) -> None:
     assert sorted(path.stem for path in (tmp_path / "course").glob("*.ipynb")) == names
     assert f"{len(names)} of {len(names)} lessons written to" in output
     assert "jupyter lab" in output or "jupyter notebook" in output
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [("jupyterlab.py", "jupyter lab"), ("notebook.py", "jupyter notebook"), ("", "Jupyter is not installed here")],
+)
+def test_how_to_open_them_depends_on_what_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, said: str
+) -> None:
+    """A folder that is called like Jupyter's own is not Jupyter."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    if module:
+        (tmp_path / module).touch()
+    assert said in written(tmp_path / "notebook").splitlines()[1]
+    assert said in written(tmp_path / "notebook").splitlines()[1]
 
 
 def test_work_in_a_notebook_is_kept(tmp_path: Path) -> None:

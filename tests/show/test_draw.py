@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import subprocess
@@ -17,7 +18,7 @@ import gradwalk
 from gradwalk import Value, scope
 from gradwalk.graph import Graph
 from gradwalk.nn import MLP
-from gradwalk.show.dot import MOST_DRAWN, THEMES, rendered, source
+from gradwalk.show.dot import MOST_DRAWN, THEMES, rendered, source, without_font_warnings
 from gradwalk.show.notebook import WIDEST
 from gradwalk.show.svg import picture
 
@@ -44,10 +45,11 @@ def texts(svg):
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize(("ending", "magic"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
 def test_every_format(engine, tmp_path, theme, ending, magic):
-    """The ending of the file chooses the format."""
+    """The ending of the file chooses the format; without a file, `format` does, and the picture is handed back."""
     path = tmp_path / f"picture.{ending}"
     neuron(engine).draw(path, theme=theme)
     assert path.read_bytes().startswith(magic)
+    assert neuron(engine).draw(theme=theme, format=ending.upper()).startswith(magic)
 
 
 def test_nodes_and_edges_are_labelled(engine):
@@ -92,6 +94,7 @@ def test_a_hostile_label_is_still_readable(engine):
     ("options", "expected"),
     [
         ({"path": "x.gif"}, "ends in svg, png, pdf, got 'x.gif'"),
+        ({"format": "gif"}, "a format of svg, png, pdf, got 'gif'"),
         ({"path": "x.svg", "theme": "sepia"}, "a theme of light, dark; got 'sepia'"),
         ({"path": "x.svg", "direction": "up"}, "a direction of LR, RL, TB, BT; got 'up'"),
     ],
@@ -110,6 +113,27 @@ def test_scopes_are_frames(engine):
     frame = dot[dot.index("subgraph cluster") :]
     assert 'label="layer"' in frame
     assert frame.index('label="3"') < frame.index("}")
+
+
+def test_scopes_in_a_scope_share_its_frame(engine):
+    """One frame with two in it."""
+    with scope("outer"):
+        with scope("one"):
+            x = engine.Value(1.0, label="x").tanh()
+        with scope("two"):
+            root = x.exp()
+    dot = source(Graph(root).view())
+    assert re.findall(r'subgraph .*? label="(\w+)"', dot) == ["outer", "one", "two"]
+    assert [line.count("}") - line.count("{") for line in dot.splitlines() if "subgraph" in line or line == "  }"] == [
+        -1, -1, 1, -1, 1, 1,
+    ]  # fmt: skip
+
+
+def test_only_font_warnings_are_kept_off_stderr(capfd):
+    """Whatever else is said there while Graphviz draws is said."""
+    with without_font_warnings():
+        os.write(2, b"Fontconfig warning: no settings\nout of paper\n")
+    assert capfd.readouterr().err == "out of paper\n"
 
 
 # ---------------------------------------------------------------- large graphs
@@ -178,6 +202,32 @@ def test_a_picture_fits_the_cell(value):
     width, box = (float(re.search(pattern, picture)[1]) for pattern in sizes)
     assert width * 96 / 72 <= WIDEST
     assert width / box > 0.9
+
+
+def test_a_picture_that_cannot_fit_is_scaled():
+    """Names so long that twelve boxes are too wide both ways: all of it is seen, smaller."""
+    root = Value(1.0, label="W" * 28)
+    for letter in "ABCD":
+        root = gradwalk.sum([root, *(Value(1.0, label=f"{letter}{i}" + "W" * 26) for i in range(3))])
+        root.label = letter * 28
+    picture = root._repr_mimebundle_()["image/svg+xml"]
+    size = r'width="([\d.]+)pt" height="([\d.]+)pt"\s+viewBox="0.00 0.00 ([\d.]+) ([\d.]+)"'
+    width, height, box_width, box_height = map(float, re.search(size, picture).groups())
+    assert (width * 96 / 72, box_width > width) == (WIDEST, True)
+    assert height / width == pytest.approx(box_height / box_width, rel=0.01)
+
+
+def test_a_picture_that_fails_leaves_the_text(engine, monkeypatch):
+    """Showing a number does not fail with its picture."""
+    monkeypatch.setattr("gradwalk.show.dot.graphviz", lambda: 1 / 0)
+    root = neuron(engine)
+    assert root._repr_mimebundle_() == {"text/plain": repr(root)}
+
+
+def test_without_graphviz_folds_are_cards():
+    """With their title, and how many nodes are in them."""
+    shown = texts(picture(Graph(MLP(3, [4, 4, 1])([1.0, 2.0, 3.0])).overview(12)))
+    assert {"layer 0", "layer 1", "layer 2", "nodes", "56", "12"} <= set(shown)
 
 
 def test_a_notebook_gets_picture_and_text(engine):

@@ -181,6 +181,15 @@ def test_writing_does_not_touch_gradients() -> None:
     assert (a.grad, square.grad) == (0.25, 0.5)
 
 
+def test_a_custom_op_has_its_local_gradients() -> None:
+    """The page does not know how to compute it."""
+    area = gradwalk.custom_op(lambda x, y: x * y, lambda x, y, out: (y, x), name="area")
+    root = area(Value(2.0), Value(3.0))
+    assert program_of(root)["nodes"][2] == {
+        "spelled": root._op, "children": [0, 1], "local_grads": [3.0, 2.0], "data": 6.0
+    }  # fmt: skip
+
+
 def test_a_real_model_is_written_quickly() -> None:
     """The loss of a model with ten thousand nodes becomes a file with all of them, some fifty bytes each."""
     model = nn.MLP(20, [40, 40, 1])
@@ -208,6 +217,18 @@ def test_play_opens_a_browser(monkeypatch: pytest.MonkeyPatch) -> None:
     path.unlink()
 
 
+def test_play_in_a_notebook_is_a_widget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a Value or an expression; where the widget's library is missing, that is what to install."""
+    monkeypatch.setattr(play, "in_notebook", lambda: True)
+    root = Value(2.0) * 3.0
+    assert play.play(root).value is root
+    assert play.play("a*b", a=2.0, b=5.0).value.data == 10.0
+    monkeypatch.delitem(sys.modules, "gradwalk.show.widget")
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    with pytest.raises(ImportError, match=r"a notebook needs anywidget .* pip install 'gradwalk\[notebook\]'"):
+        play.play(root)
+
+
 # ---------------------------------------------------------------- the command
 
 
@@ -224,6 +245,17 @@ def test_without_an_expression_it_opens_an_example(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     assert invoked("--html", str(path)).exit_code == 0
     assert start_in(path.read_text(encoding="utf-8")) == {}
+
+
+def test_without_a_browser_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is there all the same."""
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    result = invoked("a*b")
+    path = Path(result.output.splitlines()[0])
+    assert result.exit_code == 0
+    assert "no browser was found here; open the file above, or use --serve" in result.output
+    assert start_in(path.read_text(encoding="utf-8"))["text"] == "a*b"
+    path.unlink()
 
 
 def test_an_expression_may_start_with_a_minus(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 
@@ -210,6 +211,34 @@ def script(tmp_path):
     return path
 
 
+def test_what_is_in_no_row_is_written_as_a_call(script):
+    """By its name, with at most eight of its children; it has no formula for its slopes."""
+    script.write_text(
+        "import gradwalk\n"
+        "def f(a, b):\n"
+        "    x = gradwalk.Value(a.data**2, (a,), 'sq')\n"
+        "    def backward():\n"
+        "        a.grad += 2.0 * a.data * x.grad\n"
+        "    x._backward = backward\n"
+        "    return gradwalk.sum([x, b] * 5) + gradwalk.softmax([a, b])[0]\n"
+    )
+    output = printed(f"{script}:f", "a=3", "b=1")
+    formulas = re.findall(r"^ +\d+ +(v\d) +(\S+\(.*\)) ", output, re.MULTILINE)
+    assert sorted(formulas) == [
+        ("v1", "sq(a)"), ("v2", "sum(v1, b, v1, b, v1, b, v1, b, …)"), ("v3", "softmax(a, b)"),
+    ]  # fmt: skip
+    assert "a.grad += 30  → " in output
+    assert re.search(r"v1\.grad \+= 1 · 1  → 1$", output, re.MULTILINE)
+
+
+def test_output_that_has_no_signs():
+    """Where the encoding is ASCII, what it lacks is a question mark."""
+    command = [sys.executable, "-m", "gradwalk", "trace", "x*x", "x=3"]
+    ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
+    output = subprocess.run(command, env=ascii_only, capture_output=True, text=True, check=True).stdout
+    assert "x.grad += 3 ? 1  ? 3 + 3 = 6" in output
+
+
 def test_a_function_of_the_users(script):
     """The function gets Values for the numbers given and for numeric defaults, other defaults as they are."""
     output = printed(f"{script}:loss", "x=2")
@@ -297,6 +326,10 @@ def test_stepping_with_the_keyboard():
         shown = b""
 
     wait_for("step 0 of 9: the beginning")
+    end = time.monotonic() + 20
+    while select.select([terminal], [], [], 0.5)[0]:  # then it waits, and draws nothing
+        os.read(terminal, 65536)
+        assert time.monotonic() < end
     for keys, expected in [
         ("\x1b[C", "step 1 of 9: forward"), ("   ", "step 4 of 9: backward"), ("\x1b[D\x1b[D", "step 2 of 9"),
         ("bb", "step 0 of 9"), ("b", "step 0 of 9"), ("\x1b[F", "step 9 of 9"), ("\x1b[H", "step 0 of 9"),

@@ -76,6 +76,23 @@ def test_composites_are_recorded_again() -> None:
     assert player.value.data == root.data
 
 
+def test_without_anything_to_show_it_is_the_first_example() -> None:
+    """Whose leaves are nobody's in Python: an edit changes nothing there."""
+    player = Player(None)
+    player.values = {"0": 4.0}
+    assert (player.value, player.start) == (None, {})
+    assert html.escape(play.page()) in player._copy()["text/html"]
+
+
+def test_a_node_made_by_hand_is_not_recorded_again() -> None:
+    """Nobody knows how it is computed; the leaf has its new data."""
+    a = Value(3.0, label="a")
+    square = Value(9.0, (a,), "sq")
+    player = Player(square)
+    player.values = {"0": 4.0}
+    assert (a.data, player.value) == (4.0, square)
+
+
 @pytest.mark.parametrize("values", [{"99": 1.0, "-1": 1.0, "2": 1.0}, {"0": "two"}, {"x": 1.0}, {"0": None}])
 def test_what_is_no_edit_changes_nothing(program: tuple[Value, Value, Value], values: Any) -> None:
     """Places that are no leaf and values that are no number are ignored."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from small_runs import TINY_MODEL
 
+from gradwalk import engine
 from gradwalk.training import data
 
 
@@ -211,6 +212,25 @@ def test_resumed_run_keeps_its_configuration(train, resume):
     assert refused(resume("run", "--lr", 0.5), "--lr cannot change", "it is 0.01")
     assert refused(resume("run", "--steps", 3), "the checkpoint is at step 5 already")
     assert resume("run", "--lr", 0.01).status == 0
+
+
+@pytest.mark.skipif(engine.NAME == "reference", reason="there is nothing compiled")
+def test_resumed_run_keeps_its_engine(train, resume):
+    """In a compiled step the last bits differ."""
+    for options, was, other in (((), "compiled", "native"), (("--engine", "native"), "not compiled", "compiled")):
+        train("--steps", 10, "--stop-after", 5, "--checkpoint", "run", "--overwrite", *options)
+        assert refused(resume("run", "--engine", other), f"--engine cannot change when a run is resumed: it is {was}")
+
+
+def test_engine_that_is_not_built(train, monkeypatch):
+    """The line has why, and who knows more."""
+
+    def missing(name):
+        raise ImportError(f"no {name} here")
+
+    other = next(name for name in engine.ENGINES if name != engine.NAME)
+    monkeypatch.setattr(engine, "load", missing)
+    assert refused(train("--engine", other), f"--engine {other}: not built here (no {other} here); see gradwalk doctor")
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,15 @@ import fcntl
 import json
 import os
 import pickle
+import sys
+from types import SimpleNamespace
 
 import numpy
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from gradwalk.training import checkpoint
+from gradwalk.training import checkpoint, tensors
 
 
 @pytest.fixture
@@ -69,10 +71,11 @@ def test_truncated(gradwalk, saved, kept):
     assert saved.read_bytes() == before
 
 
-def test_foreign(gradwalk, tmp_path):
-    """A safetensors file from elsewhere is named as such."""
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bool"])
+def test_foreign(gradwalk, tmp_path, dtype):
+    """A safetensors file from elsewhere is named as such, whatever its numbers are."""
     path = tmp_path / "other.safetensors"
-    save_file({"weight": numpy.zeros(3)}, path)
+    save_file({"weight": numpy.zeros(3, dtype)}, path)
     outcome = gradwalk("sample", path)
     assert (outcome.status, outcome.err.count("\n")) == (2, 1)
     assert "a safetensors file, but not one of gradwalk's checkpoints" in outcome.err
@@ -100,6 +103,8 @@ def test_newer(gradwalk, saved):
         lambda run: run["configuration"].update(n_head=3),
         lambda run: run["configuration"].update(activation="none"),
         lambda run: run["configuration"].update(schedule="none"),
+        lambda run: run["configuration"].update(optimizer="none"),
+        lambda run: run["configuration"].update(validation_share=1.0),
         lambda run: run.update(order_position=10**6),
         lambda run: run.update(order_position="here"),
         lambda run: run.update(configuration=[]),
@@ -107,16 +112,51 @@ def test_newer(gradwalk, saved):
         lambda run: run.update(optimizer={}),
     ],
 )
-def test_damaged_description(gradwalk, saved, change):
+def test_damaged_description(gradwalk, saved, names_file, change):
     """Wrong entries in the description are one line each, never a traceback."""
 
     def edit(metadata):
         run = json.loads(metadata["run"])
         change(run)
         metadata["run"] = json.dumps(run)
+        del metadata["checksum"]  # the first checkpoints had none
 
-    outcome = gradwalk("train", "--resume", rewritten(saved, edit))
+    outcome = gradwalk("train", "--resume", rewritten(saved, edit), "--data", names_file)
     assert (outcome.status, outcome.err.count("\n")) == (2, 1), outcome
+    assert f"{saved}: a damaged checkpoint (" in outcome.err
+
+
+def test_description_that_is_no_object(gradwalk, saved):
+    """A list, say."""
+    rewritten(saved, lambda metadata: metadata.update(run="[1]"))
+    assert "a damaged checkpoint (its description is not an object)" in gradwalk("sample", saved).err
+
+
+def test_numbers_of_a_type_that_no_checkpoint_has(gradwalk, saved):
+    """Are damage, too."""
+    with safe_open(saved, framework="numpy") as file:
+        metadata = file.metadata()
+    save_file({name: part.astype(bool) for name, part in load_file(saved).items()}, saved, metadata)
+    assert f"{saved}: a damaged checkpoint (KeyError: 'BOOL')" in gradwalk("sample", saved).err
+
+
+def test_too_large(gradwalk, saved, monkeypatch):
+    """It is not read to its end."""
+    monkeypatch.setattr(checkpoint, "LARGEST_FILE", 1000)
+    assert f"{saved}: larger than a checkpoint can be (1,000 bytes)" in gradwalk("sample", saved).err
+
+
+@pytest.mark.skipif(sys.byteorder == "big", reason="its numbers are the other way round there already")
+def test_files_are_the_same_on_a_big_endian_machine(monkeypatch):
+    """What is written there has the bytes the other way round than in memory, and so has what is read."""
+    numbers = {"a": tensors.tensor("F64", [1.0, -2.5]), "b": tensors.tensor("I64", [3, -4])}
+    here = tensors.serialised(numbers, {})
+    monkeypatch.setattr(tensors, "sys", SimpleNamespace(byteorder="big"))
+    there = tensors.serialised(numbers, {})
+    assert there[-16:] == numpy.array([3, -4], ">i8").tobytes()
+    assert there[-16:] != here[-16:]
+    read = tensors.shaped(tensors.deserialised(there)[1])
+    assert {name: part.tolist() for name, part in read.items()} == {"a": [1.0, -2.5], "b": [3, -4]}
 
 
 def test_full_disk_keeps_the_last_good_one(train, resume, tmp_path, monkeypatch):
@@ -158,3 +198,43 @@ def test_leftovers_of_running_processes_stay(tmp_path):
         fcntl.flock(held, fcntl.LOCK_EX)
         checkpoint.remove_leftovers(path)
     assert sorted(tmp_path.iterdir()) == sorted([alive, other, notes])
+
+
+@pytest.mark.parametrize("system", ["Windows", "a file system"])
+def test_without_locks(tmp_path, monkeypatch, system):
+    """Files are written all the same; leftovers stay, because somebody may be writing them."""
+    if system == "Windows":
+        monkeypatch.setattr(checkpoint, "fcntl", None)
+    else:
+        monkeypatch.setattr(fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks")))
+    path, leftover = tmp_path / "saved", tmp_path / "saved.1-0123abcd.partial"
+    leftover.touch()
+    checkpoint.replace_file(path, b"new")
+    checkpoint.remove_leftovers(path)
+    assert path.read_bytes() == b"new"
+    assert sorted(tmp_path.iterdir()) == [path, leftover]
+
+
+def test_partial_file_that_was_taken_for_a_leftover(tmp_path, monkeypatch):
+    """Between its making and its lock somebody removed it: another one is made."""
+    real, given = checkpoint.locked, []
+
+    def locked(descriptor):
+        if not given:
+            [taken] = tmp_path.iterdir()
+            taken.unlink()
+        given.append(descriptor)
+        return real(descriptor)
+
+    monkeypatch.setattr(checkpoint, "locked", locked)
+    checkpoint.replace_file(tmp_path / "saved", b"new")
+    assert (len(given), [path.name for path in tmp_path.iterdir()]) == (2, ["saved"])
+    assert (tmp_path / "saved").read_bytes() == b"new"
+
+
+def test_interrupted_before_its_lock(tmp_path, monkeypatch):
+    """Ctrl-C leaves nothing behind."""
+    monkeypatch.setattr(checkpoint, "locked", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint.replace_file(tmp_path / "saved", b"new")
+    assert list(tmp_path.iterdir()) == []

@@ -52,6 +52,19 @@ def test_split_leaves_something_on_both_sides(count, share, set_aside):
     assert sorted(training + validation) == sorted(documents)
 
 
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+def test_split_by_what_is_no_share(share):
+    """At least one document is trained on."""
+    with pytest.raises(ValueError, match=f"expected a number from 0 to below 1, got {share:g}"):
+        data.split(["a", "b"], share, seed=1)
+
+
+def test_name_that_no_file_can_have():
+    """A null character ends it: one line, as for any other file that is not there."""
+    with pytest.raises(data.DataError, match="null"):
+        data.read_documents("a\0b")
+
+
 def test_each_epoch_has_every_document_once():
     """Three epochs, each in an order of its own."""
     order = data.Order(10, seed=1)
@@ -74,6 +87,12 @@ def test_tokens_and_back():
     tokenizer = Tokenizer.for_documents(["emma", "zoé"])
     assert tokenizer.decode(tokenizer.tokens_of("zoé")) == "zoé"
     assert tokenizer.encode("a") == [tokenizer.boundary, 0, tokenizer.boundary]
+
+
+@pytest.mark.parametrize("characters", ["", "aba"])
+def test_every_token_is_one_character(characters):
+    with pytest.raises(ValueError, match=f"expected distinct characters, at least one, got '{characters}'"):
+        Tokenizer(characters)
 
 
 def test_unknown_character_is_named():

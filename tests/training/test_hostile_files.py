@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+import pty
 import random
 import shlex
 import subprocess
@@ -367,10 +369,34 @@ def test_resume_opens_only_what_it_is_told(saved, gradwalk, names_file, monkeypa
     """A checkpoint may name any file: it is opened where --data says so, or somebody at a terminal does."""
     assert one_line(gradwalk("train", "--resume", saved, "--steps", 9), f"--data {names_file} says that it may be")
     asked = []
-    monkeypatch.setattr(session, "refuse", None)
     monkeypatch.setattr("gradwalk.training.commands.may_open", lambda name: asked.append(name) or True)
     assert gradwalk("train", "--resume", saved, "--steps", 9).status == 0
     assert asked == [str(names_file)]
+
+
+@pytest.mark.parametrize(("answer", "status"), [(b"n\n", 2), (b"y\n", 0)])
+def test_somebody_at_a_terminal_is_asked(saved, names_file, answer, status):
+    """Whether the file that the checkpoint names may be opened."""
+    ours, theirs = pty.openpty()
+    command = [*COMMAND, "train", "--resume", str(saved), "--steps", "9", "--quiet"]
+    process = subprocess.Popen(command, stdin=theirs, stderr=theirs, stdout=subprocess.DEVNULL)
+    os.close(theirs)
+    os.write(ours, answer)
+    seen = b""
+    with contextlib.suppress(OSError):  # Linux: the other side is closed
+        while part := os.read(ours, 65536):
+            seen += part
+    os.close(ours)
+    assert process.wait(timeout=60) == status
+    assert f"The run's data is {names_file}. Open that file? [Y/n]: " in seen.decode()
+
+
+def test_a_name_that_is_taken_meanwhile(train, tmp_path, monkeypatch):
+    """Between the look at it and the first save: the next one is free."""
+    first = tmp_path / "gradwalk-few.safetensors"
+    monkeypatch.setattr(session, "remove_leftovers", lambda path: first.write_text("precious"))
+    assert train("--steps", 1, "--quiet").out == "gradwalk-few-2.safetensors\n"
+    assert first.read_text() == "precious"
 
 
 def test_control_characters_never_reach_the_terminal(gradwalk, tmp_path):

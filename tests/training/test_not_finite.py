@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy
 import pytest
 from small_runs import NAMES
 
-from gradwalk import Value, ieee
+from gradwalk import Value, engine, ieee
 from gradwalk.training.checkpoint import load
 from gradwalk.training.loop import Configuration, NotFiniteError, Trainer, first_not_finite, told_of
 
 TINY = Configuration(steps=5, n_embd=4, n_head=2, block_size=4)
+compiles = pytest.mark.skipif(engine.NAME == "reference", reason="there is nothing compiled")
 
 
 def test_first_node_that_is_not_finite():
@@ -55,6 +57,34 @@ def test_operation_in_the_model_is_named():
         row[0].data = 1e200
     with pytest.raises(NotFiniteError, match=r"it began with \S+, which gave \S+ from "):
         next(trainer.run())
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=compiles)])
+def test_operation_that_refuses_a_number_is_named(compiled, batch_size):
+    """In its own words, with the documents: in a step, and in the validation loss."""
+    settings = replace(TINY, activation="exp", compiled=compiled, batch_size=batch_size)
+    trainer = Trainer(settings, NAMES)
+    for row in trainer.model.blocks[0].mlp.up:
+        for number, weight in enumerate(row):
+            weight.data = 1e100 * (-1) ** number
+    documents = r"'\w+'" if batch_size == 1 else r"'\w+', '\w+', '\w+', …"
+    with pytest.raises(NotFiniteError, match=f"step 1: no finite loss for {documents}: exp: the result overflows"):
+        next(trainer.run())
+    with pytest.raises(NotFiniteError, match="step 0: no finite validation loss: exp: the result overflows"):
+        trainer.validation_loss()
+
+
+def test_loss_that_only_a_compiled_step_overflows_in():
+    """Its sums are made in another order: where the plain model's numbers are all finite, that is said."""
+    with pytest.raises(NotFiniteError, match="the loss for 'ada' is inf: every number that it was computed from is"):
+        Trainer(TINY, NAMES).check("ada", math.inf)
+
+
+def test_moons_too_far_apart(gradwalk):
+    """Numbers that overflow end that run in one line, too."""
+    outcome = gradwalk("train", "moons", "--noise", "1e308", "--steps", 1)
+    assert (outcome.status, outcome.out, outcome.err) == (2, "", "gradwalk: step 1: the loss is nan\n")
 
 
 @pytest.mark.parametrize("clip", [(), ("--clip", "1")])

@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import time
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 
 import numpy
 import pytest
@@ -16,6 +17,7 @@ from small_runs import TINY_MODEL, run_apart, start
 
 from gradwalk import engine
 from gradwalk.training.checkpoint import load
+from gradwalk.training.session import stop_signals
 
 KILLS = 100 if os.environ.get("GRADWALK_SOAK") else 8
 
@@ -137,6 +139,29 @@ def test_stopping_saves_and_says_how_to_go_on(names_file, tmp_path, number, stat
     assert load(path).step == step + 5
 
 
+def test_second_interrupt_stops_at_once():
+    """The first is noted; a terminal that is closed may send SIGHUP after it."""
+    before = signal.getsignal(signal.SIGINT)
+    with stop_signals() as stop:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGHUP)
+        assert stop.received == signal.SIGTERM
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_signals_are_the_main_threads():
+    """A run in another thread, of a program that trains, leaves them alone."""
+
+    def handlers():
+        with stop_signals() as stop:
+            return signal.getsignal(signal.SIGINT), stop.received
+
+    with ThreadPoolExecutor() as thread:
+        assert thread.submit(handlers).result() == (signal.getsignal(signal.SIGINT), 0)
+
+
 @pytest.mark.skipif(engine.NAME == "reference", reason="the compiled step's")
 def test_workers_do_not_show(train, tmp_path):
     """Two processes that share each batch come to the bits of one."""
@@ -150,8 +175,6 @@ def test_workers_do_not_show(train, tmp_path):
 @pytest.mark.skipif(engine.NAME == "reference", reason="the compiled step's")
 def test_workers_that_die_lose_nothing(train, resume, tmp_path, monkeypatch):
     """One line, and what was learnt up to the step that could not be made is saved: the run goes on from there."""
-    from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
-
     from gradwalk import workers
 
     class Dying(ThreadPoolExecutor):

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import time
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
+import click
+import numpy
 import pytest
-from small_runs import TINY_MODEL, run_apart, start
+from small_runs import NAMES, TINY_MODEL, run_apart, start
 from test_resume import assert_same_run
 from test_train_output import on_a_terminal
 
 from gradwalk import engine
+from gradwalk.show import plot
+from gradwalk.show.sweep_plot import sweep_picture
 from gradwalk.training import sweep as sweeps
+from gradwalk.training import sweep_report
 from gradwalk.training.checkpoint import load
 from gradwalk.training.sweep import Span, combinations
+from gradwalk.training.sweep_command import Several
 
 TINY = (*TINY_MODEL[:6], "--steps", "12", "--eval-every", "5")
 
@@ -109,19 +117,62 @@ def test_rounds_do_not_show(sweep, tmp_path, monkeypatch):
     assert lines_of(tmp_path / "gradwalk-sweep") == lines_of(tmp_path / "gradwalk-sweep-2")
 
 
-def test_a_run_that_fails_is_no_other_ones_failure(sweep, train, tmp_path):
+SGD = ("--optimizer", "sgd", "--schedule", "constant")
+DECAY = ("--optimizer", "adamw", "--weight-decay", "1e300", "--validation-share", "0", "--steps", "1")
+
+
+@pytest.mark.parametrize(
+    ("rate", "diverging", "words"),
+    [("1e12", SGD, "loss"), ("1e12", (*SGD, "--activation", "exp"), "exp: the result overflows"),
+     ("1e12", (*SGD, "--batch-size", "2"), "loss"), ("1e300", DECAY, "parameters in ")],
+    ids=["loss", "refused", "a program each", "parameters"],
+)  # fmt: skip
+def test_a_run_that_fails_is_no_other_ones_failure(sweep, train, tmp_path, rate, diverging, words):
     """Its line has the words that train has; the others, the best one among them, come to their end."""
-    diverging = ("--optimizer", "sgd", "--schedule", "constant")
-    outcome = sweep("--lr", "1e12,0.01", "--seed", "1,2", *diverging)
+    outcome = sweep("--lr", f"{rate},0.01", "--seed", "1,2", *diverging)
     assert outcome.status == 0, outcome.err
     assert "2 runs ended with an error; the first, run 1: step " in outcome.out
     lines = lines_of(tmp_path / "gradwalk-sweep")
-    alone = train(*TINY, *diverging, "--lr", "1e12", "--seed", "1")
+    alone = train(*TINY, *diverging, "--lr", rate, "--seed", "1")
     assert alone.err == f"gradwalk: {lines[1]['error']}\n"
+    assert words in alone.err
     assert [number for number, line in sorted(lines.items()) if "error" not in line] == [3, 4]
-    failed = sweep("--lr", "1e12", "--seed", "1,2", *diverging)
+    failed = sweep("--lr", rate, "--seed", "1,2", *diverging)
     assert failed.status == 2
     assert failed.err.startswith("gradwalk: gradwalk-sweep-2: no run came to its end; the first: step ")
+
+
+@pytest.mark.skipif(engine.NAME == "reference", reason="there is nothing compiled")
+def test_an_error_that_is_not_about_numbers_ends_the_sweep(sweep, monkeypatch):
+    """It is no run's own: all would have it."""
+    raised = numpy.full(2, numpy.nan), {1: MemoryError("no room for it")}
+    monkeypatch.setattr("gradwalk.compiler.models.Models.try_step", lambda *_: raised)
+    assert sweep("--seed", "1,2").err == "gradwalk: MemoryError no room for it\n"
+
+
+def test_what_was_learnt_is_kept_where_output_fails(sweep, gradwalk, names_file, tmp_path, monkeypatch):
+    """The disk is full, say: one line, and the sweep goes on from there."""
+    assert sweep("--seed", "1..3", "-q", "--folder", "whole").status == 0
+    monkeypatch.setattr(sweeps, "ROUND", 1e-9)
+
+    def full(reporter, sweep):
+        if sweep.steps_made > 30:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sweep_report.SweepReporter, "round", full)
+        failed = sweep("--seed", "1..3", "-q", "--folder", "stopped")
+    assert (failed.status, failed.err) == (2, "gradwalk: standard output: No space left on device\n")
+    assert all(0 < load(path).step < 12 for path in (tmp_path / "stopped").glob("run-*"))
+    assert list((tmp_path / "stopped").glob("run-*"))
+    assert gradwalk("sweep", "--resume", "stopped", "--data", names_file, "-q").status == 0
+    assert lines_of(tmp_path / "stopped") == lines_of(tmp_path / "whole")
+
+
+def test_long_tables_are_cut(sweep, monkeypatch):
+    """The rest is counted; all of it is in runs.jsonl."""
+    monkeypatch.setattr(sweep_report, "ROWS", 2)
+    assert "\nand 3 more\n" in sweep("--seed", "1..5").out
 
 
 def test_on_a_terminal(names_file, tmp_path):
@@ -165,6 +216,25 @@ def test_pictures(sweep, tmp_path, varied):
 
 
 @pytest.mark.parametrize(
+    ("values", "marks"),
+    [([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1], ["0.001", "0.0032", "0.01", "0.032", "0.1"]),
+     ([1, 2, 3, 4, 5, 6, 7, 8, 9], ["2", "4", "6", "8"]),
+     ([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], ["0", "0.2", "0.4", "0.6", "0.8"])],
+    ids=["factors", "whole numbers", "from 0 on"],
+)  # fmt: skip
+def test_many_values_are_marked_by_round_numbers(values, marks):
+    """At equal factors where they are some apart, else at equal differences; a dot lies where its value does."""
+    runs = [{"options": {"lr": value}, "loss": 1.0} for value in values]
+    shapes = sweep_picture(runs, ["lr"], lambda run: run["loss"], "").shapes
+    below = [shape for shape in shapes if isinstance(shape, plot.Words) and shape.at[1] == 64 + 308 + 18]
+    assert [words.text for words in below] == marks
+    dots = dict(zip(values, sorted(shape.centre[0] for shape in shapes if isinstance(shape, plot.Dot)), strict=True))
+    marked = {float(words.text): words.at[0] for words in below if float(words.text) in dots}
+    assert len(marked) >= 3
+    assert {value: dots[value] for value in marked} == pytest.approx(marked)
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("--lr", "0.001..0.1"), "--lr: there is no end of numbers between two; --random N draws some"),
@@ -190,6 +260,28 @@ def test_bad_input(sweep, tmp_path, arguments, words):
     assert words in outcome.err
     assert outcome.err.count("\n") == 1
     assert not list(tmp_path.glob("gradwalk-sweep*"))
+
+
+def test_data_that_cannot_be_trained_on(sweep, names_file, tmp_path):
+    """The file is named with what is wrong with it, and there is no folder."""
+    names_file.write_text("aaa\naa\n")
+    words = f"gradwalk: {names_file}: every document is made of the one character 'a': there is nothing to learn\n"
+    assert sweep("--seed", "1,2").err == words
+    assert list(tmp_path.iterdir()) == [names_file]
+
+
+def test_resume_opens_only_what_it_is_told(sweep, gradwalk, names_file):
+    """A folder that came from elsewhere may name any file."""
+    assert sweep("--seed", "1,2", "-q").status == 0
+    outcome = gradwalk("sweep", "--resume", "gradwalk-sweep")
+    assert (outcome.status, outcome.err.count("\n")) == (2, 1)
+    assert f"its data is another file: --data {names_file} says that it may be opened" in outcome.err
+
+
+def test_values_that_are_known_already():
+    """A parameter's own values stay as they are, and a single one is one of several."""
+    several = Several(click.INT)
+    assert [several.convert(given, None, None) for given in ("1..3,7,2", (1, 2), 5)] == [(1, 2, 3, 7), (1, 2), (5,)]
 
 
 def test_folders_that_are_no_sweeps(gradwalk, sweep, names_file, tmp_path):
@@ -243,6 +335,20 @@ def test_a_checkpoint_of_another_run_is_refused(sweep, gradwalk, names_file, tmp
     assert f"run-{3 - best}.safetensors: the checkpoint of another run\n" in resumed.err
 
 
+def test_a_run_that_was_over_is_not_made_again(sweep, gradwalk, names_file, tmp_path):
+    """Its checkpoint is at its last step: only its line was missing."""
+    folder = tmp_path / "gradwalk-sweep"
+    assert sweep("--seed", "1..2", "-q").status == 0
+    lines = lines_of(folder)
+    best = min(lines.values(), key=lambda line: line["validation_loss"])["run"]
+    (folder / "runs.jsonl").write_text(json.dumps(lines[3 - best]) + "\n")
+    (folder / "best.safetensors").rename(folder / f"run-{best}.safetensors")
+    resumed = gradwalk("sweep", "--resume", folder, "--data", names_file)
+    assert "; 2 are over already\n" in resumed.out
+    assert lines_of(folder) == lines
+    assert sorted(os.listdir(folder)) == ["best.safetensors", "runs.jsonl", "sweep.json"]
+
+
 def test_one_at_a_time(sweep, names_file, tmp_path):
     """Two in one folder would write the same lines."""
     assert sweep("--seed", "1..2", "-q").status == 0
@@ -265,3 +371,21 @@ def test_side_by_side_is_one_piece():
     runs = [RunState(number, Configuration(compiled=True, **way)) for number, way in enumerate(ways, 1)]
     assert [[run.number for run in piece] for piece in pieces(runs)] == [[1, 2, 3, 4], [5], [6], [7], [8]]
     assert [len(piece) for piece in pieces(runs, largest=3)] == [3, 1, 1, 1, 1, 1]
+
+
+def test_pieces_in_turns_are_pieces_in_one_go():
+    """A process keeps the last few as they are; the others go on from their checkpoints, and that does not show."""
+    from gradwalk.training import side_by_side
+    from gradwalk.training.loop import Configuration
+    from gradwalk.training.side_by_side import RunState, advanced
+
+    settings = Configuration(steps=4, n_embd=4, n_head=2, block_size=4)
+    whole = {seed: [RunState(seed, replace(settings, seed=seed))] for seed in range(1, side_by_side.LIVE + 2)}
+    turns, evaluation = dict(whole), {"every": 2, "documents": 2}
+    for seed, runs in whole.items():
+        whole[seed], _ = advanced(NAMES, ("whole", seed), runs, 4, None, evaluation)
+    for seed in [*turns, *turns]:
+        turns[seed], _ = advanced(NAMES, ("turns", seed), turns[seed], 2, None, evaluation)
+        assert len(side_by_side._live) <= side_by_side.LIVE
+    assert [run.is_over for [run] in turns.values()] == [True] * len(turns)
+    assert [run.checkpoint for [run] in turns.values()] == [run.checkpoint for [run] in whole.values()]

@@ -16,7 +16,7 @@ import pytest
 from small_runs import COMMAND, TINY_MODEL, run_apart
 
 from gradwalk import engine
-from gradwalk.show import plot
+from gradwalk.show import plot, terminal_plot
 from gradwalk.training.checkpoint import load
 
 takes_minutes_on_reference = pytest.mark.skipif(engine.NAME == "reference", reason="takes minutes there")
@@ -181,6 +181,18 @@ def test_png_needs_graphviz(gradwalk, tmp_path, monkeypatch):
     assert outcome.status == 2
     assert outcome.err == "gradwalk: draw: expected pygraphviz to be installed; pip install 'gradwalk[draw]'\n"
     assert list(tmp_path.glob("*.safetensors")) == []
+
+
+@pytest.mark.parametrize("losses", [[1e17], [1e17] * 3])
+def test_losses_that_no_margin_fits_around(losses):
+    """A number so large that half of one is nothing beside it: it is marked, and drawn."""
+    shapes = plot.loss_curve(losses).shapes
+    assert [shape.text for shape in shapes if isinstance(shape, plot.Words) and "e+" in shape.text] == ["1e+17"]
+
+
+def test_curve_of_nothing():
+    """Says so."""
+    assert terminal_plot.curve([]) == terminal_plot.curve([(1.0, float("inf"))]) == ["(no points to draw)"]
 
 
 def test_help_has_sections(gradwalk):

@@ -67,9 +67,16 @@ def command(folder: Path) -> None:
     total = len(lessons())
     already = f"; {kept} were there already and stay as they are" if kept else ""
     click.echo(f"{total - kept} of {total} lessons written to {folder}{already}")
-    opener = next((name for name in ("lab", "notebook") if find_spec({"lab": "jupyterlab"}.get(name, name))), None)
+    modules = {"lab": "jupyterlab", "notebook": "notebook"}
+    opener = next((word for word, module in modules.items() if is_there(module)), None)
     if opener:
         click.echo(f"open them with: jupyter {opener} {folder}")
     else:
         click.echo("Jupyter is not installed here; to open them:")
         click.echo(f"  pip install jupyterlab 'gradwalk[notebook]'\n  jupyter lab {folder}")
+
+
+def is_there(module: str) -> bool:
+    """Whether it is installed; a folder of that name, of lessons perhaps, is no module."""
+    found = find_spec(module)
+    return found is not None and found.origin is not None

@@ -101,7 +101,7 @@ def files(folder: Path) -> dict[str, str]:
 def read(path: Path, text: str) -> Lesson:
     """One lesson from the text of its file."""
     parts = parts_of(text)
-    first = parts[0]
+    first = parts[0] if parts else None
     if not isinstance(first, Text) or not first.markdown.startswith("# "):
         raise LessonError(f"{path.name}: expected a title in the first line")
     return Lesson(path, first.markdown.splitlines()[0][2:], tuple(parts))

@@ -79,7 +79,8 @@ def draw(
         return Picture(svg if theme else following(svg))
     ending = (format or Path(os.fspath(path or "")).suffix.lstrip(".")).lower()
     if ending not in FORMATS:
-        raise ValueError(f"draw: expected a file name that ends in {', '.join(FORMATS)}, got {str(path)!r}")
+        expected = "a file name that ends in" if format is None else "a format of"
+        raise ValueError(f"draw: expected {expected} {', '.join(FORMATS)}, got {format or str(path)!r}")
     image = rendered(source(Graph(value).overview(most), theme, direction), ending)
     if path is None:
         return image

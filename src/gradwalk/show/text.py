@@ -77,9 +77,6 @@ def _written(part: Any, names: Mapping[str, str]) -> tuple[str, int]:
         return _enclosed(_written(arguments[0], names), 9) + superscript(arguments[1]), 8
     if head == "neg":
         return "-" + _enclosed(_written(arguments[0], names), _LEVELS["div"]), 6
-    if head == "and" and _is_equality(part):
-        left, right = arguments[0].arguments  # type: ignore[union-attr]
-        return f"{_enclosed(_written(left, names), 4)} = {_enclosed(_written(right, names), 4)}", 3
     if head in _LEVELS:
         level, sign = _LEVELS[head], _INFIX.get(head, f" {head} ")
         left_text, right_text = _written(arguments[0], names), _written(arguments[1], names)
@@ -96,11 +93,6 @@ def _is_one_word(name: str) -> bool:
 
 def _enclosed(text: tuple[str, int], level: int) -> str:
     return text[0] if text[1] >= level else f"({text[0]})"
-
-
-def _is_equality(part: Symbol) -> bool:
-    heads = [argument.head for argument in part.arguments if isinstance(argument, Symbol)]
-    return heads == ["<=", ">="]
 
 
 def formula_of(graph: Graph, node: Any) -> str:

@@ -87,8 +87,8 @@ def _from_script(file: str, name: str, values: dict[str, float]) -> tuple[Any, s
         raise click.ClickException(f"trace: there is no file {printable(file)!r}")
     with _users_errors(path):
         spec = importlib.util.spec_from_file_location(path.stem, path)
-        if spec is None or spec.loader is None:
-            raise click.ClickException(f"trace: {printable(file)!r} cannot be imported")
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules.setdefault(path.stem, module)
         sys.path.insert(0, str(path.resolve().parent))
@@ -136,8 +136,6 @@ def _users_errors(path: Path) -> Iterator[None]:
     """An error in the user's file in one line: where, and what."""
     try:
         yield
-    except (click.ClickException, KeyboardInterrupt):
-        raise
     except (Exception, SystemExit) as error:
         here = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
         line = error.lineno if isinstance(error, SyntaxError) else here[-1].lineno if here else None

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gradwalk.training.tensors import CODES, Tensors, deserialised, little_endian, serialised, tensor
+from gradwalk.training.tensors import CODES, Tensors, deserialised, little_endian, serialised, shaped, tensor
 
 try:
     import fcntl
@@ -185,16 +185,19 @@ def _partial_file(target: str) -> tuple[str, int]:
         os.close(descriptor)  # somebody took it for a leftover before it was locked
 
 
-def locked(descriptor: int) -> bool:
-    """Whether the file is ours now, until it is closed: no other process has locked it."""
+def locked(descriptor: int, without_locks: bool = True) -> bool:
+    """Whether the file is ours now, until it is closed: no other process has locked it.
+
+    Where a system, or a file system, has no locks, nobody can tell: `without_locks` is the answer there.
+    """
     if fcntl is None:
-        return True
+        return without_locks
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks
-        return True
+    except OSError:
+        return without_locks
     return True
 
 
@@ -212,7 +215,10 @@ def _take_name(partial: str, target: str) -> None:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Delete the partial files beside `path` that killed runs have left there: those that nobody holds locked."""
+    """Delete the partial files beside `path` that killed runs have left there: those that nobody holds locked.
+
+    Without locks they stay: somebody may be writing them.
+    """
     if fcntl is None:
         return
     target = Path(os.path.realpath(path))
@@ -223,7 +229,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
         with suppress(OSError):
             descriptor = os.open(partial, os.O_RDONLY | os.O_NONBLOCK)
             try:
-                if locked(descriptor):
+                if locked(descriptor, without_locks=False):
                     partial.unlink()
             finally:
                 os.close(descriptor)
@@ -248,8 +254,9 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
             content = file.read(LARGEST_FILE + 1)
         if len(content) > LARGEST_FILE:
             raise CheckpointError(f"{name}: larger than a checkpoint can be ({LARGEST_FILE:,} bytes)")
-        metadata, tensors = deserialised(content)
+        metadata, found = deserialised(content)
         described = _described(name, metadata)
+        tensors = shaped(found)
     except OSError as error:
         raise CheckpointError(f"{name}: {error.strerror or error}") from None
     except SafetensorError as error:

@@ -112,7 +112,7 @@ def split(documents: Sequence[str], validation_share: float, seed: int) -> tuple
     (8, 2, set())
     """
     if not 0.0 <= validation_share < 1.0:
-        raise DataError(f"validation share: expected a number from 0 to below 1, got {validation_share:g}")
+        raise ValueError(f"validation share: expected a number from 0 to below 1, got {validation_share:g}")
     if validation_share == 0.0:
         return list(documents), []
     if len(documents) < 2:

@@ -63,12 +63,8 @@ class PlanError(ValueError):
     """Options that do not go together, or a file that is in the way."""
 
 
-def refuse(_: str) -> bool:
-    return False
-
-
 def run(
-    plan: Plan, options: dict[str, Any], given: set[str], reporter: Reporter, may_open: Callable[[str], bool] = refuse
+    plan: Plan, options: dict[str, Any], given: set[str], reporter: Reporter, may_open: Callable[[str], bool]
 ) -> int:
     """Train as asked; the exit status. `options` are fields of Configuration, `given` those that were typed.
 

@@ -33,7 +33,7 @@ from gradwalk.training.checkpoint import (
     short,
 )
 from gradwalk.training.loop import Configuration, mean
-from gradwalk.training.session import EVALUATION, PlanError, refuse, stop_signals
+from gradwalk.training.session import EVALUATION, PlanError, stop_signals
 from gradwalk.training.side_by_side import SIDE_BY_SIDE, RunState, advanced, pieces
 from gradwalk.workers import Shared, Task, Workers, dask, processes
 
@@ -258,9 +258,7 @@ def _read_lines(sweep: Sweep) -> None:
 # ---------------------------------------------------------------- the runs
 
 
-def run(
-    plan: Plan, options: Mapping[str, Sequence[Any]], reporter: Any, may_open: Callable[[str], bool] = refuse
-) -> int:
+def run(plan: Plan, options: Mapping[str, Sequence[Any]], reporter: Any, may_open: Callable[[str], bool]) -> int:
     """Run all that is not over; the exit status. `options` has for each field of Configuration its values."""
     began = time.perf_counter()
     with ExitStack() as stack:

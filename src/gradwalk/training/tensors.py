@@ -62,14 +62,19 @@ def serialised(tensors: Tensors, metadata: dict[str, str]) -> bytes:
     return b"".join([len(text).to_bytes(8, "little"), text, *parts])
 
 
-def deserialised(content: bytes) -> tuple[dict[str, str], Tensors]:
-    """The metadata and the tensors of a file; SafetensorError for what is none."""
+def deserialised(content: bytes) -> tuple[dict[str, str], list[tuple[str, dict[str, Any]]]]:
+    """The metadata of a file, and its tensors for `shaped`; SafetensorError for what is none."""
     from safetensors import deserialize
 
     found = deserialize(content)  # type: ignore[no-untyped-call]
     length = int.from_bytes(content[:8], "little")
     metadata: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
-    return metadata, {name: _shaped(about) for name, about in found}
+    return metadata, found
+
+
+def shaped(found: list[tuple[str, dict[str, Any]]]) -> Tensors:
+    """The tensors of a file; KeyError for a type that no checkpoint has, such as F16."""
+    return {name: _shaped(about) for name, about in found}
 
 
 def _shaped(about: dict[str, Any]) -> memoryview:
