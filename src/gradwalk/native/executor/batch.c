@@ -194,11 +194,10 @@ static void shares_run(Share *shares, int count)
     }
     Py_END_ALLOW_THREADS
     for (int i = 1; i < count; i++) {
-        if (shares[i].done == NULL)
-            continue;
         if (started[i])
             PyThread_release_lock(shares[i].done);
-        PyThread_free_lock(shares[i].done);
+        if (shares[i].done != NULL)
+            PyThread_free_lock(shares[i].done);
         shares[i].done = NULL;
     }
 }

@@ -111,9 +111,11 @@ COLD INTERNAL const Kernels *kernels_next(const Kernels *set)
     size_t i = 0, count = sizeof sets / sizeof *sets;
     while (set != NULL && sets[i++] != set)
         continue;
-    while (i < count && !can_run(sets[i]))
-        i++;
-    return i < count ? sets[i] : NULL;
+    for (; i < count; i++) {
+        if (can_run(sets[i]))
+            return sets[i];
+    }
+    return NULL;
 }
 
 COLD INTERNAL const Kernels *kernels_named(const char *name)
