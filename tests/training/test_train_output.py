@@ -190,6 +190,18 @@ def test_losses_that_no_margin_fits_around(losses):
     assert [shape.text for shape in shapes if isinstance(shape, plot.Words) and "e+" in shape.text] == ["1e+17"]
 
 
+@pytest.mark.parametrize("losses", [[1e-15, 7e-15], [1e-300, 1.5e-300], [1.7e308, -1.7e308, 2.0, 3.0], [1e200, 3e200]])
+def test_losses_of_any_size_have_marks_that_differ(losses):
+    """Tiny ones are not all 0.0, and what is as large as a number can be makes no axis overflow."""
+    shapes = plot.loss_curve(losses).shapes
+    marks = [float(shape.text) for shape in shapes if isinstance(shape, plot.Words) and shape.text[:1].isdigit()]
+    shown = [loss for loss in losses if terminal_plot.is_shown(loss)]
+    heights = [mark for mark in marks if min(shown) <= mark <= max(shown)]
+    assert len(set(heights)) >= 3
+    lines = terminal_plot.curve(list(enumerate(losses)))
+    assert max(map(len, lines)) < 80
+
+
 def test_curve_of_nothing():
     """Says so."""
     assert terminal_plot.curve([]) == terminal_plot.curve([(1.0, float("inf"))]) == ["(no points to draw)"]

@@ -13,7 +13,7 @@ from html import escape
 
 from gradwalk.graph import dot_string
 from gradwalk.show.dot import rendered
-from gradwalk.show.terminal_plot import smoothed
+from gradwalk.show.terminal_plot import is_shown, smoothed
 
 Point = tuple[float, float]
 
@@ -217,7 +217,7 @@ def round_numbers(low: float, high: float, about: int = 6) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     spacing = next(step * power for step in (1, 2, 5, 10) if step * power >= rough)
     first, last = math.ceil(low / spacing - 1e-9), math.floor(high / spacing + 1e-9)
-    return [round(i * spacing, 12) for i in range(first, last + 1)]
+    return [float(f"{i * spacing:.12g}") for i in range(first, last + 1)]
 
 
 def loss_curve(
@@ -229,8 +229,8 @@ def loss_curve(
     """The loss of each step, its running mean, and the validation losses; `losses[0]` is that of step 1."""
     picture = Picture(*size, title)
     left, right, bottom = min(64.0, size[0] / 10), size[0] - 24.0, size[1] - 48.0
-    trained = [(float(step), loss) for step, loss in enumerate(losses, 1) if math.isfinite(loss)]
-    validated = [(float(step), loss) for step, loss in validation_losses if math.isfinite(loss)]
+    trained = [(float(step), loss) for step, loss in enumerate(losses, 1) if is_shown(loss)]
+    validated = [(float(step), loss) for step, loss in validation_losses if is_shown(loss)]
     heights = [loss for _, loss in trained + validated] or [0.0, 1.0]
     margin = (max(heights) - min(heights)) * 0.05 or 0.5
     limits = (0.0, float(max(len(losses), 1)), min(heights) - margin, max(heights) + margin)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gradwalk.show.plot import BLUE, GRID, INK, ORANGE, PALE_BLUE, Axes, Dot, Line, Picture, Shape, Words, round_numbers
+from gradwalk.show.terminal_plot import is_shown
 
 Result = dict[str, Any]  # a run: its options, and what it came to
 Frame = tuple[float, float, float, float]
@@ -18,7 +19,7 @@ def sweep_picture(
     runs: Sequence[Result], varied: Sequence[str], result_of: Callable[[Result], float], title: str
 ) -> Picture:
     """One panel for each of the first options; the best run is orange."""
-    shown = [run for run in runs if math.isfinite(result_of(run))]
+    shown = [run for run in runs if is_shown(result_of(run))]
     best = min(shown, key=result_of, default=None)
     names = [name for name in varied if name != "seed"][:PANELS]
     curves = not names and any(run.get("validation_losses") for run in shown)

@@ -5,7 +5,6 @@ Each function returns lines of plain text; colour and printing are the caller's.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -40,6 +39,11 @@ def smoothed(numbers: Sequence[float], window: int) -> list[float]:
     return means
 
 
+def is_shown(number: float) -> bool:
+    """Whether there is a place for it in a picture: neither for nan nor where the limits of an axis would overflow."""
+    return abs(number) < 1e300
+
+
 def curve(
     points: Sequence[tuple[float, float]],
     marks: Sequence[tuple[float, float]] = (),
@@ -55,8 +59,8 @@ def curve(
           +----
            0  3
     """
-    points = [point for point in points if all(map(math.isfinite, point))]
-    marks = [mark for mark in marks if all(map(math.isfinite, mark))]
+    points = [point for point in points if all(map(is_shown, point))]
+    marks = [mark for mark in marks if all(map(is_shown, mark))]
     if not points:
         return ["(no points to draw)"]
     across, up = (1, 1) if ascii_only else (2, 4)  # dots per character
@@ -98,7 +102,7 @@ def _framed(
     lines: Sequence[str], x_limits: tuple[float, float], y_limits: tuple[float, float], ascii_only: bool
 ) -> list[str]:
     side, corner, floor = ("|", "+", "-") if ascii_only else ("┤", "└", "─")
-    top, bottom = f"{y_limits[1]:.3f}", f"{y_limits[0]:.3f}"
+    bottom, top = (f"{y:.3f}" if y == 0.0 or 1e-2 <= abs(y) < 1e7 else f"{y:.3g}" for y in y_limits)
     margin = max(len(top), len(bottom))
     names = {0: top, len(lines) - 1: bottom}
     framed = [f"{names.get(i, ''):>{margin}} {side}{line}".rstrip() for i, line in enumerate(lines)]
