@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 # which bit of a braille character is which dot: two columns of four, from the top
 _DOT_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -31,11 +31,16 @@ def smoothed(numbers: Sequence[float], window: int) -> list[float]:
 
     >>> smoothed([4.0, 2.0, 0.0], window=2)
     [4.0, 3.0, 1.0]
+    >>> smoothed([1e300, 2.0, 4.0, 6.0], window=2)[2:]
+    [3.0, 5.0]
     """
-    means, total = [], 0.0
-    for i, number in enumerate(numbers):
-        total += number - (numbers[i - window] if i >= window else 0.0)
-        means.append(total / min(i + 1, window))
+    means: list[float] = []
+    ends: list[float] = []  # of the block before: the totals from each place on; so nothing huge is taken off again
+    for start in range(0, len(numbers), window):
+        block = numbers[start : start + window]
+        for i, total in enumerate(accumulate(block), 1):
+            means.append((total + sum(ends[i : i + 1])) / min(start + i, window))
+        ends = list(accumulate(reversed(block)))[::-1]
     return means
 
 
