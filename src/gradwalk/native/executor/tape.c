@@ -264,7 +264,8 @@ INTERNAL int tape_forward(const Tape *tape, const Memory *memory)
     return finite;
 }
 
-static inline void tape_record_reverse(const int32_t *record, const Memory *memory)
+/* `careful`, known where it is inlined: 0 · inf is nothing. Other programs are reversed again where that makes a nan. */
+static inline void tape_record_reverse(const int32_t *record, const Memory *memory, const int careful)
 {
     const double *values = memory->values;
     double *grads = memory->grads;
@@ -282,10 +283,11 @@ static inline void tape_record_reverse(const int32_t *record, const Memory *memo
             grads[(b)[i]] += of_right; \
     } \
     break;
+#define PART(slope, g) (careful ? contribution(OP_mul, slope, g) : (slope) * (g))
 #define SHORTEST(OF, count, b) \
     case OF##_ADD: EACH(count, b, g, g) \
     case OF##_SUB: EACH(count, b, g, -g) \
-    case OF##_MUL: EACH(count, b, contribution(OP_mul, values[(b)[i]], g), contribution(OP_mul, values[a[i]], g)) \
+    case OF##_MUL: EACH(count, b, PART(values[(b)[i]], g), PART(values[a[i]], g)) \
     case OF##_NEG: EACH(count, b, -g, 0.0)
     switch (record[RECORD_OP]) {
         SHORTEST(ONE, 1, a + 1)
@@ -301,26 +303,27 @@ static inline void tape_record_reverse(const int32_t *record, const Memory *memo
         for (Count i = 0; i < n; i++, a += inner, b += inner) {
             double g = out_grad[i];
             for (Count k = 0; flags & TO_OPERAND && k < inner; k++)
-                grads[a[k]] += contribution(OP_mul, values[b[k]], g);
+                grads[a[k]] += PART(values[b[k]], g);
             for (Count k = 0; flags & TO_OPERAND << 1 && k < inner; k++)
-                grads[b[k]] += contribution(OP_mul, values[a[k]], g);
+                grads[b[k]] += PART(values[a[k]], g);
         }
         break;
     default: row_reverse(record, memory);
     }
 #undef SHORTEST
+#undef PART
 #undef EACH
 }
 
 /* `partial`: only where a gradient has come, as step_is_reached says. */
-INTERNAL void tape_reverse(const Tape *tape, const Memory *memory, int partial)
+INTERNAL void tape_reverse(const Tape *tape, const Memory *memory, int partial, int careful)
 {
     const int32_t *end = tape->records + tape->length;
     while (end > tape->records) {
         const int32_t *record = end - end[-1];
         if (record[RECORD_FLAGS] & IS_NEEDED
             && (!partial || step_is_reached(memory->grads + record[RECORD_OUT], record[RECORD_ENTRIES])))
-            tape_record_reverse(record, memory);
+            careful ? tape_record_reverse(record, memory, 1) : tape_record_reverse(record, memory, 0);
         end = record;
     }
 }
