@@ -134,6 +134,12 @@ def test_import_is_light() -> None:
     assert python(code).stdout == "[]\n"
 
 
+def test_a_part_that_cannot_be_imported_says_so_itself() -> None:
+    """Only NumPy and SciPy are told to be installed."""
+    done = python("import sys, gradwalk\nsys.modules['gradwalk.statistics'] = None\ngradwalk.statistics")
+    assert done.stderr.endswith("ModuleNotFoundError: import of gradwalk.statistics halted; None in sys.modules\n")
+
+
 def test_micrograds_import_path() -> None:
     """from gradwalk.engine import Value, as with micrograd."""
     done = python("from gradwalk.engine import Value; import gradwalk; print(Value is gradwalk.Value)")
