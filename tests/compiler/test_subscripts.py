@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
-import linecache
 import itertools
+import linecache
 import random
 import threading
 from pathlib import Path
@@ -202,7 +202,7 @@ def test_a_function_that_two_threads_trace_at_once(functions: Any) -> None:
 
     def around(x: Any, i: int, j: int) -> Any:
         for each in while_traced:
-            thread = threading.Thread(target=lambda: results.append(each(1.0, 1, 3).data))
+            thread = threading.Thread(target=lambda traced=each: results.append(traced(1.0, 1, 3).data))
             thread.start()
             thread.join()
         return functions.single(x, i, j)
