@@ -82,6 +82,8 @@ def test_functions_that_do_not_tell_their_parameters() -> None:
     larger = custom_op(max, lambda x, y, out: (float(x == out), float(y == out)))
     assert grad(larger, argnums=(0, 1))(3.0, 4.0) == (0.0, 1.0)
     assert custom_op(lambda x: x, max, check=False)(Value(1.0))._local_grads == (1.0,)
+    with pytest.raises(TypeError, match=r"^'float' object is not an iterator$"):
+        custom_op(lambda x: x, next)(Value(1.0))
 
 
 def test_its_name_is_pickled_as_a_text() -> None:

@@ -72,6 +72,24 @@ def test_dataclass() -> None:
     assert (slope.weights, slope.bias, slope.name, slope.total) == ([8.0, 2.0], 2.0, "m", None)
 
 
+@dataclasses.dataclass
+class Scaled:
+    """Made of a factor that it does not keep."""
+
+    x: float
+    factor: dataclasses.InitVar[float]
+    y: float = dataclasses.field(init=False)
+
+    def __post_init__(self, factor: float) -> None:
+        self.y = self.x * factor
+
+
+def test_a_dataclass_that_cannot_be_made_anew() -> None:
+    """Its fields are numbers like the others: none follows."""
+    slope = grad(lambda s: s.x * s.y)(Scaled(2.0, 3.0))
+    assert (type(slope), slope.x, slope.y) == (Scaled, 6.0, 2.0)
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (2, 1, 2), (0,)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
 def test_arrays(shape: tuple[int, ...], dtype: Any) -> None:

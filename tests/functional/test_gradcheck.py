@@ -102,6 +102,12 @@ def test_every_entry_is_named_and_the_worst_comes_first() -> None:
     assert str(report).splitlines()[2].startswith("f['s'] by x['w'][1]  3           1 ±")
 
 
+def test_an_argument_asked_for_twice_is_named_once() -> None:
+    """By its first place."""
+    report = gradcheck(lambda x, y: x[0] * x[1] * y, [1.0, 2.0], 3.0, argnums=(1, 0, 1))
+    assert [entry.name for entry in report.entries] == ["x[0]", "x[1][0]", "x[1][1]"]
+
+
 def test_assert_gradients() -> None:
     """It fails with the table, accepts the verdicts it is told to, and passes on a right function."""
     assert_gradients(lambda x, y: (x * y).sin(), 2.0, 3.0, argnums=(0, 1))

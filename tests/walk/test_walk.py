@@ -260,7 +260,7 @@ def test_breadth_first_is_right_on_a_tree(engine):
 def test_a_nan_on_both_sides_is_no_difference(engine):
     """A gradient that is nan in the right walk as well is not where a mode went wrong."""
     x = engine.Value(2.0)
-    walking = walk(x * math.nan * 3.0, "breadth_first")
+    walking = walk(x * 3.0 * math.nan, "breadth_first")
     assert walking.first_difference is None
     walking.seek(-1)
     assert math.isnan(walking.grad(x))
