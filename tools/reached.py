@@ -30,7 +30,7 @@ C_REASONS = {
 }
 PYTHON_REASONS = {
     r"NotImplementedError": "a base class's: what derives from it has its own",
-    r"jax|[Dd]ask|distributed|loky|client\.": "needs jax or a cluster: make scale",
+    r"[Jj]ax|[Dd]ask|distributed|loky|client\.": "needs jax or a cluster: make scale",
     r"functools import cached_property|error\.args = ": "for another version of Python",
     r"fcntl|without locks": "Windows, or a file system without locks",
     r"os\._exit": "the last line of a process, which leaves without writing its counts down",
