@@ -35,9 +35,10 @@ C_REASONS = {
 }  # fmt: skip
 PYTHON_REASONS = {
     r"NotImplementedError": "a base class's: what derives from it has its own",
-    r"jax|[Dd]ask|distributed|loky": "needs jax or a cluster: make scale",
+    r"[Jj]ax|[Dd]ask|distributed|loky|client\.": "needs jax or a cluster: make scale",
     r"functools import cached_property|error\.args = ": "for another version of Python",
     r"fcntl|sys\.exit\(subprocess": "Windows",
+    r"os\._exit": "the last line of a process, which leaves without writing its counts down",
     r"raised by a signal handler": "between two instructions: tests/control does that, untraced",
 }
 

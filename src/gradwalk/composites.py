@@ -154,7 +154,10 @@ def _with_open_target(row: Composite, function: Callable[..., Any]) -> Callable[
         if given and not named and type(given[-1]) is int:
             return function(*given)
         found = _bound(row.called_by, row.arguments, 2, given, named)
-        made = found[1]._composite(row.name, found[0]) if hasattr(found[1], "_composite") else None  # an open Index
+        made = None
+        if hasattr(found[1], "_composite"):  # an open Index
+            found[0] = list(found[0])  # a generator gives its entries once
+            made = found[1]._composite(row.name, found[0])
         return function(*found) if made is None else made
 
     return update_wrapper(composite, function)

@@ -145,7 +145,7 @@ def gradients_of(root: Value, leaves: list[Any]) -> list[float]:
         if gradients is not None:
             return gradients
     by_hand = type(root)(0.0)
-    by_hand._backward = _nothing  # while there is a node like this, the native engine takes the lock for every pass
+    by_hand._backward = lambda: None  # while there is a node like this, the native engine takes the lock for every pass
     with THE_PASS.lock:
         kept = [(node, node.grad) for node in (*topological_order(root), *leaves)]
         try:
@@ -156,7 +156,3 @@ def gradients_of(root: Value, leaves: list[Any]) -> list[float]:
         finally:
             for node, grad in kept:
                 node.grad = grad
-
-
-def _nothing() -> None:
-    pass

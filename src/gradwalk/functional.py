@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol
 from gradwalk import engine, higher_order
 from gradwalk.control import changed, differentiated, is_differentiated
 from gradwalk.engine import Value
-from gradwalk.errors import advise_on_arrays, conversions, described, number_from
+from gradwalk.errors import RangeError, advise_on_arrays, conversions, described, number_from
 from gradwalk.lost_derivatives import Comparisons, warn_of_caught, warn_of_rounding
 from gradwalk.modes import current
 from gradwalk.passed_twice import Watching, repeated
@@ -146,8 +146,8 @@ class Recording:
         try:
             leaves: list[Any] = self.cls._leaves(numbers)
             return leaves
-        except TypeError as error:
-            raise TypeError(f"{self.what}: {error}") from None
+        except RangeError:
+            return [self.cls(number_from(number, self.what)) for number in numbers]  # who was called, says so
 
     # ------------------------------------------------------------ what came out
 
@@ -569,15 +569,13 @@ def _one_hot(count: int, position: int) -> list[float]:
     return [1.0 if i == position else 0.0 for i in range(count)]
 
 
-def _block(rows: Any, output: int, output_shape: Shape, entry: int, shape: Shape) -> Any:
-    is_array = not isinstance(rows, list)
-    if output_shape is None and shape is None:
-        return rows.item(output, entry) if is_array else rows[output][entry]
+def _block(rows: Any, output: int, output_shape: tuple[int, ...], entry: int, shape: Shape) -> Any:
+    """An array of outputs by one input, or by an array of them."""
     height, width = _size(output_shape), _size(shape)
-    if is_array:
-        return rows[output : output + height, entry : entry + width].reshape((output_shape or ()) + (shape or ()))
+    if not isinstance(rows, list):
+        return rows[output : output + height, entry : entry + width].reshape(output_shape + (shape or ()))
     numbers = [number for row in rows[output : output + height] for number in row[entry : entry + width]]
-    return array_of(numbers, (output_shape or ()) + (shape or ()))
+    return array_of(numbers, output_shape + (shape or ()))
 
 
 def _size(shape: Shape) -> int:

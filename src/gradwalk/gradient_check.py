@@ -327,7 +327,7 @@ def extrapolated(
             factor = 4.0 ** (k + 1)
             row.append((factor * row[k] - coarser) / (factor - 1.0))
             error = max(abs(row[k + 1] - row[k]), abs(row[k + 1] - coarser)) + rounding
-            if best is None or error <= best.error:
+            if error < math.inf and (best is None or error <= best.error):  # what overflows tells nothing
                 best = Estimate(row[k + 1], error, size)
         previous = row
     return best

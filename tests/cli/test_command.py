@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -102,6 +103,19 @@ def test_alone_it_says_what_there_is():
     result = CliRunner().invoke(cli.main, [])
     assert result.exit_code == 0
     assert result.output == CliRunner().invoke(cli.main, ["--help"]).output != ""
+
+
+def test_called_by_another_program():
+    """Without standalone mode an error is raised, as click has it, and nothing exits."""
+    with pytest.raises(click.UsageError, match="there is no command 'docter'; did you mean 'doctor'"):
+        cli.main(["docter"], standalone_mode=False)
+
+
+def test_the_reader_of_the_output_has_gone():
+    """`gradwalk … | head` ends quietly."""
+    gone = "import sys, gradwalk.doctor as d\ndef show(): raise BrokenPipeError\nd.show = show\n"
+    process = command("doctor", before=gone)
+    assert (process.returncode, process.stdout, process.stderr) == (1, "", "")
 
 
 def test_interrupted():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import shutil
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -80,6 +81,36 @@ def test_missing_compiler_comes_with_advice(monkeypatch):
     line = next(line for line in run().output.splitlines() if line.startswith("C compiler: "))
     assert line.startswith("C compiler: none; ")
     assert line.endswith("pip install --force-reinstall --no-cache-dir --no-binary gradwalk gradwalk")
+
+
+@pytest.mark.parametrize(("platform", "advice"), [("darwin", "xcode-select --install"), ("linux", "apt install gcc")])
+def test_advice_is_for_this_system(monkeypatch, platform, advice):
+    """Each system has its own way to a C compiler."""
+    monkeypatch.setattr(sys, "platform", platform)
+    assert advice in doctor.how_to_get_a_compiler()
+
+
+def test_what_the_compiler_said_is_kept(monkeypatch, tmp_path):
+    """A build that failed left its words in a file; they are shown where the engine is missing."""
+
+    def fail(_name):
+        raise ImportError("no such file")
+
+    (tmp_path / "build_failure.txt").write_text("error: Python.h not found\n", encoding="utf-8")
+    monkeypatch.setattr(engine, "load", fail)
+    monkeypatch.setattr(engine, "__file__", str(tmp_path / "engine.py"))
+    assert "the compiler said: error: Python.h not found\n" in run().output
+
+
+def test_a_system_that_does_not_list_its_features(monkeypatch):
+    """Without /proc/cpuinfo the processor is named, and its kernels."""
+
+    def fail(*_, **__):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(doctor, "open", fail, raising=False)
+    found = doctor.cpu()
+    assert (found["machine"], found["features"], found["kernels"] is None) == (platform.machine(), [], False)
 
 
 def test_compiler_that_does_not_start(monkeypatch):

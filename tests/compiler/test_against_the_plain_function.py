@@ -18,8 +18,9 @@ from comparing import agree
 
 import gradwalk
 from gradwalk import Value
+from gradwalk.blame import detect_nonfinite
 from gradwalk.compiler.compile import compile
-from gradwalk.custom import custom_op
+from gradwalk.custom import checkpoint, custom_op
 from gradwalk.optim import SGD, Adam
 
 Function = Callable[..., Any]
@@ -187,6 +188,29 @@ def test_a_result_in_an_array_of_no_dimension_is_one_number() -> None:
     assert gradwalk.hvp(compiled)(x, np.array([1.0])).tolist() == [12.0]
     assert compiled.backward(x) == 8.0
     assert compiled(x).shape == ()
+    with detect_nonfinite():
+        assert (compiled.backward(x), compiled.value_and_grad(x)[1].tolist()) == (8.0, [12.0])
+
+
+def test_what_has_no_program_is_not_taken_elsewhere() -> None:
+    """As to jax: there only programs of plain numbers go."""
+
+    def caught(x: Any) -> Any:
+        try:
+            return gradwalk.log(x)
+        except gradwalk.DomainError:
+            return x
+
+    with pytest.raises(ValueError, match=r"export: expected arguments for which caught \(.*\) is a program; for these"):
+        compile(caught).version_for((-1.0,), "export")
+    with pytest.raises(TypeError, match="to_jax: expected plain numbers as arguments, got a Value among them"):
+        compile(caught).version_for((Value(1.0),), "to_jax")
+
+
+def test_several_results_in_a_checkpoint() -> None:
+    compiled, x = compile(lambda x: [x * x, x.exp()]), Value(2.0)
+    checkpoint(lambda x: sum(compiled(x)))(x).backward()
+    assert x.grad == pytest.approx(4.0 + math.exp(2.0), rel=1e-12)
 
 
 def test_an_empty_array_with_a_length() -> None:

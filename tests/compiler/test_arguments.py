@@ -158,6 +158,18 @@ def test_attributes_of_a_list_are_parts_of_it() -> None:
         assert gradwalk.value_and_grad(lambda xs: xs[0] * xs.scale)(xs)[0] == 3.0 * scale
 
 
+class Named(dict[str, float]):
+    pass
+
+
+def test_attributes_of_a_dict_are_parts_of_it() -> None:
+    given = Named(a=3.0)
+    given.rate = 2.0  # type: ignore[attr-defined]
+    for function in (lambda d: d["a"] * d.rate, compile(lambda d: d["a"] * d.rate)):
+        slope = gradwalk.grad(function)(given)
+        assert (type(slope), slope, slope.rate) == (Named, {"a": 2.0}, 3.0)
+
+
 def squares(xs: Any) -> Any:
     return (xs * xs).sum()
 
@@ -221,6 +233,17 @@ def test_numpy_takes_an_integer_argument_for_an_integer() -> None:
 def test_truth_values_in_a_result_are_none_of_the_numbers() -> None:
     compiled = compile(lambda x: (x * 2.0, True, 3, x > 1.0))
     assert [type(part) for part in compiled(2.0)[1:]] == [bool, int, bool]
+
+
+class Counted:
+    """An integer in all but name."""
+
+    def __index__(self) -> int:
+        return 4
+
+
+def test_what_is_an_integer_in_all_but_name_is_returned_as_one() -> None:
+    assert compile(lambda x: (x * 2.0, Counted()))(2.0)[1] == 4
 
 
 @dataclass

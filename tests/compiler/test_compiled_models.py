@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
+import numpy as np
 import pytest
 from comparing import close, with_gradients
 from models import MODELS, attention_gpt, multilayer_perceptron, scalar_gpt
 
+import gradwalk
 import gradwalk.compiler.executors
 from gradwalk.compiler.compile import compile
-from gradwalk.compiler.executors import Interpreted
+from gradwalk.compiler.executors import Interpreted, executor_for
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -22,6 +27,44 @@ def test_the_interpreter_agrees(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(gradwalk.compiler.executors, "executor_for", Interpreted)
     function, args, leaves = MODELS[name]()
     assert close(with_gradients(function, args, leaves), with_gradients(compile(function), args, leaves))
+
+
+def test_the_interpreter_runs_products_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several heads, in one instruction."""
+    monkeypatch.setattr(gradwalk.compiler.executors, "executor_for", Interpreted)
+    rng = random.Random(1)
+    queries, keys = ([[[rng.gauss(0, 1) for _ in range(5)] for _ in range(n)] for _ in range(3)] for n in (4, 6))
+
+    def heads(queries: Any, keys: Any) -> Any:
+        pairs = ((q, k) for head in range(3) for q in queries[head] for k in keys[head])
+        return sum(sum(a * b for a, b in zip(q, k, strict=True)).tanh() for q, k in pairs)
+
+    compiled = compile(heads)
+    assert close(with_gradients(heads, (queries, keys)), with_gradients(compiled, (queries, keys)))
+    assert compiled.program.instructions[0].batch == 3
+
+
+def test_the_interpreter_takes_from_a_table_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradwalk.compiler.executors, "executor_for", Interpreted)
+    rows = [gradwalk.Value(float(i + 1)) for i in range(3)]
+
+    def taken(x: Any, i: int) -> Any:
+        return gradwalk.take([row * x for row in rows], i) * gradwalk.take(rows, i)
+
+    compiled = compile(taken, exact=True)
+    for i in (1, 2, 0, 1):
+        assert with_gradients(taken, (3.0, i), rows) == with_gradients(compiled, (3.0, i), rows)
+
+
+@pytest.mark.parametrize("executor", [executor_for, Interpreted])
+def test_a_batch_has_gradients_by_its_arguments(executor: Any) -> None:
+    """Of each row by itself, by both executors."""
+    compiled = compile(lambda x, y: x * x * y)
+    compiled(1.0, 2.0)
+    arguments = np.array([[1.0, 2.0], [3.0, 5.0]])
+    outputs, by_argument = np.empty((2, 1)), np.empty((2, 2))
+    failed = executor(compiled.program).run_batch(arguments, (), outputs, np.ones(1), by_argument)
+    assert (failed, outputs.tolist(), by_argument.tolist()) == ([], [[2.0], [45.0]], [[4.0, 1.0], [30.0, 9.0]])
 
 
 @pytest.mark.parametrize("name", MODELS)

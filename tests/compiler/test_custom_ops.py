@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import gc
 import itertools
 import math
@@ -11,6 +12,7 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,8 @@ import pytest
 from comparing import close, with_gradients
 
 import gradwalk
-from gradwalk.compiler import interpret
-from gradwalk.compiler.compile import compile
+from gradwalk.compiler import executors, interpret
+from gradwalk.compiler.compile import KEPT, compile
 from gradwalk.custom import custom_op
 
 cube = custom_op(lambda x: x**3, lambda x, out: 3.0 * x**2, name="cube")
@@ -233,6 +235,15 @@ def test_a_program_with_a_lambda_says_why_it_does_not_pickle() -> None:
         pickle.dumps(compiled.program)
 
 
+def test_in_a_thread_that_takes_the_modes_along_it_is_refused() -> None:
+    """As with asyncio.to_thread: there the trace sees a node, but not who made it."""
+    one = custom_op(lambda x: 1.0, lambda x, out: 0.0, name="one", check=False)
+    with ThreadPoolExecutor(1) as pool:
+        compiled = compile(lambda x: pool.submit(contextvars.copy_context().run, one, x).result() * x)
+        with pytest.raises(TypeError, match=r"makes a node by hand \('one'\)"):
+            compiled(3.0)
+
+
 def test_a_function_may_call_the_compiled_function_it_is_part_of() -> None:
     def forward(x: float) -> float:
         return float(factorial(x - 1.0).data) if x > 1.0 else 1.0
@@ -240,6 +251,61 @@ def test_a_function_may_call_the_compiled_function_it_is_part_of() -> None:
     before = custom_op(forward, lambda x, out: 0.0, check=False)
     factorial = compile(lambda x: before(x) * x)
     assert [factorial(x).data for x in (1.0, 4.0, 3.0)] == [1.0, 24.0, 6.0]
+
+
+@pytest.mark.filterwarnings("ignore:compile:RuntimeWarning")
+def test_a_function_may_use_up_all_programs_of_the_one_it_is_part_of() -> None:
+    """The program that is running is dropped meanwhile; it ends as it began."""
+    compiled: list[Any] = []
+
+    def forward(x: float) -> float:
+        if compiled:
+            others = compiled.pop()
+            for count in range(KEPT + 3):
+                others([1.0] * (count + 2), 0.0)
+        return x
+
+    using = custom_op(forward, lambda x, out: 1.0, check=False)
+    function = compile(lambda xs, s: using(sum(xs)) + s if s < 1.0 else sum(xs))
+    function([1.0], 0.0)
+    function([1.0], 2.0)
+    compiled.append(function)
+    assert function([3.0], 0.5).data == 3.5
+    assert len(function.programs) == KEPT
+
+
+def test_by_the_interpreter_errors_and_results_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the function raises is raised; it is not called where an operation before it was refused."""
+    monkeypatch.setattr(executors, "executor_for", executors.Interpreted)
+    called: list[float] = []
+    logarithm = custom_op(math.log, lambda x, out: 1.0 / x, name="logarithm")
+    double = custom_op(lambda x: called.append(x) or x * 2.0, lambda x, out: 2.0, name="double", check=False)
+    raising, refused = compile(lambda x: logarithm(x) * 2.0), compile(lambda x: double(gradwalk.log(x)))
+    assert (raising(math.e).data, refused(1.0).data) == (2.0, 0.0)
+    called.clear()
+    with pytest.raises(ValueError, match=r"math domain error|expected a positive input"):
+        raising(-1.0)
+    with pytest.raises(gradwalk.DomainError, match=r"log: expected x > 0, got 0\.0"):
+        refused(0.0)
+    assert called == []
+    with gradwalk.ieee():
+        assert refused(0.0).data == -math.inf
+
+
+def test_the_comparison_that_keeps_changing_is_named() -> None:
+    """Also where it comes before a call, and the program was left there."""
+
+    def steps(x: Any) -> Any:
+        count = 0
+        while x > 1.0:
+            x = x * 0.5
+            count += 1
+        return cube(x) * float(count)
+
+    compiled = compile(steps)
+    with pytest.warns(RuntimeWarning, match=r"the comparison at .*test_custom_ops.py:\d+ keeps changing"):
+        results = [compiled(2.0**power).data for power in range(12)]
+    assert results == [float(power) for power in range(12)]
 
 
 def test_threads_take_turns() -> None:

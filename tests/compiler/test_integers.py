@@ -51,6 +51,7 @@ USES: dict[str, Callable[[Any, int], Any]] = {
     "clamp": lambda x, n: gradwalk.clamp(x, -1, n),
     "where": lambda x, n: gradwalk.where(n, x, 2.0 * x),
     "sum": lambda x, n: gradwalk.sum([x, n, 2]) + gradwalk.mean([n, x]) + gradwalk.math.fsum([n, x]),
+    "cross_entropy": lambda x, n: x * gradwalk.cross_entropy([1.0, 2.0, 0.5, 3.0], n),
     "dot": lambda x, n: gradwalk.dot([x, n], [n, 3]),
     "softmax": lambda x, n: gradwalk.softmax([x, n])[0],
     "Value": lambda x, n: x * Value(n),
@@ -60,6 +61,8 @@ USES: dict[str, Callable[[Any, int], Any]] = {
     "text": lambda x, n: x * len(f"{n:5d}{n!r}{str(n) * n}"),
     "key": lambda x, n: x * {0: 1.0, 1: 2.0, 2: 3.0, 3: 4.0}[n],
     "compared": lambda x, n: x * (2 if x < n else 3) * (5 if n == x else 7) * (n != 2),
+    "truth": lambda x, n: x * 2.0 if n else x,
+    "compared with a text": lambda x, n: x * 2.0 if n == "2" or n is None else x * (n != "2"),
     "list": lambda x, n: sum([x] * n) + x * [3, 4, 5, 6][n],
     "array": lambda x, n: x * np.ones(n + 1).sum(),
     "clip": lambda x, n: np.clip(np.array([x, n, 2.5], dtype=object), 0.5, 1.5).sum() * x,
@@ -135,3 +138,14 @@ def test_an_exact_program_takes_from_computed_numbers_in_the_functions_order(k: 
             each(leaves, k).backward()
             found.append([leaf.grad for leaf in leaves])
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("chosen", [gradwalk.take, gradwalk.cross_entropy])
+def test_what_it_chooses_from_may_be_a_generator(chosen: Callable[..., Any], exact: bool) -> None:
+    """Also where the integer is fixed in the end, or not the place of an entry."""
+    compiled = compile(lambda x, n: chosen((x * k for k in range(1, 4)), n), exact=exact)
+    for n in (0, 2, 1):
+        assert compiled(2.0, n).data == pytest.approx(chosen([2.0, 4.0, 6.0], n), rel=1e-12)
+    with pytest.raises(IndexError, match="expected an index from 0 to 2, got 3"):
+        compiled(2.0, 3)

@@ -143,5 +143,6 @@ def test_gradients_are_as_they_were_after_the_nodes_were_read() -> None:
     assert [value.grad for value in everything] == before
 
 
-def test_a_node_without_children_is_not_for_a_program() -> None:
-    assert recorded([gradwalk.Value(1.0)], [], [], 0) is None
+@pytest.mark.parametrize("way", [recorded, in_python])
+def test_a_node_without_children_is_not_for_a_program(way: Any) -> None:
+    assert way([gradwalk.Value(1.0)], [], [], 0) is None

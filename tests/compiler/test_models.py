@@ -152,6 +152,16 @@ def test_weights_by_name():
     assert np.array_equal(by_name.weights, by_model.weights)
 
 
+def test_an_operation_of_ones_own():
+    """Each model goes alone; the weights are those of as many runs."""
+    square = gradwalk.custom_op(lambda x: x * x, lambda x, out: 2.0 * x, name="square")
+    weight = gradwalk.Value(0.0)
+    models = gradwalk.compile(lambda x: square(weight) * x).models([[3.0], [4.0]], [weight])
+    assert repr(models).startswith("<2 models of 1 parameters, <lambda> (")
+    assert models.step(SGD([weight], lr=0.1), [2.0, 3.0]).tolist() == [18.0, 48.0]
+    assert models.weights.ravel().tolist() == pytest.approx([3.0 - 0.1 * 12.0, 4.0 - 0.1 * 24.0])
+
+
 def test_refusals():
     weight = gradwalk.Value(1.0)
     compiled = gradwalk.compile(lambda x: weight * x)

@@ -12,6 +12,7 @@ from gradwalk.compiler.constants import with_folded_constants, with_shared_const
 from gradwalk.compiler.dead_code import without_dead_code
 from gradwalk.compiler.flat import Flat, flat_of
 from gradwalk.compiler.grouping import alike, grouped, with_zero
+from gradwalk.compiler.holes import keeping_holes
 from gradwalk.compiler.layout import best_width
 from gradwalk.compiler.levels import latest_levels, levels
 from gradwalk.compiler.matrices import NOBODY, matrix_products
@@ -233,6 +234,34 @@ def test_rows_that_a_mask_cuts_short_are_one_product(side: int, softmax: bool) -
     assert (program.instructions[-1].operands[0].index is None) == softmax  # what is behind a row is 0 already
     numbers = np.random.default_rng(1).normal(size=len(flat.inputs)).tolist()
     assert close(program_numbers(step_by_step(flat), numbers), program_numbers(program, numbers))
+
+
+def test_cut_rows_of_which_little_is_used_stay_dots() -> None:
+    """Each row of weights meets two of thirteen that it could meet."""
+    starts = np.cumsum([0, *range(2, 14)]).tolist()  # of weights of length 2 to 13; then thirteen rows of 14
+    nodes: list[tuple[object, ...]] = []
+    for position, start in enumerate(starts[:-1]):
+        for row in (position, position + 1):
+            shared = range(starts[-1] + 14 * row, starts[-1] + 14 * row + position + 2)
+            nodes.append(("dot", *range(start, start + position + 2), *shared))
+    inputs = starts[-1] + 13 * 14
+    flat = flat_of(nodes, inputs=inputs, outputs=list(range(inputs, inputs + len(nodes))))
+    program = rolled_up(flat)
+    assert "matmul" not in [each.op for each in program.instructions]
+    numbers = np.random.default_rng(1).normal(size=inputs).tolist()
+    assert close(program_numbers(step_by_step(flat), numbers), program_numbers(program, numbers))
+
+
+@pytest.mark.parametrize(("twice", "holes"), [(False, 1), (True, 0)])
+def test_holes_are_kept_where_every_entry_is_read_once(twice: bool, holes: int) -> None:
+    """Where one is read twice, as in a graph with equal nodes in it, and another not at all, all are gathered."""
+    dots = products(5, 8, 3, without=1)
+    read = [int(node) for node in dots.outputs]
+    nodes = [("dot", *dots.children[dots.starts[node] : dots.starts[node + 1]].tolist()) for node in read]
+    nodes += [("neg", read[max(i, int(twice))]) for i in range(len(read))]
+    flat, zero = with_zero(flat_of(nodes, inputs=39, outputs=list(range(dots.size, dots.size + len(read)))))
+    made = keeping_holes(flat, split_by_source(flat, grouped(flat, alike(flat, levels(flat)), zero)))
+    assert [np.count_nonzero(group.nodes == NOBODY) for group in made] == [1, holes]
 
 
 def test_rows_that_begin_alike_and_go_on_otherwise_are_no_cut_rows() -> None:

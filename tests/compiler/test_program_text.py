@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import gradwalk
 from gradwalk.compiler.compile import compile
@@ -85,6 +86,58 @@ def test_a_program_is_the_same_in_every_process() -> None:
     first, *others = [subprocess.run(command, env=env, capture_output=True, check=True).stdout for env in envs]
     assert b"atan2" in first
     assert others == [first] * len(others)
+
+
+class Slotted:
+    """An object without a __dict__."""
+
+    __slots__ = ("weight",)
+
+    def __init__(self) -> None:
+        self.weight = gradwalk.Value(2.0)
+
+    def __call__(self, x: Any) -> Any:
+        return self.weight * x
+
+
+of_array = np.array([gradwalk.Value(1.0), gradwalk.Value(2.0)])
+growing = [1.0]
+
+
+def unfinished() -> Any:
+    def function(x: Any) -> Any:
+        return w[0][0] * x if x is not None else later
+
+    yield function
+    later = None
+
+
+waiting = unfinished()
+
+
+def grow(xs: Any) -> Any:
+    growing.append(2.0)
+    return xs[0] * w[0][0]
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "line"),
+    [
+        (max, (1.0, 2.0), "return arg1[0]"),
+        (Slotted(), (1.0,), "m0[1,1] = leaf[1,1] * x[1,1]"),
+        (lambda x: (of_array * x).sum(), (1.0,), "h0[1,1] = dot(of_array[1,2], x[1,1])"),
+        (next(waiting), (1.0,), "m0[1,1] = w[1,1] * x[1,1]"),
+        (grow, (growing,), "m0[1,1] = input[1,1] * input[1,1]"),
+        (lambda xs: sum(a * b for a, b in zip(xs, [1.5, 2.5, 3.5], strict=True)), ([1.0, 2.0, 3.0],),
+         "h0[1,1] = dot(xs[1,3], constants[1,3])"),
+    ],
+    ids=["a builtin", "an object", "an array of Values", "a variable to come", "a list that grew", "constants"],
+)  # fmt: skip
+def test_names_are_found_as_far_as_they_can_be(function: Any, args: Any, line: str) -> None:
+    compiled = compile(function)
+    compiled(*args)
+    assert line in str(compiled.program).splitlines()
+    assert repr(compiled.program).startswith("<program: ")
 
 
 def test_guards_are_printed() -> None:

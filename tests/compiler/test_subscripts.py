@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import itertools
+import linecache
 import random
 import threading
 from pathlib import Path
@@ -17,6 +19,7 @@ from gradwalk import compile
 # in a file of their own: pytest compiles this one in its own way
 FUNCTIONS = """
 from gradwalk import Value, maximum
+import functools
 import math
 
 ROWS = [[Value(0.3 * i - 0.1 * j, label=f"{i}{j}") for j in range(3)] for i in range(5)]
@@ -76,17 +79,39 @@ def out_of_range(x, i, j):
         return SINGLE[i + 2] * x + SINGLE[j]
     except IndexError:
         return x
+def empty(x, i, j):
+    try:
+        return [][i] * x
+    except IndexError:
+        return SINGLE[j] * x
 def nested(x, i, j): return (lambda k: [ROWS[k][m] * x for m in range(3)])(i)[j % 3]
 
 class Model:
     def __init__(self): self.rows = ROWS
     def row(self, i): return self.rows[i]
     def __call__(self, x, i, j): return sum(a * b for a, b in zip(self.row(i), self.row(j))) * x
+    @staticmethod
+    def row_of(rows, i): return rows[i]
+    @classmethod
+    def first_of(cls, rows, i): return cls.row_of(rows, i)[0]
+    def method(self, x, i, j): return self.first_of(self.rows, i) * self.row_of(self.rows, j)[1] * x
 model = Model()
+method = model.method
+
+def scaled(factor, x, i, j): return SINGLE[i] * x * factor + SINGLE[j]
+partial = functools.partial(scaled, 2.0)
+
+def closed_over_later():
+    def function(x, i, j): return SINGLE[i] * x + SINGLE[j] if x is not None else later
+    yield function
+    later = None
+unfinished = closed_over_later()
+not_yet_filled = next(unfinished)
 """
-OPEN = ("table", "single", "pairs", "computed", "argument", "nested", "model")
+OPEN = ("table", "single", "pairs", "computed", "argument", "nested", "model", "method", "partial",
+        "not_yet_filled")  # fmt: skip
 FIXED = ("negative", "permuted", "ragged", "numbers", "lengths", "counted_once", "known_by_name", "the_same",
-         "the_same_row", "labelled", "changed", "caught", "stored", "out_of_range")  # fmt: skip
+         "the_same_row", "labelled", "changed", "caught", "stored", "out_of_range", "empty")  # fmt: skip
 
 
 def loaded(path: Path) -> Any:
@@ -157,6 +182,37 @@ def test_too_many_entries_are_not_left_open(functions: Any, monkeypatch: pytest.
     compiled = compile(functions.single)
     assert [compiled(1.0, i, 0).data for i in range(3)] == [functions.single(1.0, i, 0).data for i in range(3)]
     assert len(compiled.programs) == 3
+
+
+def test_a_cell_that_is_more_than_python(functions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of a cell in a notebook need not be Python: its functions are compiled with each integer fixed."""
+    text = "%matplotlib inline\ndef cell(x, i): return SINGLE[i] * x\n"
+    monkeypatch.setitem(linecache.cache, "<cell 1>", (len(text), None, text.splitlines(keepends=True), "<cell 1>"))
+    exec(builtins.compile(text.replace("%matplotlib inline", ""), "<cell 1>", "exec"), names := vars(functions).copy())
+    compiled = compile(names["cell"])
+    assert [compiled(2.0, i).data for i in (0, 1, 0)] == [1.0, 1.5, 1.0]
+    assert len(compiled.programs) == 2
+
+
+def test_a_function_that_two_threads_trace_at_once(functions: Any) -> None:
+    """Its subscripts stay open until both are done."""
+    code, other, results = functions.single.__code__, compile(functions.single), []
+    other(1.0, 0, 3)
+    while_traced: list[Any] = []
+
+    def around(x: Any, i: int, j: int) -> Any:
+        for each in while_traced:
+            thread = threading.Thread(target=lambda traced=each: results.append(traced(1.0, 1, 3).data))
+            thread.start()
+            thread.join()
+        return functions.single(x, i, j)
+
+    compiled = compile(around)
+    compiled(2.0, 0, 3)
+    while_traced.append(other)
+    assert [compiled(2.0, i, 3).data for i in (1, 2)] == [0.75 * 2.0 + 1.25**2, 1.0 * 2.0 + 1.25**2]
+    assert (results, len(compiled.programs), len(other.programs)) == ([0.75 + 1.25**2], 1, 1)
+    assert functions.single.__code__ is code
 
 
 def test_functions_have_their_own_code_again(functions: Any) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparing import close, executed_numbers, program_numbers
+from comparing import close, executed_numbers, program_numbers, with_gradients
 
 import gradwalk
+from gradwalk.compiler.compile import compile
 from gradwalk.compiler.executors import executor_for
 from gradwalk.compiler.flat import flat_of
 from gradwalk.compiler.rolling import rolled_up, step_by_step
@@ -95,6 +96,17 @@ def test_a_long_chain_is_its_plain_function() -> None:
 
 def _flattened(both: tuple[float, Any]) -> list[float]:
     return [both[0], *both[1]]
+
+
+def test_a_long_chain_of_which_no_two_links_are_alike() -> None:
+    """More levels times things to do than 16 bits can count."""
+
+    def chain(x: Any) -> Any:
+        for k in range(300):
+            x = (x * x + 1.0) ** (1.0 / (k + 3))
+        return x
+
+    assert close(with_gradients(chain, (0.5,)), with_gradients(compile(chain), (0.5,)))
 
 
 def test_a_batch_of_chains_is_what_one_by_one_gives() -> None:

@@ -144,6 +144,23 @@ def test_a_training_step_without_a_finite_value_moves_nothing() -> None:
     assert (weight.data, weight.grad) == (1e200, 0.0)
 
 
+def test_a_training_step_that_takes_another_branch() -> None:
+    """The program of the last step does not apply; that of the other branch is made, and both are kept."""
+
+    def trained(one_by_one: bool) -> list[float]:
+        weight = gradwalk.Value(1.0)
+        product, optimiser = compile(lambda x: weight * x if x > 0.0 else weight * weight * x), Adam([weight], lr=0.1)
+        values = []
+        for x in (1.0, -1.0, 2.0, -2.0):
+            values.append(product.backward(x) if one_by_one else product.train_step(optimiser, x))
+            if one_by_one:
+                optimiser.step()
+                optimiser.zero_grad()
+        return [*values, weight.data, float(len(product.programs))]
+
+    assert trained(one_by_one=True) == trained(one_by_one=False)
+
+
 class Halving(Adam):
     def step(self) -> None:  # type: ignore[override]
         for parameter in self.parameters:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -95,6 +97,14 @@ def test_the_text_of_an_error_that_is_caught_is_that_of_the_trace() -> None:
 
     compiled = compile(function)
     assert compiled(1.0, [2.0]).data == compiled(1.0625, [2.0]).data / 1.0625
+
+
+def test_a_function_that_counts_its_calls_where_its_result_is_infinite() -> None:
+    """No program applies, and none is like the one before: it is traced every time, and that is said."""
+    calls = itertools.count()
+    compiled = compile(lambda x: gradwalk.log(x) * float(next(calls)))
+    with gradwalk.ieee(), pytest.warns(RuntimeWarning, match="because a result that is infinite or nan keeps changing"):
+        assert [compiled(x).data for x in (1.0, *[0.0] * 12)] == [0.0, *[-math.inf] * 12]
 
 
 def test_what_is_computed_twice_is_computed_once() -> None:

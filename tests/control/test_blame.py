@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
 import math
+import operator
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,6 +16,7 @@ from nonfinite_programs import BACKWARD, FORWARD, run
 import gradwalk
 from gradwalk import Value, scope
 from gradwalk.blame import NonFiniteError, detect_nonfinite, gradient_report
+from gradwalk.custom import checkpoint
 from gradwalk.functional import grad, hessian
 
 
@@ -163,6 +167,19 @@ def test_other_threads_are_left_alone() -> None:
     assert outcomes == [math.inf]
 
 
+def test_where_there_are_only_library_lines() -> None:
+    """A pool's thread that calls an operation itself, in this context: the library's line is the closest there is."""
+    here = contextvars.copy_context
+    with detect_nonfinite(), ThreadPoolExecutor(1) as pool, pytest.raises(NonFiniteError, match=r"thread\.py:\d+\n"):
+        pool.submit(here().run, operator.mul, Value(1e200), 1e200).result()
+
+
+def test_a_node_made_by_hand_in_a_checkpoint() -> None:
+    """Both who checkpoints and who watches are told of it."""
+    with detect_nonfinite(), pytest.raises(NonFiniteError, match="'hand' made inf in the forward pass"):
+        checkpoint(lambda x: Value(math.inf, (x,), "hand", local_grads=(1.0,)))(Value(1.0))
+
+
 def test_gradient_report_names_what_vanishes_and_explodes() -> None:
     """One row per scope, from the inputs to the loss, with its verdict; leaves keep their grad."""
     x = Value(0.5)
@@ -185,6 +202,20 @@ def test_gradient_report_names_what_vanishes_and_explodes() -> None:
     assert report.table().splitlines()[0].split() == ["scope", "nodes", "smallest", "median", "largest", "zero"]
     assert len(report.plot().splitlines()) == len(report.scopes) + 1
     assert "◆" in report.plot()
+
+
+def test_gradient_report_of_a_dead_and_an_infinite_scope() -> None:
+    """A row that nothing reaches and one that overflowed are called so; a report prints as the table and the plot."""
+    with scope("dead"):
+        d = Value(-1.0) * 2.0
+    with scope("burst"):
+        b = Value(1.0) * 1e200 * 1e200
+    report = gradient_report(d.relu() + b)
+    assert [(s.scope, s.verdict) for s in report.scopes if s.scope != "(no scope)"] == [
+        ("dead", "no gradient"), ("burst", "inf or nan"),
+    ]  # fmt: skip
+    assert str(report) == f"{report.table()}\n\n{report.plot()}"
+    assert report._repr_html_().count("<svg") == sum(s.largest > 0.0 for s in report.scopes) == 2
 
 
 def test_gradient_report_in_a_notebook() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import random
 from typing import Any
 
@@ -67,6 +68,28 @@ def test_it_is_checked_once() -> None:
     before = len(calls)
     f(Value(2.0))
     assert len(calls) == before + 1
+
+
+def test_what_is_outside_the_domain_is_not_compared() -> None:
+    """Differences close to where forward raises take only the steps that stay inside, and find what is wrong."""
+    with pytest.raises(ValueError, match=r"log: local gradient 0 at \(0\.0001\) is 20000\.0, .* give 10000 ±"):
+        custom_op(math.log, lambda x, out: 2.0 / x)(Value(1e-4))
+    assert custom_op(math.log, lambda x, out: 1.0 / x)(Value(1e-4))._local_grads == (1e4,)
+
+
+def test_functions_that_do_not_tell_their_parameters() -> None:
+    """A builtin is called as it is."""
+    larger = custom_op(max, lambda x, y, out: (float(x == out), float(y == out)))
+    assert grad(larger, argnums=(0, 1))(3.0, 4.0) == (0.0, 1.0)
+    assert custom_op(lambda x: x, max, check=False)(Value(1.0))._local_grads == (1.0,)
+    with pytest.raises(TypeError, match=r"^'float' object is not an iterator$"):
+        custom_op(lambda x: x, next)(Value(1.0))
+
+
+def test_its_name_is_pickled_as_a_text() -> None:
+    """What a node shows as its operation may be written down; its functions stay."""
+    name = pickle.loads(pickle.dumps(custom_op(math.sin, lambda x, out: math.cos(x))(Value(1.0))._op))
+    assert (type(name), name) == (str, "sin")
 
 
 def test_modes_apply() -> None:

@@ -73,14 +73,19 @@ def test_threads_have_their_own(engine: Any) -> None:
 
 
 def test_a_decorator_may_call_itself(engine: Any) -> None:
-    """@no_grad() makes a block for each call."""
+    """@no_grad() makes a block for each call, and so does @scope()."""
 
     @control.no_grad()
     def factorial(x: Any, n: int) -> Any:
         return x * factorial(x, n - 1) if n else x
 
+    @scopes.scope("step")
+    def nested(x: Any, n: int) -> Any:
+        return nested(x, n - 1) if n else x * 2.0
+
     assert factorial(engine.Value(2.0), 5)._children == ()
     assert (engine.Value(2.0) * 2.0)._children
+    assert scopes.path_of(nested(engine.Value(2.0), 2)) == ("step", "step", "step")
 
 
 def test_a_generator_closed_elsewhere(engine: Any) -> None:
@@ -107,13 +112,14 @@ def test_a_generator_closed_elsewhere(engine: Any) -> None:
     assert modes.current() == modes.Modes()
 
 
-def test_the_same_block_is_not_entered_twice() -> None:
+@pytest.mark.parametrize("name", BLOCKS)
+def test_the_same_block_is_not_entered_twice(name: str) -> None:
     """One after the other is fine, one inside itself is refused."""
-    block = control.no_grad()
+    before, block = modes.current(), BLOCKS[name]()
     for _ in range(2):
         with block, pytest.raises(RuntimeError, match="being used already"), block:
             pass
-    assert not modes.current().no_grad
+    assert modes.current() == before
 
 
 def test_a_block_that_nobody_ends_ends_with_its_object() -> None:

@@ -342,6 +342,10 @@ BAD: dict[str, Callable[[Any, Any], Any]] = {
     "None as eps": lambda c, v: c.layernorm([v], None),
     "a Value as eps": lambda c, v: c.rmsnorm([v], v),
     "a list for the second of two": lambda c, v: c.maximum(v, [v]),
+    "an argument too many": lambda c, v: c.rmsnorm([v], 1e-5, 1.0),
+    "an unknown name": lambda c, v: c.rmsnorm([v], epsilon=1e-5),
+    "a list given twice": lambda c, v: c.rmsnorm([v], xs=[v]),
+    "no target": lambda c, v: c.cross_entropy([v]),
 }
 
 
@@ -366,6 +370,9 @@ def test_an_empty_matrix(engine: Any) -> None:
         ("dot of two lengths", "ValueError: dot: expected two lists of the same length, got 2 and 1"),
         ("an index beyond", "IndexError: cross_entropy: expected an index from 0 to 1, got 2"),
         ("take below", "IndexError: take: expected an index from 0 to 1, got -1"),
+        ("an argument too many", "TypeError: rmsnorm: expected at most 2 arguments, got 3"),
+        ("an unknown name", "TypeError: rmsnorm: expected each argument once, by a name it has, got 'epsilon'"),
+        ("no target", "TypeError: cross_entropy: expected the argument 'target', got none"),
     ],
 )
 def test_what_is_said(engine: Any, case: str, text: str) -> None:

@@ -94,6 +94,27 @@ def test_copies_of_a_replaced_class(engine: Any) -> None:
     assert (result._children[0] is leaf, leaf.grad, x.grad) == (True, 6.0, 0.0)
 
 
+def test_a_hand_written_node_of_a_replaced_class(engine: Any) -> None:
+    """Its closure is the script's own, and stays: it holds what it held."""
+    gradwalk.engine.set_equality_is_identity(True)
+    try:
+        x = engine.Value(3.0)
+        out = engine.Value(6.0, (x,), "twice")
+        out._backward = lambda: setattr(x, "grad", x.grad + 2.0 * out.grad)
+        out.grad = 5.0
+        copied = copy.deepcopy(out)
+    finally:
+        gradwalk.engine.set_equality_is_identity(False)
+    assert (copied._backward, copied.grad, copied._children[0] is x) == (out._backward, 5.0, False)
+
+
+def test_what_a_memo_has_is_not_copied_again(engine: Any) -> None:
+    """Whoever calls __deepcopy__ with a memo gets one copy of each Value."""
+    x, memo = engine.Value(3.0), {}
+    memo[id(x)] = x.__deepcopy__(memo)
+    assert x.__deepcopy__(memo) is memo[id(x)] is not x
+
+
 # ---------------------------------------------------------------- inside a function that is differentiated
 
 

@@ -112,6 +112,18 @@ x = gradwalk.Value(3.0)
 gradwalk.compile(lambda a, b: a * b)(x, x).backward()
 assert x.grad == 6.0
 assert gradwalk.compile(lambda xs: xs[0] * xs[1]).value_and_grad([2.0, x]) == (6.0, [3.0, 2.0])
+assert gradwalk.compile(lambda xs, y: (xs * y).sum())(np.array([1.0, 2.0]), x).data == 9.0
+outs = gradwalk.compile(lambda xs: xs[0] * xs[1]).map([[1.0, 2.0], [3.0, 4.0]])
+assert [out.data for out in outs] == [2.0, 12.0]
+def without_gradient(x):
+    with gradwalk.no_grad():
+        return x * 2.0
+try:
+    gradwalk.compile(without_gradient)(1.0)
+except TypeError as error:
+    assert "uses no_grad() inside" in str(error)
+else:
+    raise AssertionError
 """
     )
     done = python(code)
@@ -132,6 +144,12 @@ def test_import_is_light() -> None:
         "print([m for m in ('numpy', 'rich', 'click', 'safetensors') if m in sys.modules])"
     )
     assert python(code).stdout == "[]\n"
+
+
+def test_a_part_that_cannot_be_imported_says_so_itself() -> None:
+    """Only NumPy and SciPy are told to be installed."""
+    done = python("import sys, gradwalk\nsys.modules['gradwalk.statistics'] = None\ngradwalk.statistics")
+    assert done.stderr.endswith("ModuleNotFoundError: import of gradwalk.statistics halted; None in sys.modules\n")
 
 
 def test_micrograds_import_path() -> None:

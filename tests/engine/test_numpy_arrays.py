@@ -151,6 +151,13 @@ def test_choosing_between_arrays(engine: Any, name: str) -> None:
     assert list(chosen) == ([c, b] if name == "maximum" else [a, d])
 
 
+def test_a_value_is_its_own_conjugate(engine: Any) -> None:
+    """NumPy asks each entry for it; the gradient goes on."""
+    x = engine.Value(3.0)
+    [same] = np.conjugate(np.array([x]))
+    assert same is x
+
+
 def test_a_ufunc_on_a_bare_value(engine: Any) -> None:
     """np.exp(v) is v.exp()."""
     x = engine.Value(0.5)

@@ -270,6 +270,41 @@ def test_where_no_program_applies() -> None:
         assert (hvp(f)(0.0, 1.0), jvp(f)(0.0, 1.0)) == (hvp(compiled)(0.0, 1.0), jvp(compiled)(0.0, 1.0))
 
 
+sine = gradwalk.custom_op(np.sin, lambda x, out: float(np.cos(x)), name="sine")
+
+
+@pytest.mark.parametrize("mode", [None, "forward", "reverse"])
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (lambda x: [x[0].sqrt() * x[1], x[0] * x[1], 2.0 * x[1]], [0.0, 1.0]),
+        (lambda x: [(x[0] * x[1]).sqrt(), x[1]], [0.0, 0.0]),
+        (lambda x: [x[0] * x[1], x[1].exp()], [np.nan, 1.0]),
+        (lambda x: [sine(x[0]) * x[1], x[1].exp()], [0.5, 1.0]),
+    ],
+    ids=["an infinite slope", "two of them", "a nan", "an operation without a graph"],
+)
+def test_where_no_program_goes_forward(function: Function, x: list[float], mode: str | None) -> None:
+    """The derivatives are those of the plain function, product by product."""
+    compiled = compile(function)
+    for direction in ([1.0, 0.5], [0.0, 1.0]):
+        np.testing.assert_allclose(jvp(compiled)(x, direction), jvp(function)(x, direction), rtol=1e-12)
+    np.testing.assert_allclose(jacobian(compiled, mode=mode)(x), jacobian(function, mode=mode)(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("function", "x"), [(lambda x: x, {1.0}), (lambda x: None, 1.0), (lambda x: [3.0], 1.0)], ids=["a set", "None", "3"]
+)
+def test_what_has_no_derivative_is_told_as_of_the_plain_function(function: Function, x: Any) -> None:
+    told = []
+    for each in (function, compile(function)):
+        try:
+            told.append(jacobian(each)(x))
+        except TypeError as error:
+            told.append(str(error))
+    assert told[0] == told[1]
+
+
 def test_a_branch_that_flips() -> None:
     """Every derivative has guards of its own."""
     f: Function = lambda x: x**3 if x > 0.0 else x**2  # noqa: E731

@@ -72,6 +72,24 @@ def test_dataclass() -> None:
     assert (slope.weights, slope.bias, slope.name, slope.total) == ([8.0, 2.0], 2.0, "m", None)
 
 
+@dataclasses.dataclass
+class Scaled:
+    """Made of a factor that it does not keep."""
+
+    x: float
+    factor: dataclasses.InitVar[float]
+    y: float = dataclasses.field(init=False)
+
+    def __post_init__(self, factor: float) -> None:
+        self.y = self.x * factor
+
+
+def test_a_dataclass_that_cannot_be_made_anew() -> None:
+    """Its fields are numbers like the others: none follows."""
+    slope = grad(lambda s: s.x * s.y)(Scaled(2.0, 3.0))
+    assert (type(slope), slope.x, slope.y) == (Scaled, 6.0, 2.0)
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (2, 1, 2), (0,)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
 def test_arrays(shape: tuple[int, ...], dtype: Any) -> None:
@@ -182,6 +200,10 @@ def test_values_in_values_out(engine: Any) -> None:
     y = engine.Value(2.0)
     jvp(lambda x: x**3)(y, 1.0).backward()
     assert y.grad == 12.0
+    labels = []
+    x = engine.Value(3.0, label="x")
+    slopes = grad(lambda pair: labels.append(pair[0].label) or pair[0] * pair[1])([x, 2.0])
+    assert (labels, [slope.data for slope in slopes]) == (["x"], [2.0, 3.0])
 
 
 def test_hessian_and_products() -> None:
@@ -263,6 +285,12 @@ def test_gradients_by_nodes_on_the_way() -> None:
     assert (x.grad, y.grad) == (27.0, 3.0)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_an_array_of_one_number_is_that_number(on_engine: str, shape: tuple[int, ...]) -> None:
+    """As a result, whatever its shape."""
+    assert value_and_grad(lambda x: np.array(x * x).reshape(shape))(3.0) == (9.0, 6.0)
+
+
 def test_inside_no_grad(on_engine: str) -> None:
     """A derivative that is asked for is computed."""
     with no_grad():
@@ -328,12 +356,21 @@ def test_a_result_that_is_no_number(f: Any, message: str) -> None:
         (lambda: hvp(lambda x: None)(1.0, 1.0), "hvp: expected the function to return one number, got None"),
         (lambda: hvp(lambda x: x)(1.0), r"expected a point and a direction, hvp\(f\)\(x, p\), got only one of them"),
         (lambda: jvp(lambda x: x)(1.0, {1.0}), "jvp: the direction, .* a set has no order: give a list"),
+        (lambda: jacobian(lambda x: {x, 2.0 * x})(1.0), "jacobian: the function's result: .* a set has no order: give"),
+        (lambda: grad(max, argnums="y")(3.0, 4.0), "grad: expected a call with argument 'y', got 2 positional$"),
     ],
 )  # fmt: skip
 def test_a_bad_argument(call: Any, message: str) -> None:
     """A TypeError in one sentence."""
     with pytest.raises(TypeError, match=message):
         call()
+
+
+@pytest.mark.parametrize("given", [10**400, [1.0, 10**400], [Value(1.0), 10**400]], ids=["one", "a list", "a Value"])
+def test_a_number_too_large_for_a_float(given: Any) -> None:
+    """Whoever was called says so, not the Value that could not be made."""
+    with pytest.raises(gradwalk.RangeError, match=r"^grad: expected a number that fits a float, got a larger int"):
+        grad(lambda x: x if isinstance(x, Value) else x[0] * x[1])(given)
 
 
 def test_a_bad_direction_or_mode() -> None:

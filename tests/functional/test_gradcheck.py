@@ -35,6 +35,7 @@ VERDICTS: list[tuple[str, Any, float, str]] = [
     ("a steep function", lambda x: (50.0 * x).exp(), 1.0, "ok"),
     ("a wavy function", lambda x: (1000.0 * x).sin(), 1.0, "ok"),
     ("rounding at a size of 1e8", lambda x: (x + 1e8) - 1e8, 1.0, "ok"),
+    ("four digits beside a size of 1e10", lambda x: (x + 1e10) - 1e10, 0.3, "ok"),
     ("waves of length 6e-5", lambda x: (1e5 * x).sin(), 1.0, "ok"),
     ("waves too short for any step", lambda x: (1e7 * x).sin(), 1.0, "can't tell at this step"),
     ("waves much too short", lambda x: (3e8 * x).sin() + x, 1.0, "can't tell at this step"),
@@ -48,6 +49,9 @@ VERDICTS: list[tuple[str, Any, float, str]] = [
     ("off beside rounding at a size of 1e8", lambda x: (twice(x, 2.2) + 1e8) - 1e8, 1.0, "wrong derivative"),
     ("off in waves", lambda x: (1e3 * twice(x, 2.002)).sin(), 1.0, "wrong derivative"),
     ("off close to where the domain ends", lambda x: (0.5 * twice(x, 2.2)).acos(), 1.0 - 1e-6, "wrong derivative"),
+    ("an infinite result", lambda x: Value(math.inf, (x,), local_grads=(1.0,)), 1.0, "can't tell at this step"),
+    ("differences that overflow", lambda x: x.exp(), 709.78, "can't tell at this step"),
+    ("off where differences overflow", lambda x: (0.5 * twice(x, 4.0)).exp(), 709.78, "can't tell at this step"),
     ("nan as a derivative", lambda x: twice(x, math.nan), 1.0, "wrong derivative"),
 ]  # fmt: skip
 
@@ -98,6 +102,12 @@ def test_every_entry_is_named_and_the_worst_comes_first() -> None:
     assert str(report).splitlines()[2].startswith("f['s'] by x['w'][1]  3           1 ±")
 
 
+def test_an_argument_asked_for_twice_is_named_once() -> None:
+    """By its first place."""
+    report = gradcheck(lambda x, y: x[0] * x[1] * y, [1.0, 2.0], 3.0, argnums=(1, 0, 1))
+    assert [entry.name for entry in report.entries] == ["x[0]", "x[1][0]", "x[1][1]"]
+
+
 def test_assert_gradients() -> None:
     """It fails with the table, accepts the verdicts it is told to, and passes on a right function."""
     assert_gradients(lambda x, y: (x * y).sin(), 2.0, 3.0, argnums=(0, 1))
@@ -119,6 +129,18 @@ def test_values_may_be_given() -> None:
     assert gradcheck(lambda v: v * v, x)
     assert gradcheck(lambda v: v["a"] * v["b"][0], {"a": x, "b": [3]})
     assert x.grad == 0.0
+
+
+def test_other_arguments_may_be_anything() -> None:
+    """What cannot be differentiated is passed on as it is."""
+    assert gradcheck(lambda v, names: v * len(names), 2.0, {"a", "b"})
+
+
+def test_nothing_to_compare_with() -> None:
+    """The table says that the differences are undefined."""
+    report = gradcheck(lambda x: x * 2.0, math.inf)
+    assert math.isnan(report.entries[0].relative_error)
+    assert str(report).splitlines()[-1].split()[:4] == ["x", "2", "undefined", "nan"]
 
 
 @pytest.mark.parametrize(

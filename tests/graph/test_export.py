@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from gradwalk.graph import Graph
+from gradwalk.scopes import scope
 
 HOSTILE = [
     "<script>alert(1)</script>", '"; node [shape=none]; "', "a\\", "\\N", "&lt;b&gt;", "]]>", "a|b", '"]:::x', "a\nb",
@@ -51,6 +52,15 @@ def test_mermaid_keeps_the_label_a_label(engine, label):
         assert inside, line
         caption = (inside[1] or inside[2]).replace("<br/>", "")
         assert re.fullmatch(r"(?:[\w .,]|#\d+;)*", caption), line
+
+
+def test_a_folded_scope_says_how_many_nodes_it_has(engine):
+    """In both languages; what is repeated says how often, in its title."""
+    with scope("layer"):
+        hidden = engine.Value(2.0) * 3.0
+    view = Graph(hidden + 1.0).collapse()
+    assert '[label="layer\\n3 nodes"];' in view.to_dot()
+    assert '["layer<br/>3 nodes"]' in view.to_mermaid()
 
 
 def test_json_has_no_bare_nan(engine):

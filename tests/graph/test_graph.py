@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 import random
 
 import pytest
@@ -36,6 +37,12 @@ def test_counts_and_depth(engine):
     graph = Graph((x * 3.0 + x) ** 2)
     assert dict(graph.counts) == {"leaf": 1, "constant": 1, "*": 1, "+": 1, "**2": 1}
     assert graph.depth == 3
+
+
+def test_what_is_computed_once_is_documented():
+    """Asked of the class, as help() does, it is what describes it."""
+    assert Graph.parents.__doc__ == "For each node the nodes computed from it; twice, if twice."
+    assert "computed from it; twice" in pydoc.render_doc(Graph, renderer=pydoc.plaintext)
 
 
 def test_parents_mirror_children(engine):

@@ -174,6 +174,16 @@ def test_frozen_computes_the_same_without_recording() -> None:
         assert [float(out) for out in np.ravel(frozen(inputs))] == expected
 
 
+def test_a_frozen_part_that_is_used_twice_is_one() -> None:
+    """Parts in lists, tuples and dicts are frozen too; whoever shared one shares its frozen twin."""
+    model = Sample()
+    model.again = {"same": model.part}
+    frozen = model.frozen()
+    assert frozen.again["same"] is frozen.part is not model.part
+    assert [part.parameters() for part in (frozen, frozen.parts[0], frozen.parts[1][0])] == [[], [], []]
+    assert (frozen.parts[0].weight, frozen.by_name["right"]) == ([[0.0]], [8.0])
+
+
 def test_repr_shows_the_tree() -> None:
     """A line for each tensor with its shape and for each part; parts with a repr of their own keep it."""
     module = Module()

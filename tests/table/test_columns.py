@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
 import functools
 import itertools
@@ -27,6 +28,22 @@ EXTREME = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 5e-324, -1e-310, 1e-310, 1e-200
 
 def samples(op: Op) -> list[tuple[float, ...]]:
     return [sample if isinstance(sample, tuple) else (sample,) for sample in op.samples]
+
+
+@pytest.mark.parametrize(
+    ("row", "more", "message"),
+    [
+        (OPS["add"], {"inputs": ("a", "b", "c", "d")}, "add: expected at most three names, two of them parameters"),
+        (OPS["add"], {"parameters": ("m", "n")}, "add: expected at most three names"),
+        (COMPOSITES["dot"], {"inputs": ("xs", "ys", "zs")}, "dot: expected at most two rows, and two of i and param"),
+        (COMPOSITES["cross_entropy"], {"parameters": ("eps",)}, "cross_entropy: expected at most two rows, and two of"),
+        (COMPOSITES["cross_entropy"], {"inputs": ("xs", "ys")}, "cross_entropy: expected one row where there is an i"),
+    ],
+)  # fmt: skip
+def test_a_row_with_more_than_the_engines_take_is_refused(row: object, more: dict[str, object], message: str) -> None:
+    """Where it is written down, not where C reads beyond its end."""
+    with pytest.raises(TypeError, match=message):
+        dataclasses.replace(row, **more)
 
 
 @EACH_COMPOSITE
@@ -216,7 +233,7 @@ def test_steepness_is_declared(op: Op) -> None:
             numbers = (*point, *parameters)
             if op.domain(*numbers) and math.isfinite(out := op.forward(*numbers)):
                 is_steep = not all(map(math.isfinite, op.local_grads(*numbers, out)))
-                assert not is_steep or op.steep(*parameters), numbers
+                assert op.steep(*parameters) or not is_steep, numbers
 
 
 @EACH_OP

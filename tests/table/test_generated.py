@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from gradwalk.formula import variable
+from gradwalk.formula import equal, variable, where
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
 from gradwalk.printing import latex
@@ -91,6 +91,13 @@ def test_documentation_has_every_operation(op: Op) -> None:
     text = section(op)
     assert op.doc in text
     assert [latex(variable(name)) for name in op.inputs] == re.findall(r"\{\\partial ([^=]*)\} = ", text)
+
+
+def test_an_equality_is_written_as_one() -> None:
+    """In formulas, where it is two comparisons of the same numbers."""
+    x, y = variable("x"), variable("y")
+    assert latex(where(equal(x + y, 0.0), 1.0, x)) == r"\begin{cases}1 & x + y = 0 \\ x & \text{otherwise}\end{cases}"
+    assert latex((x <= y) & (y >= x)) == r"x \le y \wedge y \ge x"
 
 
 @pytest.mark.parametrize("op", OPS.values(), ids=OPS)

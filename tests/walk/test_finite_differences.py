@@ -70,6 +70,14 @@ def test_what_is_too_small_to_be_measured_cannot_be_told(engine):
     assert [difference.verdict(grad) for grad in (1e-13, 2e-13, 1e-27)] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("x", [math.inf, -math.inf, math.nan])
+def test_a_leaf_that_is_not_finite_cannot_be_moved(engine, x):
+    """No step leads anywhere: nothing is ticked, nothing crossed."""
+    [difference] = finite_differences(engine.Value(x) * 2.0)
+    assert math.isnan(difference.slope)
+    assert [difference.verdict(grad) for grad in (2.0, 3.0)] == [0, 0]
+
+
 def test_a_bend_is_no_kink(engine):
     """A sharp but smooth bend is not taken for a kink."""
     x = engine.Value(0.0)

@@ -257,6 +257,15 @@ def test_breadth_first_is_right_on_a_tree(engine):
     assert walk(root, "breadth_first").first_difference is None
 
 
+def test_a_nan_on_both_sides_is_no_difference(engine):
+    """A gradient that is nan in the right walk as well is not where a mode went wrong."""
+    x = engine.Value(2.0)
+    walking = walk(x * 3.0 * math.nan, "breadth_first")
+    assert walking.first_difference is None
+    walking.seek(-1)
+    assert math.isnan(walking.grad(x))
+
+
 def test_no_order_hands_on_nothing(engine):
     """Without the reversal every node hands on before it has a gradient: the first step is wrong, leaves stay at 0."""
     x = engine.Value(3.0)
@@ -269,7 +278,8 @@ def test_no_order_hands_on_nothing(engine):
 def test_the_right_mode_never_differs(engine):
     """The right walk has no first difference."""
     x = engine.Value(3.0)
-    assert walk(x * x + x).first_difference is None
+    walking = walk(x * x + x)
+    assert (walking.first_difference, walking.right) == (None, walking)
 
 
 @pytest.mark.parametrize("mode", WRONG)

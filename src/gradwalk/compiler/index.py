@@ -54,9 +54,9 @@ class Index:
 
     # ---------------------------------------------------------------- left open
 
-    def _composite(self, name: str, xs: Any) -> Any:
+    def _composite(self, name: str, xs: list[Any]) -> Any:
         """For `gradwalk.take` and the like: the nodes, or None if they have to be made the ordinary way."""
-        return self._trace.take(self, list(xs)) if name == "take" else self._trace.composite(name, self, list(xs))
+        return self._trace.take(self, xs) if name == "take" else self._trace.composite(name, self, xs)
 
     def opens(self) -> bool:
         """Whether a subscript in the function's own code may leave it open."""

@@ -11,7 +11,7 @@ import inspect
 import math
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from numbers import Integral
 from typing import Any, NoReturn
@@ -62,9 +62,6 @@ class _Objects(Kind):
         array = array_of(source.filled(key[2], like.ravel().tolist()), key[1])
         return with_values(array) if source.as_argument else array
 
-    def names(self, key: Key, like: Any, name: str) -> Iterator[str]:
-        return ARRAY.names(key, like, name)
-
 
 class _Whole(Kind):
     """Integers that are part of the key: in a gradient they are 0."""
@@ -95,9 +92,6 @@ class _KeyedByValues(Container):
 
     def parts(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
         return [*whole, *whole.values()]
-
-    def part_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
-        return [f".{kind}[{i}]" for kind in ("keys", "values") for i in range(len(whole))]
 
     def together(self, about: tuple[Any, ...], like: Any, parts: list[Any], as_argument: bool) -> Any:
         made: Any = copy.copy(like)

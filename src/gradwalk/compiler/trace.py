@@ -143,6 +143,7 @@ class Trace:
         with control.changed(on_record=_ignored):  # the node made instead has one child more
             out = composites.PUBLIC[name](xs, index.number)
         if not is_value(out):
+            index.__index__()  # of plain numbers there is no node: the integer is fixed
             return out
         local_grads = (*out._local_grads, 0.0)
         return self._by_hand(_data(out), (*out._children, index.value), local_grads, name, index)
