@@ -219,13 +219,15 @@ class Writer:
             self.scope = outside
 
     def indexed(self, depth: int) -> str:
-        rng, xs = self.rng, self.pick(self.scope.lists)
-        integer = self.integer()
+        rng, xs, integer = self.rng, self.pick(self.scope.lists), self.integer()
+        if rng.random() < 0.2:  # a table of plain numbers
+            xs = f"[{self.constant()}, {self.constant()}, {self.constant()}]"
         safe = f"{integer} % len({xs})"
         return rng.choice([
             f"{xs}[{safe}]", f"{xs}[{safe}]", f"{xs}[{integer}]", f"m.take({xs}, {safe})",
             f"m.take({xs}, {safe})", f"m.take({xs}, {self.pick(self.scope.integers)})",
             f"m.cross_entropy({xs}, {safe})", f"m.cross_entropy({xs}, {self.pick(self.scope.integers)})",
+            f"m.take((x for x in {xs}), {safe})", f"m.cross_entropy((x for x in {xs}), {safe})",
             f"{xs}[{xs}.index({self.simple()})]", f"float({xs}.count({self.simple()}))",
         ])  # fmt: skip
 
