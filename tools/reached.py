@@ -32,6 +32,7 @@ PYTHON_REASONS = {
     r"NotImplementedError": "a base class's: what derives from it has its own",
     r"jax|[Dd]ask|distributed|loky": "needs jax or a cluster: make scale",
     r"functools import cached_property|error\.args = ": "for another version of Python",
+    r"np\.dot, np\.concatenate": "for another version of NumPy, whose functions in C have no signature",
     r"fcntl|without locks": "Windows, or a file system without locks",
     r"raised by a signal handler": "between two instructions: tests/control does that, untraced",
 }
