@@ -31,7 +31,7 @@ CASES: dict[str, Any] = {
        ("jv", "yn", "yv", "iv", "ive", "kv", "gammainc", "gammaincc", "pdtr", "stdtr", "zeta")},
     "betainc": lambda x: special.betainc(2.0, 3.0, x).sum(),
 }  # fmt: skip
-# those with code of their own, and as SciPy takes them: many points at once, covariances in short, the last share left out
+# with code of their own, as SciPy takes them: many points at once, covariances in short, the last share left out
 OTHERS: dict[str, Any] = {
     "logsumexp": lambda x: special.logsumexp(x) + special.logsumexp(np.outer(x, x), axis=1)[0],
     "weighted logsumexp": lambda x: special.logsumexp(x, b=np.array([1.0, 2.0, 3.0])),
