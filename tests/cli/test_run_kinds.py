@@ -354,6 +354,10 @@ for _ in range(2):
     c.backward()
     print(a.grad, b.grad)
 """,
+}
+
+
+OBJECTS = {
     "copies": MICROGPT.replace("    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", "")
     + """
 import copy, pickle
@@ -364,6 +368,45 @@ y = copy.deepcopy(w * w + 1.0)
 y.backward()
 print(y.data, w.grad, y._children[0]._children[0].grad)
 """,
+    "a constant besides": MICROGPT.replace(
+        "    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", ""
+    ).replace("self.data = data", "self.decay = 0.75; self.data = data")
+    + "a = Value(2.0)\na.decay = 0.5\nprint(a.decay, (a + 1).decay, a.data)\n",
+    "a number by default": MICROGPT.replace("data, children=()", "data=0.0, children=()")
+    + "print(Value().data, (Value() + 2).data)\n",
+    "subclasses of a class with parameters of its own": LECTURE.replace(
+        "label=''):", "label='', colour=None):"
+    ).replace("self.label = label", "self.label = label; self.colour = colour")
+    + """
+class Red(Value):
+    def __init__(self, data, **named):
+        super().__init__(data, colour='red', **named)
+class Plain(Value): pass
+r = Red(2.0, label='r')
+y = r * r + Plain(3.0, (), '', 'p', 'green')
+y.backward()
+print(r, r.colour, r.label, r.grad, y.colour, type(y) is Value, Plain(3.0).colour)
+""",
+    "what is not defined": MICROGPT_CLASS
+    + """
+import math
+for f in (float, int, abs, round, math.floor, math.ceil, vars, lambda x: x < x, lambda x: f'{x:.2f}',
+          lambda x: x.__dict__):
+    try: f(Value(1.5))
+    except Exception as error: print(type(error), error)
+""",
+    "attributes that are deleted": MICROGPT.replace(
+        "    __slots__ = ('data', 'grad', '_children', '_local_grads')\n", ""
+    )
+    + """
+x = Value(1.0)
+for name in ('label', 'm'):
+    setattr(x, name, 7)
+    delattr(x, name)
+    print(hasattr(x, name))
+    try: delattr(x, name)
+    except AttributeError as error: print('of this node' in str(error))
+""",
 }
 
 
@@ -372,11 +415,20 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_kind(kind):
+    check(KINDS[kind])
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_objects_of_a_kind(kind):
+    check(OBJECTS[kind])
+
+
+def check(source):
     """The same lines, to the last digit, and the class was replaced."""
-    write("s.py", KINDS[kind])
+    write("s.py", source)
     plain = with_python("s.py")
     assert plain.stderr == ""
-    write("s.py", KINDS[kind] + TELL_CLASS)
+    write("s.py", source + TELL_CLASS)
     process = with_gradwalk("s.py")
     assert plain.stdout + "gradwalk\n" == process.stdout, process.stderr
 

@@ -86,6 +86,13 @@ def test_module_beside_the_script_has_the_name_of_a_standard_one():
     assert_same("program/s.py")
 
 
+def test_module_beside_the_script_has_the_name_of_one_that_gradwalk_has_imported():
+    """The same, whatever else has imported it before."""
+    write("program/keyword.py", "first = 'own'\n")
+    write("program/s.py", "import keyword\nprint(keyword.first)\n")
+    assert with_gradwalk("program/s.py").stdout == "own\n"
+
+
 def test_nothing_of_the_command_line_is_imported():
     """A script's modules are its own, and those that stand for its class."""
     write("s.py", "import sys\nprint(*sorted({'click', 'rich', 'numpy', 'gradwalk.cli'} & set(sys.modules)))\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import py_compile
 import zipfile
 
 import pytest
@@ -42,6 +43,23 @@ def test_folder_and_zip_file():
         for path in pathlib.Path("program").glob("*.py"):
             packed.write(path, path.name)
     assert with_gradwalk("program.zip").stdout == "gradwalk\n"
+
+
+def test_module_without_its_source():
+    """There is nothing to compile anew: its class is what it was."""
+    write("own.py", LECTURE_CLASS)
+    py_compile.compile("own.py", "own.pyc", doraise=True)
+    pathlib.Path("own.py").unlink()
+    write("s.py", "from own import Value\nprint(Value(2.0) * 3)\n" + TELL_CLASS)
+    assert_same("s.py")
+
+
+def test_data_of_a_package():
+    """It is read by the package's own loader, whether its class was replaced or not."""
+    write("own/__init__.py", MICROGPT_CLASS)
+    write("own/words.txt", "one two")
+    write("s.py", "import pkgutil\nprint(pkgutil.get_data('own', 'words.txt'))\nfrom own import Value\n" + TELL_CLASS)
+    assert with_gradwalk("s.py").stdout == "b'one two'\ngradwalk\n"
 
 
 def notebook(*cells):
@@ -122,6 +140,8 @@ if __name__ == '__main__':
     import multiprocessing
     with multiprocessing.get_context('{method}').Pool(2) as pool:
         print([(v.data, type(v) is Value, where) for v, where in pool.map(squared, [2.0, 3.0])])
+        pool.close()
+        pool.join()
 """,
     )
 
@@ -133,6 +153,12 @@ def test_workers(method):
     plain, process = with_python("s.py"), with_gradwalk("s.py")
     assert plain.stdout.replace("builtins", "gradwalk") == process.stdout
     assert process.stderr.count("\n") == 1
+
+
+def test_workers_of_a_module():
+    """-m: they import it by its name."""
+    script_with_workers("spawn")
+    assert with_gradwalk("-m", "s").stdout == "[(4.0, True, 'gradwalk'), (9.0, True, 'gradwalk')]\n"
 
 
 def test_workers_where_multiprocessing_is_imported_at_start_up():

@@ -135,6 +135,8 @@ def test_a_root_of_several_equations() -> None:
     assert grad(corner)(2.0**0.5) == pytest.approx(0.5**0.5, rel=1e-12)
     with pytest.raises(ValueError, match="implicit_root: expected 2 equations for as many numbers, got 1"):
         implicit_root(lambda x, a: [x[0] - a], [1.0, 1.0], 1.0)
+    with pytest.raises(TypeError, match="implicit_root: expected the root as numbers, got a list of 0"):
+        implicit_root(lambda x, a: x, [], 1.0)
 
 
 def test_a_fixed_point() -> None:

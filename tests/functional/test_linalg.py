@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwalk import compile, grad, gradcheck, hessian, value_and_grad
+import gradwalk.numpy as gnp
+from gradwalk import Value, compile, grad, gradcheck, hessian, value_and_grad
 
 RNG = np.random.default_rng(3)
 MATRIX = RNG.normal(size=(4, 4))
 POSITIVE = MATRIX @ MATRIX.T + np.eye(4)
 TALL = RNG.normal(size=(5, 3))
 VECTOR = RNG.normal(size=4)
+STACK = RNG.normal(size=(3, 4, 4))
 
 CASES: dict[str, tuple[Any, Any]] = {
     "solve": (lambda a: np.linalg.solve(a, VECTOR).sum(), MATRIX),
@@ -31,6 +33,17 @@ CASES: dict[str, tuple[Any, Any]] = {
     "lstsq of a wide one": (lambda a: (np.linalg.lstsq(a, np.arange(3.0), rcond=None)[0] ** 2).sum(), TALL.T),
     "pinv": (lambda a: (np.linalg.pinv(a) ** 2).sum(), TALL),
     "a stack": (lambda a: np.linalg.det(np.stack([a, a.T])).sum() + np.linalg.inv(np.stack([a, a + a])).prod(), MATRIX),
+    "solve for stacks": (
+        lambda a: sum(
+            (np.linalg.solve(left, right) ** 2).sum()
+            for left, right in (
+                (a, STACK), (np.stack([a, a.T]), STACK[:, None]), (STACK[:, None], a),
+                (np.stack([a, a.T])[None], VECTOR),
+            )
+        ), MATRIX
+    ),
+    "pinv of a stack": (lambda a: (np.linalg.pinv(np.stack([a, 2.0 * a])) ** 2).sum(), TALL),
+    "the upper factor": (lambda a: (np.linalg.cholesky(np.triu(a), upper=True) ** 3).sum(), POSITIVE),
     "matrix_power, multi_dot": (
         lambda a: np.linalg.matrix_power(a, 3).sum() + np.linalg.multi_dot([a, a, VECTOR]).sum(), MATRIX
     ),
@@ -82,6 +95,8 @@ def test_a_singular_matrix() -> None:
     """No solution, but a determinant with a derivative."""
     singular = np.array([[1.0, 2.0], [2.0, 4.0]])
     assert grad(np.linalg.det)(singular).tolist() == [[4.0, -2.0], [-2.0, 1.0]]
+    assert grad(np.linalg.det)(np.diag([1.0, 2.0, 3.0, 0.0])).tolist() == np.diag([0.0, 0.0, 0.0, 6.0]).tolist()
+    assert np.linalg.slogdet(gnp.array([[Value(1.0), 2.0], [0.0, Value(0.0)]])) == (0.0, -np.inf)
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         grad(lambda a: np.linalg.solve(a, np.ones(2)).sum())(singular)
     with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
@@ -90,6 +105,29 @@ def test_a_singular_matrix() -> None:
         grad(lambda a: np.linalg.det(a))(np.ones((2, 3)))
     with pytest.raises(np.linalg.LinAlgError, match="values that differ"):
         grad(lambda a: np.linalg.eigh(a)[1][0, 0])(np.eye(2))
+
+
+REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
+    "rows": (lambda a: np.linalg.solve(a[:3], VECTOR), np.linalg.LinAlgError, "expected 3 rows on the right, got 4"),
+    "qr": (lambda a: np.linalg.qr(a, "complete"), TypeError, "expected mode 'reduced' with Values, got 'complete'"),
+    "svd": (np.linalg.svd, TypeError, "expected full_matrices=False with Values"),
+    "order": (lambda a: np.linalg.norm(a, 3), ValueError, "expected an order of a matrix norm, got 3"),
+    "order of a vector": (lambda a: np.linalg.norm(a[0], "nuc"), ValueError, "order of a vector norm, got 'nuc'"),
+    "axes": (lambda a: np.linalg.norm(np.stack([a, a]), 2), ValueError, "one axis or two for the order 2, got 3"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_says_why(name: str) -> None:
+    function, kind, words = REFUSED[name]
+    with pytest.raises(kind, match=words):
+        grad(lambda a: function(a)[0])(TALL)
+
+
+def test_how_many_are_not_0() -> None:
+    """A float, as NumPy's; nothing moves it."""
+    count = np.linalg.norm(gnp.array([Value(0.0), Value(2.0), 3.0]), 0)
+    assert (type(count), count) == (float, 2.0)
 
 
 SYMMETRIC = POSITIVE + np.diag([0.0, 1.0, 2.0, 3.0])
@@ -101,6 +139,17 @@ SPECTRAL: dict[str, tuple[Any, Any]] = {
     "singular values": (lambda a: (np.linalg.svd(a, compute_uv=False) ** 3).sum(), TALL),
     "singular vectors": (lambda a: sum((each**4).sum() for each in np.linalg.svd(a, full_matrices=False)), TALL),
     "those of a wide one": (lambda a: sum((each**4).sum() for each in np.linalg.svd(a, full_matrices=False)), TALL.T),
+    "those of a stack": (
+        lambda a: sum((each**4).sum() for each in np.linalg.svd(np.stack([a, 2.0 * a]), full_matrices=False)),
+        TALL,
+    ),
+    "singular values of a stack": (
+        lambda a: (
+            (np.linalg.svdvals(np.stack([a, a + 1.0])) ** 3).sum()
+            + np.linalg.norm(np.stack([a, a**2]), 2, (1, 2)).prod()
+        ),
+        TALL,
+    ),
     "norms": (lambda a: np.linalg.norm(a, 2) * np.linalg.norm(a, "nuc") + np.linalg.norm(a, -2), TALL),
 }
 

@@ -113,6 +113,12 @@ def test_errors_are_of_the_standard_kinds(name: str, arguments: tuple[Any, ...])
         getattr(gm, name)(*arguments)
 
 
+def test_a_length_is_infinite_whatever_else_is_in_it() -> None:
+    """Even nan, as the standard one."""
+    assert math.hypot(math.inf, math.nan, 1.0) == gm.hypot(1.0, math.nan, -math.inf) == math.inf
+    assert gradwalk.value_and_grad(lambda x: gm.hypot(x, math.nan, 1.0))(-math.inf) == (math.inf, -1.0)
+
+
 def test_values_give_the_same_numbers_as_floats() -> None:
     """To the bit, for every function of one number with a derivative."""
     for name, f, _, points in ONE:

@@ -145,9 +145,12 @@ def test_all_of_numpy_is_there() -> None:
     """What makes no array is NumPy's own."""
     assert gnp.exp is np.exp
     assert gnp.pi == np.pi
-    assert gnp.array([1.0, Value(2.0)], dtype=float)[1].data == 2.0
+    assert gnp.array([1.0, Value(2.0)], dtype=float)[1].data == gnp.array([Value(2.0)], float)[0].data == 2.0
     assert gnp.full(2, Value(3.0))[1].data == 3.0
     assert gnp.arange(3).dtype.kind == "i"
+    assert {"everywhere", *dir(np)} <= {*dir(gnp)}
+    with gnp.everywhere():
+        assert dir(np) == dir(sys.modules["numpy"])
     with pytest.raises(TypeError, match="array: expected numbers for dtype int64, got Values"):
         gnp.array([Value(1.0)], dtype=np.int64)
 
@@ -262,6 +265,110 @@ def test_functions_of_numpy(name: str, made: Any) -> None:
     assert report, str(report)
 
 
+LESS_USUAL: dict[str, Any] = {
+    "dot as a method": lambda x: x.dot(x) * x[0],
+    "dot into what is given": lambda x: np.outer(x, x).dot(np.outer(x, x), out=np.zeros((3, 3))).sum(),
+    "dot with a number": lambda x: np.dot(x[0], x).sum() * np.dot(x[1], 2.0),
+    "dot of three dimensions": lambda x: np.dot(np.ones((2, 2, 3)), np.stack([np.outer(x, x)] * 2)).sum(),
+    "inner, vdot": lambda x: (
+        np.inner(np.outer(x, x), x).sum() * np.inner(x, 2.0)[0] + np.vdot(np.outer(x, x), np.eye(3))
+    ),
+    "vecdot, matmul of a stack": lambda x: np.vecdot(x, x) + np.matmul(np.stack([np.outer(x, x)] * 2), x).sum(),
+    "largest of all": lambda x: np.maximum.reduce(np.outer(x, x), axis=None) - np.minimum.reduce(x, axis=None),
+    "largest of rows": lambda x: (np.max(np.outer(x, x), axis=1, keepdims=True) * x).sum() + np.max(x, axis=()).sum(),
+    "largest of some": lambda x: np.min(np.outer(x, x), axis=1, where=np.eye(3) == 0.0, initial=0.2).sum(),
+    "arrays like others": lambda x: (
+        (np.full_like(x, x[0], shape=(5,)) * np.ones_like(x, shape=5)).sum() + np.full_like(x, 2.5)[2] * x[1]
+    ),
+    "interp beyond the ends": lambda x: np.interp(4 * x, [1.0, 2.0], [x[0], 3.0]).sum(),
+    "interp with others there": lambda x: np.interp(4 * x, [1.0, 2.0], [x[0], 3.0], left=x[2], right=x[1] ** 2).sum(),
+    "interp of one point": lambda x: np.interp(x, [0.7], [x[0]]).sum(),
+    "linspace of none, and along another axis": lambda x: (
+        np.linspace(x[0], x[1], 0).sum() + (np.linspace(x[:2], x[1:], 3, axis=1)[0] ** 2).sum()
+    ),
+    "linspace with its step": lambda x: np.prod(np.linspace(x[0], x[1], 4, endpoint=False, retstep=True)[1]) * x[2],
+    "sinc": lambda x: (np.sinc(x) * np.sinc(x - x[0])).sum(),
+    "allclose": lambda x: (x**2).sum() if np.allclose(x, x + 1e-12) and not np.allclose(x, x[::-1]) else x[1],
+    "real, imag, angle": lambda x: (
+        (np.real(x) * x + np.imag(x)).sum() + np.angle(-x).sum() * np.angle(x[0] - 1.0, deg=True) * np.real(x[1])
+    ),
+    "iscomplexobj, isrealobj": lambda x: x[int(np.isrealobj(x))] * x[int(np.iscomplexobj(x))],
+    "clip between Values": lambda x: (np.clip(np.sin(9 * x), x[2], x[1]) ** 2).sum(),
+    "frompyfunc of one number": lambda x: np.frompyfunc(lambda a, b: a * b, 2, 1)(x[0], x[1]),
+    "logical_not": lambda x: np.where(np.logical_not(x - x[0]), x * x, x).sum(),
+    "fmax, fmin": lambda x: (np.fmax(x, x[0]) * np.fmin(x, np.nan) + np.fmax.reduce(x)).sum(),
+}
+
+
+@pytest.mark.parametrize("name", LESS_USUAL)
+def test_less_usual_functions_of_numpy(name: str) -> None:
+    """The same, eager and compiled."""
+    f = gnp.everywhere()(LESS_USUAL[name])
+    for made in (f, compile(f)):
+        value, gradient = value_and_grad(made)(POINT)
+        assert value == pytest.approx(float(LESS_USUAL[name](POINT)), rel=1e-13)
+        assert gradient == pytest.approx(grad(f)(POINT), rel=1e-12)
+    report = gradcheck(f, POINT)
+    assert report, str(report)
+
+
+def test_the_middle_of_sinc() -> None:
+    """By its series: every derivative is there."""
+    derivatives = [grad(np.sinc), grad(grad(np.sinc)), grad(grad(grad(grad(np.sinc))))]
+    assert [f(0.0) for f in derivatives] == pytest.approx([0.0, -(np.pi**2) / 3, np.pi**4 / 5])
+    assert value_and_grad(np.sinc)(0.001) == pytest.approx((float(np.sinc(0.001)), -(np.pi**2) / 3 * 0.001), rel=1e-5)
+
+
+def test_nan_among_values() -> None:
+    """The largest is nan as NumPy has it; fmax and fmin leave it out."""
+    numbers = np.array([[1.0, np.nan, 3.0], [5.0, 4.0, 2.0]])
+    values = gnp.array([[Value(number) for number in row] for row in numbers])
+    for function in (np.max, np.min, np.fmax.reduce, np.fmin.reduce, np.nanmax):
+        for axis in (None, 0, 1):
+            found = np.asarray(function(values, axis=axis), object).ravel().tolist()
+            expected = np.ravel(function(numbers, axis=axis)).tolist()
+            assert [each.data for each in found] == pytest.approx(expected, nan_ok=True)
+    larger = compile(np.fmax)
+    assert [larger(*pair).data for pair in ((1.0, 2.0), (np.nan, 2.0), (3.0, np.nan), (3.0, 2.0))] == [
+        2.0,
+        2.0,
+        3.0,
+        3.0,
+    ]
+
+
+REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
+    "matmul": (lambda x: np.outer(x, x) @ x[:2], ValueError, r"shapes that fit, got \(3, 3\) and \(2,\)"),
+    "after out": (lambda x: np.mean(x, 0, None, None, True), TypeError, "mean: expected what comes after out= by its"),
+    "interp": (lambda x: np.interp(x, [0.0, 1.0], [0.0, 1.0], period=1.0), TypeError, "with x % period"),
+    "interp of nothing": (
+        lambda x: np.interp(x, [0.0, 1.0], [0.0]),
+        ValueError,
+        "as many places as heights, got 2 and 1",
+    ),
+    "linspace": (
+        lambda x: np.linspace(x[0], x[1], 3, dtype=int),
+        TypeError,
+        "expected a dtype of floats .*, got int64",
+    ),
+    "quantile": (lambda x: np.quantile(x, 0.3, method="lower"), TypeError, "expected method 'linear' .*, got 'lower'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_says_why(name: str) -> None:
+    function, kind, words = REFUSED[name]
+    with pytest.raises(kind, match=words):
+        grad(lambda x: np.sum(function(x)))(POINT)
+
+
+def test_arrays_like_one_with_values() -> None:
+    """Of the dtype that is asked for; and a step where there is but one point is none."""
+    array = gnp.array([Value(1.0), 2.0])
+    assert [np.zeros_like(array, int).dtype.kind, np.ones_like(array, dtype=bool).dtype.kind] == ["i", "b"]
+    assert np.isnan(np.linspace(Value(1.0), 2.0, 1, retstep=True)[1].data)
+
+
 def writes_at_places(x: Any) -> Any:
     out, counts = np.zeros(4), np.ones(4)
     np.add.at(counts, [0, 0, 2], 2.5)
@@ -331,8 +438,12 @@ def test_digits_are_rounded_as_numpy_rounds_them(decimals: int) -> None:
 
 
 def test_adding_values_at_places_of_floats_says_what_to_do() -> None:
+    """Of plain numbers there is nothing to say, whichever array they stand in."""
     with pytest.raises(TypeError, match=r"add: a Value cannot be written.*everywhere\(\)"):
         grad(lambda x: np.add.at(np.zeros(3), [0, 1, 1], x))(POINT)
+    counts = np.zeros(3)
+    np.add.at(counts, [0, 1, 1], gnp.array([1.0, 2.0, 3.0]))
+    assert counts.tolist() == [1.0, 5.0, 0.0]
 
 
 def test_what_has_no_derivative_says_so() -> None:

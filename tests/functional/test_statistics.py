@@ -42,3 +42,5 @@ def test_the_rest_is_standard() -> None:
         statistics.stdev([Value(1.0)])
     with pytest.raises(standard.StatisticsError):
         statistics.mean([])
+    with pytest.raises(standard.StatisticsError, match="fmean: expected at least one number, got none"):
+        statistics.fmean([], weights=[Value(1.0)])

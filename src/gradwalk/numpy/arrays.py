@@ -161,10 +161,10 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
     options.pop("dtype", None)
     loop = ufuncs.elementwise(ufunc)
     if method == "reduce" and ufunc in _LARGEST:
-        loop = ufunc  # NumPy's own goes along several axes
-        if options.get("axis", 0) is None and not outs and not {"keepdims", "initial", "where"} & {*options}:
-            return _LARGEST[ufunc](arrays[0].ravel().tolist())
-    elif method == "reduce" and "where" in options:
+        options.pop("out", None)
+        made = _largest(_LARGEST[ufunc], arrays[0], **options)
+        return _written(made, outs) if outs else wrapped(made)
+    if method == "reduce" and "where" in options:
         options.setdefault("initial", ufunc.identity)  # which a loop over objects has not
     if outs:
         options["out"] = tuple(out.view(np.ndarray) if isinstance(out, np.ndarray) else out for out in outs)
@@ -215,6 +215,22 @@ def _products(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> A
         for j, column in enumerate(columns):
             made[i, j] = dot(row, column)  # one node, and a part of a matrix product after compiling
     return made.reshape(left.shape[:-1] + right.shape[1:])
+
+
+def _largest(of_row: Function, array: Any, axis: Any = 0, keepdims: bool = False, initial: Any = None,
+             where: Any = True) -> Any:  # fmt: skip
+    """np.max and np.min along axes, one node for each row: NumPy's own loop over objects loses a nan."""
+    axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    rest = array.ndim - len(axes)
+    moved, counted = (
+        np.moveaxis(each, axes, range(-len(axes), 0)) for each in (array, np.broadcast_to(where, array.shape))
+    )
+    first = [] if initial is None else [initial]
+    made = np.empty(moved.shape[:rest], object)
+    for place in np.ndindex(*made.shape):
+        row = moved[(*place, ...)] if where is True else moved[(*place, ...)][counted[place]]
+        made[place] = of_row(first + row.ravel().tolist())
+    return np.expand_dims(made, axes) if keepdims else made
 
 
 _LARGEST: dict[Any, Function] = {np.maximum: maximum, np.minimum: minimum}

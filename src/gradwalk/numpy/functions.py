@@ -23,19 +23,21 @@ def objects(given: Any) -> Any:
 
 def _make_like(function: Any) -> Any:
     def like(prototype: Any, *args: Any, **kwargs: Any) -> Any:
-        kwargs.pop("subok", None)
-        fill = objects(args[0] if args else kwargs["fill_value"]) if function is np.full_like else None
-        made = np.zeros_like(np.zeros(objects(prototype).shape), **{k: v for k, v in kwargs.items() if k == "dtype"})
-        made = accepting(np.ones_like(made) if function is np.ones_like else made)
-        if fill is not None:
-            made[...] = fill
-        return made
+        return accepting(function(np.zeros(objects(prototype).shape), *args, **kwargs))
 
     return like
 
 
-for _function in (np.zeros_like, np.ones_like, np.empty_like, np.full_like):
+for _function in (np.zeros_like, np.ones_like, np.empty_like):
     handles(_function)(_make_like(_function))
+
+
+@handles(np.full_like)
+def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
+    """As np.full_like; what it is filled with may be a Value."""
+    made = accepting(np.zeros_like(np.zeros(objects(a).shape), *args, **kwargs))
+    made[...] = objects(fill_value)
+    return made
 
 
 @handles(np.interp)
@@ -62,16 +64,19 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 
 @handles(np.linspace)
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, **options: Any) -> Any:
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+             axis: int = 0) -> Any:  # fmt: skip
     """Evenly spaced from one number to another; the last one is the other itself."""
-    shares = np.linspace(0.0, 1.0, num, endpoint, dtype=None)
+    if dtype is not None and np.dtype(dtype).kind not in "fO":
+        raise TypeError(f"linspace: expected a dtype of floats with Values, got {np.dtype(dtype)}")
+    shares = np.linspace(0.0, 1.0, num, endpoint)
+    parts = num - 1 if endpoint else num
     first, last = objects(start), objects(stop)
-    if not num:
-        return np.empty((0, *np.broadcast_shapes(first.shape, last.shape)))
-    made = np.stack([first + share * (last - first) if share < 1.0 else last + 0.0 * first for share in shares])
-    if options.get("axis", 0) not in (0, -made.ndim):
-        made = np.moveaxis(made, 0, options["axis"])
-    return (made, (last - first) / (num - 1 if endpoint else num)) if retstep else made
+    made = objects(np.zeros((0, *np.broadcast_shapes(first.shape, last.shape))))
+    if num:
+        made = np.stack([first + share * (last - first) if share < 1.0 else last + 0.0 * first for share in shares])
+    made = np.moveaxis(made, 0, axis)
+    return (made, (last - first) / (parts if parts > 0 else np.nan)) if retstep else made
 
 
 @handles(np.dot)

@@ -96,13 +96,16 @@ def solve(a: Any, b: Any) -> Any:
     [0.8, 1.4]
     """
     matrix, right = _square("solve", a), objects(b)
-    if matrix.ndim > 2:
-        vectors = right.ndim == 1
-        stack = matrix.shape[:-2]
-        right = np.broadcast_to(right, (*stack, *right.shape[-1 if vectors else -2 :]))
-        return np.stack([solve(one, its) for one, its in zip(matrix, right, strict=True)])
-    if right.ndim > 2:
-        return np.stack([solve(matrix, its) for its in right])
+    if max(matrix.ndim, right.ndim) > 2:
+        one, its = matrix.shape[-2:], right.shape[-2:]
+        stack = np.broadcast_shapes(matrix.shape[:-2], right.shape[:-2])
+        pairs = zip(
+            np.broadcast_to(matrix, (*stack, *one)).reshape(-1, *one),
+            np.broadcast_to(right, (*stack, *its)).reshape(-1, *its),
+            strict=True,
+        )
+        made = np.stack([solve(left, column) for left, column in pairs])
+        return made.reshape(*stack, *made.shape[1:])
     if len(right) != len(matrix):
         raise LinAlgError(f"solve: expected {len(matrix)} rows on the right, got {len(right)}")
     rows, order, _ = _eliminated(matrix.tolist())
@@ -281,6 +284,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         made = composites.norm(array.ravel().tolist()) if array.size else 0.0
         return objects(made).reshape((1,) * array.ndim) if keepdims else made
     axes = tuple(range(array.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    if len(axes) > 2 and ord is not None:
+        raise ValueError(f"norm: expected one axis or two for the order {ord!r}, got {len(axes)}")
+    if len(axes) == 1 and isinstance(ord, str):
+        raise ValueError(f"norm: expected an order of a vector norm, got {ord!r}")
     if len(axes) == 2 and ord not in (None, "fro"):
         if ord in (1, -1, np.inf, -np.inf):
             inner, outer = (axes[0], axes[1]) if abs(ord) == 1 else (axes[1], axes[0])
@@ -301,7 +308,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     elif ord in (np.inf, -np.inf):
         made = (np.max if ord > 0 else np.min)(abs(array), axis=axes)
     elif ord == 0:
-        made = np.sum(array != 0.0, axis=axes)
+        made = np.sum(array != 0.0, axis=axes, dtype=float)
     elif ord == 1:
         made = np.sum(abs(array), axis=axes)
     else:

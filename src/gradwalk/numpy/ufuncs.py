@@ -76,6 +76,14 @@ def _clip(x: Any, low: Any, high: Any) -> Any:
     return minimum(maximum(x, low), high)
 
 
+def _fmax(x: Any, y: Any) -> Any:
+    return y if x != x else x if y != y else maximum(x, y)
+
+
+def _fmin(x: Any, y: Any) -> Any:
+    return y if x != x else x if y != y else minimum(x, y)
+
+
 def _not(x: Any) -> bool:
     return not x
 
@@ -102,7 +110,7 @@ RULES: dict[str, Rule] = {
     "add": lambda x, y: x + y, "subtract": lambda x, y: x - y, "multiply": lambda x, y: x * y,
     "divide": lambda x, y: x / y, "power": _power, "float_power": _power, "floor_divide": lambda x, y: x // y,
     "remainder": lambda x, y: x % y, "divmod": divmod, "heaviside": _heaviside,
-    "maximum": maximum, "minimum": minimum, "fmax": maximum, "fmin": minimum,
+    "maximum": maximum, "minimum": minimum, "fmax": _fmax, "fmin": _fmin,
     "logaddexp": _logaddexp, "logaddexp2": _logaddexp2, "clip": _clip,
     "less": lambda x, y: x < y, "less_equal": lambda x, y: x <= y, "greater": lambda x, y: x > y,
     "greater_equal": lambda x, y: x >= y, "equal": lambda x, y: x == y, "not_equal": lambda x, y: x != y,
@@ -190,5 +198,6 @@ def elementwise(ufunc: Any) -> Any:
     """The ufunc over arrays of numbers and Values: NumPy broadcasts, reduces and writes as it always does."""
     if ufunc.__name__ in AS_THEY_ARE or _is_of_python(ufunc):
         return ufunc
-    identity = {} if ufunc.identity is None or ufunc.nin != 2 else {"identity": ufunc.identity}
+    has_one = ufunc.nin == 2 and (ufunc.identity is not None or ufunc.__name__ in ("fmax", "fmin"))
+    identity = {"identity": ufunc.identity} if has_one else {}  # None: there is none, but it may go along several axes
     return np.frompyfunc(of_numbers(ufunc), ufunc.nin, ufunc.nout, **identity)

@@ -35,10 +35,10 @@ def run_afresh(settings: set[str], target: str, arguments: Sequence[str]) -> NoR
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # it may have been closed
             stream.flush()
-    if os.name != "nt":
-        os.execv(sys.executable, command)
-    import signal
-    import subprocess
+    if os.name == "nt":  # execv there lets the shell go on before the script has ended
+        import signal
+        import subprocess
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the script gets it too, and decides
-    sys.exit(subprocess.call(command))  # execv on Windows lets the shell go on before the script has ended
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the script gets it too, and decides
+        sys.exit(subprocess.call(command))
+    os.execv(sys.executable, command)

@@ -27,7 +27,7 @@ class Shape:
 
     parameters: dict[str, str]  # name → "data", "children", "local_grads", "op", "label", "grad", "backward" or "extra"
     signature: inspect.Signature
-    data: str = "data"
+    data: str = ""
     grad: str = "grad"
     backward: str = ""  # the attribute with the function that hands gradients on, in micrograd's family
     children: dict[str, type] = field(default_factory=dict)  # attribute → set, tuple or list
@@ -203,14 +203,14 @@ def read_attributes(cls: Any, shape: Shape, plain: Any) -> None:
     for name, value in attributes(plain).items():
         if name in known:
             continue
-        if name in ("data", shape.grad) or (is_number(value) and value == 0.75):
+        if name in ("data", shape.grad) or (is_number(value) and (value, other[name]) == (0.75, 1.25)):
             read_number(shape, name, value)
         elif (isinstance(value, PLAIN) and value == again[name] == other[name]) or value == ():
             shape.extra[name] = value
         else:
             raise Kept(f"its __init__ sets {name} to {short(value)}, another for each object")
-    if not hasattr(plain, shape.data) or not hasattr(plain, shape.grad):
-        raise Kept(f"its objects have no {shape.data} and {shape.grad}")
+    if not shape.data or not hasattr(plain, shape.grad):
+        raise Kept(f"its objects have no {shape.data or 'data'} and {shape.grad}")
     if not shape.children:
         raise Kept("its objects do not say what they were computed from")
 
@@ -221,11 +221,11 @@ def read_number(shape: Shape, name: str, value: Any) -> None:
     if name == shape.grad:
         if value != 0:
             raise Kept(f"its {name} starts at {value!r}")
-    elif name == "data" or value == 0.75:
-        if name != "data" and shape.data != "data":
-            raise Kept(f"its number is in {shape.data} and in {name}")
-        if value != 0.75:
-            raise Kept(f"its data is {value!r} for the number 0.75")
+    elif value != 0.75:
+        raise Kept(f"its data is {value!r} for the number 0.75")
+    elif shape.data:
+        raise Kept(f"its number is in {shape.data} and in {name}")
+    else:
         shape.data = name
 
 

@@ -41,6 +41,8 @@ LACKING = {
     "__int__": "int() argument must be a string, a bytes-like object or a real number, not {!r}",
     "__abs__": "bad operand type for abs(): {!r}",
     "__round__": "type {} doesn't define __round__ method",
+    "__floor__": "must be real number, not {}",
+    "__ceil__": "must be real number, not {}",
 }
 # what most classes compose of other operators, as native/value/stand_in.c numbers it; what needs others comes later
 COMPOSED = {"__radd__": 512, "__rmul__": 1024, "__neg__": 2048, "__pow__": 0, "__sub__": 4096, "__rsub__": 8192,
@@ -241,7 +243,7 @@ def lacking(name: str) -> Any:
     """What Python does with an object whose class has no such method."""
 
     def refuse(self: Any, *arguments: Any) -> Any:
-        raise TypeError(LACKING.get(name, name + " is not defined by {!r}").format(type(self).__name__))
+        raise TypeError(LACKING[name].format(type(self).__name__))
 
     return refuse
 
@@ -257,14 +259,19 @@ class Lacking:
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {self.name!r}")
         found = getattr(node, self.hidden, self)
         if found is self:
-            raise AttributeError(f"{type(node).__name__!r} object has no attribute {self.name!r}")
+            raise self.missing(node)
         return found
 
     def __set__(self, node: Any, value: Any) -> None:
         setattr(node, self.hidden, value)
 
     def __delete__(self, node: Any) -> None:
+        if not hasattr(node, self.hidden):
+            raise self.missing(node)
         delattr(node, self.hidden)
+
+    def missing(self, node: Any) -> AttributeError:
+        return AttributeError(f"{type(node).__name__!r} object has no attribute {self.name!r}")
 
 
 def hidden_name(name: str) -> str:

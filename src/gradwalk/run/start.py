@@ -84,9 +84,9 @@ def prepare(settings: set[str], target: str, arguments: Sequence[str]) -> Callab
     try:
         code = compile(source, path, "exec", dont_inherit=True) if keep_class else compile_offering(source, path)
     except SyntaxError:
-        if os.name != "nt":  # python reads a file by the line, and words some errors differently for that
-            os.execv(sys.executable, sys.orig_argv)
-        raise
+        if os.name == "nt":
+            raise
+        os.execv(sys.executable, sys.orig_argv)  # python reads a file by the line, and words some errors otherwise
     main.__dict__.update(__cached__=None, __file__=path, __loader__=SourceFileLoader("__main__", path))
     return lambda: exec(code, main.__dict__)
 

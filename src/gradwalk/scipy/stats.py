@@ -124,13 +124,24 @@ poisson = _Distribution(
 )
 
 
-def _normal_logpdf(x: Any, mean: Any = 0.0, cov: Any = 1.0, allow_singular: bool = False) -> Any:
-    matrix = np.atleast_2d(objects(cov))
-    apart = np.atleast_1d(objects(x) - mean)
+def _normal_matrix(mean: Any, cov: Any) -> Any:
+    """The covariances; a number stands for the same variance in each dimension, a vector for each its own."""
+    given = objects(1.0 if cov is None else cov)
+    dimensions = objects(mean).size if mean is not None else len(given) if given.ndim == 2 else 1
+    return given.reshape(1, 1) if dimensions == 1 else np.eye(dimensions) * given if given.ndim < 2 else given
+
+
+def _normal_logpdf(x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
+    matrix = _normal_matrix(mean, cov)
+    points = objects(x)
+    if len(matrix) == 1 and points.ndim < 2:
+        points = points[..., None]
+    apart = points if mean is None else points - objects(mean)
     lower = np.linalg.cholesky(matrix)
-    solved = np.linalg.solve(lower, apart.T)
-    squares = np.sum(solved * solved, axis=0)
-    return -0.5 * (len(matrix) * math.log(math.tau) + squares) - np.sum(np.log(np.diagonal(lower)))
+    solved = np.linalg.solve(lower, apart.reshape(-1, len(matrix)).T)
+    squares = np.sum(solved * solved, axis=0).reshape(apart.shape[:-1])
+    made = -0.5 * (len(matrix) * math.log(math.tau) + squares) - np.sum(np.log(np.diagonal(lower)))
+    return np.squeeze(objects(made))
 
 
 multivariate_normal = _Distribution(
@@ -138,17 +149,17 @@ multivariate_normal = _Distribution(
     {
         "logpdf": _normal_logpdf,
         "pdf": lambda *args, **kwargs: np.exp(_normal_logpdf(*args, **kwargs)),
-        "entropy": lambda mean=0.0, cov=1.0: (
-            0.5 * np.linalg.slogdet(math.tau * math.e * np.atleast_2d(objects(cov)))[1]
-        ),
+        "entropy": lambda mean=None, cov=1.0: 0.5 * np.linalg.slogdet(math.tau * math.e * _normal_matrix(mean, cov))[1],
     },
 )
 
 
 def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     shares, weights = objects(x), objects(alpha)
+    if len(shares) + 1 == len(weights):  # the last one is what is left
+        shares = np.concatenate([shares, objects(1.0 - np.sum(shares, axis=0))[None]])
     total = special.gammaln(np.sum(weights)) - np.sum(special.gammaln(weights))
-    return total + np.sum(special.xlogy(weights - 1.0, shares), axis=0)
+    return total + np.sum(special.xlogy(weights - 1.0, shares.T), axis=-1)
 
 
 dirichlet = _Distribution(
