@@ -27,8 +27,8 @@ FLAGS = {
 # makes the library larger and nothing faster: gaps, copies of loops, and of functions that do not ask for it
 MAYBE = ["-fno-plt", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables", "-fno-align-jumps",
          "-fno-align-labels", "-fno-unswitch-loops", "-fno-peel-loops", "-fno-split-loops", "-fno-split-paths",
-         "-fno-version-loops-for-strides", "--param=max-inline-insns-auto=10",
-         "--param=max-completely-peeled-insns=60"]  # fmt: skip
+         "-fno-version-loops-for-strides", "-fno-tree-partial-pre", "-fno-ipa-cp-clone",
+         "--param=max-inline-insns-auto=10", "--param=max-completely-peeled-insns=60"]  # fmt: skip
 SANITIZERS = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
     "thread": ["-fsanitize=thread", "-fno-omit-frame-pointer"],

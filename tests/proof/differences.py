@@ -199,7 +199,10 @@ def _wrong_derivatives(program: Program, native: dict[str, list[Outcome]]) -> It
 
 
 def _at_a_tie(program: Program, call: Call) -> bool:
-    """Whether it compares two equal numbers, or asks a zero: a step to either side takes another branch."""
+    """Whether it compares two equal numbers, asks a zero, or is at an edge: a step to either side goes another way.
+
+    Two edges may make something smooth together, as in min(|x|, x) at 0; a derivative is made of each one's own.
+    """
     ready, ties = Ready(program.source), list[bool]()
     ready.before(call)
 
@@ -207,7 +210,11 @@ def _at_a_tie(program: Program, call: Call) -> bool:
         ties.append(float(getattr(left, "data", left)) == float(getattr(right, "data", right)))
 
     def recorded(node: engine.Value) -> None:
-        ties.append(node._op == "where" and node._children[0].data == 0.0)
+        inputs = [child.data for child in node._children]
+        if node._name in OPS:
+            ties.append(OPS[node._name].edge(*inputs, *node._parameters) == 0.0)
+        elif node._name in ("largest", "smallest"):
+            ties.append(inputs.count(node.data) > 1)
 
     with control.inside(), control.changed(on_compare=told, on_record=recorded):
         ready.function(*arguments_of(call, engine.Value, objects))

@@ -291,18 +291,24 @@ def _batches(program: Program, eager: list[Outcome], ready: Ready, made: Any) ->
         placed = dict(zip(like, done, strict=True))
         return [placed.get(i, Outcome()) for i in range(len(program.calls))]
 
+    wrapped: list[
+        Any
+    ] = []  # results that are a structure, of one number or of none, which `map_gradients` does not take
+
     def inputs() -> list[Any]:
         return [arguments_of(program.calls[i], float, np.array) for i in like]
 
     def mapped() -> list[Outcome]:
-        return [Outcome(numbers_of(result), _gradients(ready, result)) for result in made.map(inputs())]
+        results = made.map(inputs())
+        wrapped.extend(result for result in results if isinstance(result, list | tuple | dict | np.ndarray | Point))
+        return [Outcome(numbers_of(result), _gradients(ready, result)) for result in results]
 
     def with_gradients() -> list[Outcome]:
         values, gradients = made.map_gradients(inputs(), ready.weights)
         return [Outcome((v,), tuple(g)) for v, g in zip(values, gradients.tolist(), strict=True)]
 
     yield "batch", rows(mapped)
-    if all(len(eager[i].numbers) == 1 for i in like):
+    if all(len(eager[i].numbers) == 1 for i in like) and not wrapped:
         yield "batch, gradients", rows(with_gradients)
 
 

@@ -20,9 +20,7 @@
 #include "value/backward.c"
 #include "value/composites.c"
 #include "value/optim.c"
-#include "value/flatten.c"
 #include "kernels/kernels.c"
-#include "kernels/table.c"
 #include "executor/rows.c"
 #include "executor/take.c"
 #include "executor/step.c"
@@ -43,10 +41,12 @@
 #pragma GCC optimize("Os")
 #endif
 
+#include "kernels/table.c"
 #include "value/modes.c"
 #include "value/attributes.c"
 #include "value/cycles.c"
 #include "value/cut.c"
+#include "value/flatten.c"
 #include "executor/call.c"
 #include "executor/read.c"
 #include "executor/directions.c"
