@@ -15,6 +15,8 @@ from gradwalk import composites
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background; what a test starts inherits it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # under nohup
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)
