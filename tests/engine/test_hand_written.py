@@ -403,6 +403,22 @@ def test_an_exception_in_the_inner_pass(engine: Any) -> None:
 # ---------------------------------------------------------------- both engines alike
 
 
+def test_a_number_that_is_shown_in_the_middle_of_a_second_pass(engine: Any) -> None:
+    """Its gradient is that of the last pass, without what had come to the node by then."""
+    x = engine.Value(2.0)
+    product = x * 3.0
+    half = engine.Value(product.data * 0.5, (product,), "half")
+
+    def push() -> None:
+        product.grad += 0.5 * half.grad
+
+    half._backward = push
+    once, twice = abs(product), product * half
+    once.backward()
+    twice.backward()
+    assert (product.grad, product._children[1].grad, x.grad) == (6.0, 12.0, 3.0 + 18.0)
+
+
 def test_both_engines_give_the_same_numbers(reference: Any, native: Any) -> None:
     """A tangle of hand-written and ordinary operations, to the bit."""
 

@@ -136,6 +136,7 @@ static int backward_push_by_hand(Value *node)
 typedef struct {
     double grad;
     PyObject *grad_value; /* owned, or NULL */
+    uint64_t pushed;
 } Kept;
 
 /* Some node somewhere has a hand-written _backward, which may raise, or a Value as its gradient: every gradient is
@@ -155,11 +156,14 @@ static int backward_walk_carefully(Value *root, int keeping)
         Value *node = order.nodes[i];
         Py_INCREF(node); /* hand-written code may call __init__ on a node, and drop its children */
         kept[i].grad = node->grad;
+        kept[i].pushed = node->link & PUSHED;
         kept[i].grad_value = kind_of(node) == MANY ? details_of(node)->grad_value : NULL;
         Py_XINCREF(kept[i].grad_value);
     }
-    for (size_t i = 0; i < order.count && !keeping; i++)
+    for (size_t i = 0; i < order.count && !keeping; i++) {
         backward_start_afresh(order.nodes[i]);
+        order.nodes[i]->link &= ~PUSHED; /* a number beside a child, too: it may be shown in the middle of the pass */
+    }
     if (keeping)
         stand_in_seed(root);
     else
@@ -170,6 +174,7 @@ static int backward_walk_carefully(Value *root, int keeping)
         if (failed) {
             grad_value_set(order.nodes[i], kept[i].grad_value);
             order.nodes[i]->grad = kept[i].grad;
+            order.nodes[i]->link |= kept[i].pushed;
         }
         Py_XDECREF(kept[i].grad_value);
         Py_DECREF(order.nodes[i]);
