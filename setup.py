@@ -54,6 +54,7 @@ class Build(build_ext):
                 printing_to(said, super().build_extension, ext)
             except Exception as error:
                 kept.write_text(text_of(said) + f"{error}\n", encoding="utf-8")
+                Path(self.get_ext_fullpath(ext.name)).unlink(missing_ok=True)  # built before, and of other sources
                 raise  # the extension is optional: setuptools warns, and goes on
             finally:
                 print(text_of(said), file=sys.stderr)
@@ -67,6 +68,7 @@ class Build(build_ext):
             beside.unlink(missing_ok=True)
             if kept.exists():
                 kept.replace(beside)
+                there.unlink(missing_ok=True)
 
     def flags(self):
         if self.compiler.compiler_type == "msvc":

@@ -80,6 +80,10 @@ def test_failed_build_keeps_what_the_compiler_said(place: str, tmp_path: Path) -
     assert "conflicting types for call_once" in done.stderr
     built_with(Path("cc"), tmp_path, *WAYS[place])
     assert not kept.exists()
+    assert len([*kept.parent.glob("_native*")]) == 1
+    os.utime(tmp_path / "src/gradwalk/native/one_unit.c", (2e9, 2e9))  # changed since
+    built_with(compiler, tmp_path, *WAYS[place])
+    assert [*kept.parent.glob("_native*")] == []  # nor would a library of other sources be taken for this one
 
 
 def test_missing_compiler_is_named(tmp_path: Path) -> None:

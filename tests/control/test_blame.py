@@ -79,6 +79,17 @@ def test_the_message_has_operands_and_the_chain() -> None:
     assert chain.endswith(" = inf")
 
 
+def test_the_chain_does_not_begin_at_the_culprit_itself() -> None:
+    """Which may have a label, too."""
+    a = Value(1e300, label="a")
+    product = a * 1.0
+    product.label = "product"
+    a.data = product.data = math.inf
+    with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
+        product + 1.0
+    assert "the chain: 'a' = inf → " in str(caught.value)
+
+
 def test_the_backward_message_says_what_was_multiplied(engine: Any) -> None:
     """The local gradient, the node's own gradient, and what became of them; the leaves keep their grad."""
     x = engine.Value(0.0, label="x")
