@@ -122,34 +122,37 @@ def objects(entries: list[Any]) -> Any:
     return np.array([*entries, None], dtype=object)[:-1]
 
 
-def leaves(part: Any) -> Iterator[Any]:
-    """The floats and Values in arguments or a result, in order; integers are not differentiated by."""
+def entries(part: Any) -> Iterator[Any]:
+    """Whatever is in arguments or a result, in order."""
     if isinstance(part, dict):
         part = list(part.values())
     elif isinstance(part, Point):
         part = [part.u, part.v, part.k]
-    if isinstance(part, list | tuple | np.ndarray):
+    elif isinstance(part, np.ndarray):
+        part = part.tolist()
+    if isinstance(part, list | tuple):
         for entry in part:
-            yield from leaves(entry)
-    elif not isinstance(part, int | np.integer):
+            yield from entries(entry)
+    else:
         yield part
 
 
+def leaves(part: Any) -> Iterator[Any]:
+    """The floats and Values; integers are not differentiated by."""
+    return (entry for entry in entries(part) if not isinstance(entry, int | np.integer))
+
+
 def numbers_of(result: Any) -> tuple[float, ...]:
-    """Every number of a result, whatever it is."""
-    if isinstance(result, dict):
-        result = list(result.values())
-    elif isinstance(result, Point):
-        result = [result.u, result.v, result.k]
-    if isinstance(result, list | tuple | np.ndarray):
-        return tuple(number for entry in result for number in numbers_of(entry))
-    return (float(result.data if isinstance(result, engine.Value) else result),)
+    return tuple(float(entry.data if isinstance(entry, engine.Value) else entry) for entry in entries(result))
 
 
 def weighted(result: Any) -> Any:
-    """One number out of a result, which has a part in every number of it."""
+    """One number out of a result, which has a part in every number of it: by its place, also among integers.
+
+    (One that NumPy chose of numbers is an int in one way, and the same number as a Value in another.)
+    """
     total: Any = None
-    for i, value in enumerate(leaves(result)):
+    for i, value in enumerate(entries(result)):
         if isinstance(value, engine.Value):
             total = value * (i + 1.0) if total is None and i else value if total is None else total + value * (i + 1.0)
     return total
@@ -188,19 +191,8 @@ def by_numbers(function: Any, ready: Ready, call: Call) -> Outcome:
     value, gradients = function.value_and_grad(*given)
     again = function.backward(*arguments_of(call, float, np.array))
     same = value == again or value != value
-    by_arguments = tuple(g for g, x in zip(all_of(gradients), all_of(given), strict=True) if type(x) is float)
+    by_arguments = tuple(g for g, x in zip(entries(gradients), entries(given), strict=True) if type(x) is float)
     return Outcome((value if same else math.inf,), (*by_arguments, *(weight.grad for weight in ready.weights)))
-
-
-def all_of(part: Any) -> list[Any]:
-    """Every number of the arguments, integers too."""
-    if isinstance(part, dict):
-        part = list(part.values())
-    elif isinstance(part, Point):
-        part = [part.u, part.v, part.k]
-    if isinstance(part, np.ndarray):
-        part = part.tolist()
-    return [entry for each in part for entry in all_of(each)] if isinstance(part, list | tuple) else [part]
 
 
 def twice(function: Any, ready: Ready, call: Call) -> Outcome:
@@ -209,7 +201,7 @@ def twice(function: Any, ready: Ready, call: Call) -> Outcome:
     by = tuple(place for name, place in DIFFERENTIATED.items() if not isinstance(call.arguments[name], int))
     value, gradient = gradwalk.value_and_grad(function, by)(*given)
     hessian = gradwalk.hessian(function, by)(*arguments_of(call, float, np.array))
-    return Outcome((float(value), *map(float, all_of(gradient))), tuple(map(float, all_of(hessian))))
+    return Outcome((float(value), *map(float, entries(gradient))), tuple(map(float, entries(hessian))))
 
 
 def outcomes(program: Program, way: str = "") -> dict[str, list[Outcome]]:
