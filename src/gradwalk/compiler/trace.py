@@ -426,8 +426,6 @@ class _BuiltIns:
 
         @functools.wraps(plain)
         def choose(*args: Any, **options: Any) -> Any:
-            if len(args) == 2 and type(args[0]) in _PLAIN and type(args[1]) in _PLAIN and not options:
-                return plain(*args)  # as mostly, and quickly
             if options or not args or (len(args) > 1 and _PLAIN.issuperset(map(type, args))):
                 return plain(*args, **options)
             if tracing.trace is None or tracing.trace.exact:
@@ -437,7 +435,10 @@ class _BuiltIns:
                 return plain(given)
             return recorded(given)  # also of a single one: as in the first position of attention, like the others
 
-        return choose
+        if engine.NAME != "native":
+            return choose
+        chosen: Callable[..., Any] = engine.load("native").TRACING["choosing"](plain, choose)
+        return chosen  # for plain numbers as fast as Python's own
 
     @contextmanager
     def __call__(self) -> Iterator[None]:

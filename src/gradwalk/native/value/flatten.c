@@ -275,7 +275,28 @@ static PyObject *flatten_op_names(PyObject *module, PyObject *unused)
     return names;
 }
 
+/* max or min while some thread traces: of plain numbers, as mostly, Python's own; of all else, compiler/trace.py's. */
+static PyObject *choose(PyObject *plain_and_traced, PyObject *const *given, Py_ssize_t count, PyObject *names)
+{
+    int is_plain = count > 1 && names == NULL;
+    for (Py_ssize_t i = 0; is_plain && i < count; i++)
+        is_plain = PyFloat_CheckExact(given[i]) || PyLong_CheckExact(given[i]);
+    return PyObject_Vectorcall(PyTuple_GET_ITEM(plain_and_traced, !is_plain), given, (size_t)count, names);
+}
+
+/* New. */
+static PyObject *flatten_choosing(PyObject *module, PyObject *args)
+{
+    static PyMethodDef choosing = {"choose", (PyCFunction)(void (*)(void))choose, METH_FASTCALL | METH_KEYWORDS, NULL};
+    (void)module;
+    PyObject *plain, *traced;
+    return PyArg_ParseTuple(args, "OO", &plain, &traced) ? PyCFunction_New(&choosing, args) : NULL;
+}
+
 PyMethodDef flatten_functions[] = {
+    {"choosing", flatten_choosing, METH_VARARGS,
+     INSIDE("choosing(plain, traced, /)\n--\n\n"
+     "A function that is `plain` of two or more floats and ints, and `traced` of anything else.")},
     {"flatten", flatten, METH_VARARGS,
      INSIDE("flatten(nodes, entries, roots, between, /)\n--\n\n"
      "The graph as (leaves, ops, starts, children, owners, parameters, places of the roots, constants, uses of them),\n"
