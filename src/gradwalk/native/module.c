@@ -16,6 +16,8 @@ static PyMethodDef module_methods[] = {
      INSIDE("stand_in(name, ways, /)\n--\n\nA type of nodes that has the ways of a class in somebody's script.")},
     {"stand_in_set_ways", stand_in_set_ways, METH_VARARGS,
      INSIDE("stand_in_set_ways(type, ways, /)\n--\n\nGive such a type other ways, before nodes of it are made.")},
+    {"formula_method", formula_method, METH_O,
+     INSIDE("formula_method(formula, /)\n--\n\nWhat a formula computes, as a method of such a type.")},
     {"stand_in_nodes", stand_in_nodes, METH_NOARGS,
      INSIDE("stand_in_nodes()\n--\n\nHow many nodes operations on such types have made.")},
     {NULL, NULL, 0, NULL},

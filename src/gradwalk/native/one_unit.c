@@ -15,6 +15,7 @@
 #include "value/structure.c"
 #include "value/construct.c"
 #include "value/record.c"
+#include "value/formula.c"
 #include "value/stand_in.c"
 #include "value/order.c"
 #include "value/backward.c"

@@ -6,6 +6,7 @@ import atexit
 import sys
 import time
 from contextlib import suppress
+from types import FunctionType
 from typing import Any
 
 _lines: list[str] = []  # what was said about classes
@@ -79,9 +80,8 @@ def show() -> None:
 
 
 def advice(replaced: list[Any], forward: float, rest: float) -> list[str]:
-    slow = sorted(
-        {name for cls in replaced for name in cls.__dict__ if name in ("tanh", "sigmoid", "relu", "exp", "log")}
-    )
+    names = ("exp", "log", "relu", "sigmoid", "tanh")
+    slow = [name for name in names if any(isinstance(vars(cls).get(name), FunctionType) for cls in replaced)]
     found = [f"{name}() is the script's own, in Python: written as the math module computes it, it would run native"
              for name in slow]  # fmt: skip
     if rest > 2 * forward:

@@ -24,6 +24,7 @@ from gradwalk.run.compare import (
     quietly,
     unlike,
 )
+from gradwalk.run.formulas import formula_of
 from gradwalk.run.modules import say
 from gradwalk.run.shape import Kept, Shape, attributes, shape_of, slots
 from gradwalk.run.state import State
@@ -113,6 +114,7 @@ class Replacement:
         self.theirs = Theirs(offered, self.shape)
         self.own: list[str] = []  # members that gradwalk has not
         self.differing: list[str] = []  # members that do something else than gradwalk's
+        self.formulas: list[str] = []  # those of both that C computes by the script's own formula
         expected = self.expected_passes()
         self.ways = ways_of(offered, self.shape)
         self.cls = stand_in_type(offered, self.shape, self.ways)
@@ -131,6 +133,7 @@ class Replacement:
 
     def members(self) -> str:
         own = [f"the script's own {', '.join(self.own)}"] if self.own else []
+        own += [f"its formula for {', '.join(self.formulas)}"] if self.formulas else []
         own += [f"its {', '.join(self.differing)}, different from gradwalk's"] if self.differing else []
         return f", with {' and '.join(own)}" if own else ""
 
@@ -189,6 +192,24 @@ class Replacement:
             if not self.is_native(name):
                 setattr(self.cls, name, vars(self.offered)[name])
                 self.differing.append(name)
+        for name in [*self.differing, *self.own]:
+            if self.has_formula(name):
+                (self.differing if name in self.differing else self.own).remove(name)
+                self.formulas.append(name)
+
+    def has_formula(self, name: str) -> bool:
+        """Whether what the method computes can be computed in C; if so, it is."""
+        from gradwalk import _native
+
+        method = vars(self.offered)[name]
+        formula = formula_of(method, self.offered.__name__, self.shape) if isinstance(method, FunctionType) else None
+        if formula is None:
+            return False
+        setattr(self.cls, name, _native.formula_method(formula))
+        if difference(self.theirs, self.ours, name, self.bind) is not None:
+            setattr(self.cls, name, method)
+            return False
+        return True
 
     def is_native(self, name: str) -> bool:
         """Whether the native operator does the same, composed of others or as it is; if so, it is left that way."""

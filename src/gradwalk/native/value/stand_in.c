@@ -187,6 +187,8 @@ void stand_in_read_late(Value *node)
 {
     enum kind kind = kind_of(node);
     unsigned op = op_of(node);
+    if (kind == MANY && details_of(node)->formula != NULL)
+        formula_read_late(node);
     if (kind == LEAF || op >= OP_COUNT || op_inputs[op] > 2 || !has_way(Py_TYPE(node), READS_LATE))
         return;
     Details *details = kind == MANY ? details_of(node) : NULL;

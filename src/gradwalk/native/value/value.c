@@ -176,6 +176,7 @@ static void details_drop(Details *details)
         release_child(details->children[i]);
     Py_XDECREF(details->together);
     Py_XDECREF(details->hand_written);
+    Py_XDECREF(details->formula);
     Py_XDECREF(details->grad_value);
     Py_XDECREF(details->attributes);
     Py_XDECREF(details->label);
@@ -295,6 +296,7 @@ int value_traverse(PyObject *self, visitproc visit, void *arg)
             Py_VISIT(details->children[i]);
         Py_VISIT(details->together);
         Py_VISIT(details->hand_written);
+        Py_VISIT(details->formula);
         Py_VISIT(details->grad_value);
         Py_VISIT(details->attributes);
         Py_VISIT(details->label);

@@ -54,6 +54,7 @@ typedef struct {
     PyObject *label;        /* str, or NULL for "" */
     PyObject *op;           /* str given by the user, or NULL: the op's own symbol */
     PyObject *hand_written; /* the assigned _backward, or NULL */
+    PyObject *formula;      /* that made it, if its local gradient is to follow numbers that change; else NULL */
     PyObject *attributes;   /* a dict of what was hung on the node, or NULL */
     PyObject *grad_value;   /* the gradient as a Value (create_graph), or NULL; both are set by cycles.c only */
     Py_ssize_t watched;     /* one more than its place in the list of nodes that may be part of a ring; 0: not listed */
@@ -192,6 +193,11 @@ void stand_in_push_ints(Value *node);                         /* which gradients
 PyObject *stand_in_new(PyObject *module, PyObject *args);     /* new: the type */
 PyObject *stand_in_set_ways(PyObject *module, PyObject *args); /* None */
 PyObject *stand_in_nodes(PyObject *module, PyObject *unused);  /* new: how many they made */
+
+/* ---- formula.c: a script's own operations, in C ---- */
+
+PyObject *formula_method(PyObject *module, PyObject *formula); /* new: the method of a stand-in */
+void formula_read_late(Value *node);                           /* stand_in_read_late, for a node that a formula made */
 
 /* ---- cycles.c ---- */
 
