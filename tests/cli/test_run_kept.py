@@ -105,6 +105,26 @@ def test_class_that_gradwalk_cannot_stand_in_for_is_kept(line, changed, reason):
     assert process.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("inherits", [True, False])
+def test_operators_of_a_class_above_are_told_of(inherits):
+    """A class with a backward() and no operators, a layer say, is nobody's business."""
+    operator = "def __add__(self, other): return Value(self.data + other.data)" if inherits else "pass"
+    write("s.py", f"""\
+        class Above:
+            {operator}
+        class Value(Above):
+            def __init__(self, data):
+                self.data = data
+            def backward(self):
+                pass
+        print(Value.__base__.__name__)
+        """)  # fmt: skip
+    process = with_gradwalk("s.py")
+    assert process.stdout == "Above\n"
+    assert ("kept, not replaced by gradwalk's: it derives from another class" in process.stderr) == inherits
+    assert bool(process.stderr) == inherits
+
+
 def test_class_that_does_not_say_what_its_objects_were_computed_from_is_kept():
     write("s.py", """\
         class Value:

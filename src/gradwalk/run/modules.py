@@ -92,7 +92,7 @@ def blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
 
 def has_shape(node: ast.ClassDef) -> bool:
     methods = {member.name for member in node.body if isinstance(member, ast.FunctionDef)}
-    return {"__init__", "backward"} <= methods and bool({"__add__", "__mul__"} & methods)
+    return {"__init__", "backward"} <= methods and bool({"__add__", "__mul__"} & methods or node.bases)
 
 
 def first_place(block: list[ast.stmt], position: int) -> int:

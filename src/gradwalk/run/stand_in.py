@@ -56,6 +56,8 @@ def offer(offered: Any, assigned: dict[str, int]) -> Any:
     frame = sys._getframe(1)
     if not isinstance(offered, type) or not callable(getattr(offered, "backward", None)):
         return offered
+    if not hasattr(offered, "__add__") and not hasattr(offered, "__mul__"):  # nor has a class above it
+        return offered
     from gradwalk import engine
 
     if issubclass(offered, engine.Value):
@@ -483,22 +485,25 @@ def add_constructor(cls: Any, shape: Shape) -> None:
     base: Any = _native.Value
     roles = {role: name for name, role in shape.parameters.items() if role != "extra"}
     third = roles.get("local_grads") or roles.get("op")
-    bind = shape.signature.bind
+    parameters = shape.signature.parameters
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
+    by_place = [name for name, parameter in parameters.items() if parameter.kind is not parameter.KEYWORD_ONLY]
+    by_name = [{*parameters} - {*by_place[:count]} for count in range(len(by_place) + 1)]  # of what was given by place
     set_after = {attribute: roles[role] for role, attribute in (("grad", shape.grad), ("backward", shape.backward))
                  if role in roles}  # fmt: skip
-    default = {name: shape.signature.parameters[parameter].default for name, parameter in shape.given.items()}
+    default = {name: defaults[parameter] for name, parameter in shape.given.items()}
 
     def arguments(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        bound = bind(*given, **named)
-        bound.apply_defaults()
-        taken = bound.arguments
+        if not given or len(given) > len(by_place) or not named.keys() <= by_name[len(given)]:
+            given, named = (), shape.signature.bind(*given, **named).arguments  # or it says what is wrong with them
+        taken = {**defaults, **dict(zip(by_place, given, strict=False)), **named}
         native = [taken[roles["data"]], taken[roles["children"]] if "children" in roles else ()]
         native.append(taken[third] if third else "")
         native.append(taken[roles["label"]] if "label" in roles else "")
         native = [native[0], native[1] or (), native[2] or "", native[3] or ""]
         extra = {name: taken[parameter] for name, parameter in shape.given.items()}
         for name, parameter in set_after.items():
-            if taken[parameter] is not shape.signature.parameters[parameter].default:
+            if taken[parameter] is not defaults[parameter]:
                 extra[name] = taken[parameter]
         return native, extra
 
