@@ -141,9 +141,10 @@ def chosen(base: Path, count: int, seed: int, only: str) -> list[Mutation]:
     files = [path for path in files if GENERATED not in path.read_text()[:400] and only in str(path.relative_to(base))]
     possible = {path: list(mutations_of(path, base)) for path in files}
     files = [path for path in files if possible[path]]
+    lines = [len({mutation.line for mutation in possible[path]}) for path in files]
     made: dict[tuple[str, int], Mutation] = {}
-    while files and len(made) < count:
-        (path,) = rng.choices(files, [len({m.line for m in possible[p]}) for p in files])
+    while len(made) < min(count, sum(lines)):
+        (path,) = rng.choices(files, lines)
         line = rng.choice(sorted({mutation.line for mutation in possible[path]}))
         mutation = rng.choice([each for each in possible[path] if each.line == line])
         made.setdefault((mutation.path, mutation.line), mutation)
