@@ -341,6 +341,14 @@ for base, exponent in ((0.0, 1), (0.0, 0.5), (0.0, 2), (2.0, 1)):
     (x ** exponent).backward()
     print(x.grad)
 """,
+    "ints below a power that has a label": INTS
+    + """
+for exponent, x in ((3, Value(2)), (2, Value(2.5)), (2.0, Value(2)), (-1, Value(2)), (0, Value(2))):
+    power = x**exponent
+    power.label = 'power'
+    (power * 3).backward()
+    print(power.data, power.grad, x.grad)
+""",
     "a backward() that calls a method, zeroes gradients and prints nodes": LECTURE.replace(
         "        topo, visited = [], set()",
         "        for node in self.all(): node.grad = 0.0\n        topo, visited = [], set()",

@@ -7,6 +7,8 @@ import itertools
 import math
 import pickle
 import re
+import sys
+from array import array
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 from running_programs import make, slot_array
 
+from gradwalk import _native
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 
 HOSTILE: tuple[Any, ...] = (
@@ -197,3 +200,90 @@ def test_what_is_refused_is_said(attempt: Callable[[], Any], kind: type[Exceptio
     """Every sentence of read.c."""
     with pytest.raises(kind, match=re.escape(said)):
         attempt()
+
+
+# ---------------------------------------------------------------- nothing is held on to
+
+
+def product_of_two() -> Program:
+    instruction = Instruction("mul", 2, 1, 1, (View(1, 1, 0), View(1, 1, 1)))
+    return Program(3, np.zeros(3), slot_array([0, 1]), slot_array([2]), (instruction,))
+
+
+def doubles(*numbers: float) -> array[float]:
+    return array("d", numbers)
+
+
+def longs(*numbers: int) -> array[int]:
+    return array("q", numbers)
+
+
+GRAPH = (0, 0, 0, 2), (0, 1)  # one node over two leaves: where the children of each begin, and all of them
+SETTINGS = 0.9, 0.95, 0.1, 1.0, 1e-8, 1.0
+LEAF = _native.Value(2.0)
+HOLDERS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
+    "run": lambda: (run_once().run, (doubles(0.5, 2.0),)),
+    "outputs": lambda: (run_once().outputs, (doubles(0.0),)),
+    "gradients": lambda: (run_once().gradients, (doubles(1.0), doubles(0.0, 0.0))),
+    "value": lambda: (run_once().value, (doubles(0.5), (LEAF,))),
+    "value_and_gradients": lambda: (run_once().value_and_gradients, (doubles(0.5), (LEAF,), doubles(0.0, 0.0))),
+    "add_gradients": lambda: (run_once().add_gradients, ((LEAF,), doubles(0.0))),
+    "run_directions": lambda: (run_once().run_directions, (doubles(0.5), (), doubles(2.0, 3.0), doubles(0.0, 0.0))),
+    "run_batch": lambda: (
+        run_once().run_batch,
+        (doubles(0.5, 0.6), doubles(2.0), doubles(0.0, 0.0), doubles(1.0), doubles(0.0, 0.0), doubles(0.0)),
+    ),
+    "train": lambda: (run_once().train, ((LEAF,), array("i", [1]), *SETTINGS, doubles(0.0), doubles(0.0))),
+    "step_models": lambda: (
+        run_once().step_models,
+        (array("i", [0]), array("i", [1]), doubles(0.5), doubles(2.0), doubles(0.0), doubles(*SETTINGS), doubles(0.0),
+         doubles(0.0)),
+    ),
+    "adam": lambda: (_native.OPTIMISERS["adam"], ((LEAF,), *SETTINGS, doubles(0.0), doubles(0.0))),
+    "sgd": lambda: (_native.OPTIMISERS["sgd"], ((LEAF,), 0.1, 0.9, 0.0, False, doubles(0.0))),
+    "write": lambda: (_native.write, ([0.5, 2.0], doubles(0.0, 0.0))),
+    "levels": lambda: (_native.LOOPS["levels"], (*starts_and_children(), longs(0, 0, 0))),
+    "latest_levels": lambda: (_native.LOOPS["latest_levels"], (*starts_and_children(), longs(0, 0, 1))),
+    "mark_needed": lambda: (_native.LOOPS["mark_needed"], (*starts_and_children(), bytearray(3))),
+    "mark_users": lambda: (_native.LOOPS["mark_users"], (*starts_and_children(), bytearray(3))),
+    "follow": lambda: (_native.LOOPS["follow"], (longs(0, 0, 1),)),
+    "row_numbers": lambda: (_native.LOOPS["row_numbers"], (longs(1, 2, 1), longs(0, 0, 0), longs(0, 0, 0))),
+}  # fmt: skip
+
+
+def starts_and_children() -> tuple[array[int], array[int]]:
+    return longs(*GRAPH[0]), longs(*GRAPH[1])
+
+
+def run_once() -> Any:
+    executor = make(product_of_two())
+    executor.run(doubles(0.5, 2.0))
+    return executor
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_an_array_can_grow_again_after_the_call(name: str) -> None:
+    """It could not while somebody looks into it."""
+    call, given = HOLDERS[name]()
+    call(*given)
+    for each in given:
+        if isinstance(each, array | bytearray):
+            each.extend(each[:1])
+
+
+@pytest.mark.unsanitized
+def test_making_and_running_executors_leaves_nothing_behind() -> None:
+    """A thousand of them, each with a batch, take no more room than one."""
+
+    def round_() -> None:
+        made = program()
+        use(make(made, functions=made.functions))
+        batch = doubles(*range(20)), doubles(2.0), doubles(*range(20)), doubles(1.0), doubles(*range(20)), doubles(0.0)
+        make(product_of_two()).run_batch(*batch)
+
+    for _ in range(250):
+        round_()
+    before = sys.getallocatedblocks()
+    for _ in range(1000):
+        round_()
+    assert sys.getallocatedblocks() - before < 500

@@ -11,11 +11,15 @@ import pytest
 from planted_programs import BUGS, Program, is_effective
 
 from gradwalk import Value
-from gradwalk.gradient_check import assert_gradients, extrapolated, gradcheck
+from gradwalk.gradient_check import Entry, Estimate, Report, assert_gradients, extrapolated, gradcheck
 
 
 def twice(x: Any, local_grad: float) -> Any:
     return Value(2.0 * x.data, (x,), "hand", local_grads=(local_grad,))
+
+
+def plus_1e16(x: Any, local_grad: float) -> Any:
+    return Value(x.data + 1e16, (x,), "hand", local_grads=(local_grad,))
 
 
 VERDICTS: list[tuple[str, Any, float, str]] = [
@@ -49,6 +53,7 @@ VERDICTS: list[tuple[str, Any, float, str]] = [
     ("off beside rounding at a size of 1e8", lambda x: (twice(x, 2.2) + 1e8) - 1e8, 1.0, "wrong derivative"),
     ("off in waves", lambda x: (1e3 * twice(x, 2.002)).sin(), 1.0, "wrong derivative"),
     ("off close to where the domain ends", lambda x: (0.5 * twice(x, 2.2)).acos(), 1.0 - 1e-6, "wrong derivative"),
+    ("far off where rounding makes a step", lambda x: plus_1e16(x, 1e9), 1.0, "wrong derivative"),
     ("an infinite result", lambda x: Value(math.inf, (x,), local_grads=(1.0,)), 1.0, "can't tell at this step"),
     ("differences that overflow", lambda x: x.exp(), 709.78, "can't tell at this step"),
     ("off where differences overflow", lambda x: (0.5 * twice(x, 4.0)).exp(), 709.78, "can't tell at this step"),
@@ -100,6 +105,23 @@ def test_every_entry_is_named_and_the_worst_comes_first() -> None:
     assert len(report.entries) == 6
     assert str(report).splitlines()[0] == "wrong derivative: 1 of 6 entries"
     assert str(report).splitlines()[2].startswith("f['s'] by x['w'][1]  3           1 ±")
+
+
+def test_the_relative_error_is_the_distance_by_the_larger_of_the_two() -> None:
+    """2 in place of 4 is half off, whichever of them the differences say; 0 and 0 are not apart."""
+
+    def f(x: Any) -> list[Any]:
+        return [Value(slope * x.data, (x,), "hand", local_grads=(said,)) for slope, said in ((4.0, 2.0), (2.0, 4.0))]
+
+    assert [entry.relative_error for entry in gradcheck(f, 1.0).entries] == pytest.approx([0.5, 0.5])
+    assert gradcheck(lambda x: 0.0 * x, 1.0).entries[0].relative_error == 0.0
+
+
+def test_of_two_wrong_derivatives_the_one_further_off_comes_first() -> None:
+    """And one that nothing can be compared with comes before both."""
+    found = [Estimate(1.0, 0.0, 1.0), Estimate(-1.0, 0.0, 1.0), None]
+    report = Report([Entry(name, 2.0, each, "wrong derivative") for name, each in zip("abc", found, strict=True)])
+    assert [entry.name for entry in report.worst()] == ["c", "b", "a"]
 
 
 def test_an_argument_asked_for_twice_is_named_once() -> None:

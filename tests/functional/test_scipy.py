@@ -42,6 +42,9 @@ OTHERS: dict[str, Any] = {
     "gamma": lambda x: (stats.gamma.logpdf(x, x[1] + 1.0, 0.1, 2.0) + stats.gamma.cdf(x, 2.0)).sum(),
     "chi2": lambda x: (stats.chi2.logpdf(x, x[1] + 1.0) + stats.chi2.cdf(x, 2.0, scale=x[0])).sum(),
     "beta": lambda x: (stats.beta.logpdf(x, x[1] + 1.0, 2.0) + stats.beta.cdf(x, 2.0, 3.0)).sum(),
+    "beta, moved": lambda x: (
+        stats.beta.logpdf(x, 2.0, 3.0, x[0] - 0.3, 2.0) + stats.beta.cdf(x, 2.0, 3.0, -0.1)
+    ).sum(),
     "t": lambda x: (stats.t.logpdf(x, x[1] + 1.0, 0.1) + stats.t.logcdf(x, 2.0)).sum(),
     "poisson": lambda x: (stats.poisson.logpmf(2, x) + stats.poisson.pmf(1, x) + stats.poisson.cdf(1, x)).sum(),
     "a point": lambda x: stats.multivariate_normal.logpdf(x, x**2, np.eye(3) + np.outer(x, x)),
@@ -110,6 +113,13 @@ def test_the_tail_of_the_normal_distribution() -> None:
         value, slope = value_and_grad(lambda x: special.log_ndtr(x))(x)
         assert value == pytest.approx(float(special.log_ndtr(x)), rel=1e-12)
         assert slope == pytest.approx(math.exp(stats.norm.logpdf(x) - special.log_ndtr(x)), rel=1e-9)
+
+
+def test_the_logarithm_of_a_normal_probability_that_rounds_to_0() -> None:
+    """The distribution has a formula of its own for it, and not the logarithm of 0."""
+    value = everywhere()(lambda x: stats.norm.logcdf(x, 1.0, 2.0) + stats.norm.logsf(-x, -1.0, 2.0))
+    expected = 2.0 * float(stats.norm.logcdf(-79.0, 1.0, 2.0))
+    assert value_and_grad(value)(-79.0)[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_module_of_its_own() -> None:

@@ -80,6 +80,15 @@ def test_shared_parameters_come_once() -> None:
     assert repr(module)
 
 
+def test_a_list_that_contains_itself_is_no_place_for_parameters() -> None:
+    """Looking for parameters ends in Python's own error, as any recursion without an end."""
+    module = Module()
+    module.endless = []  # type: ignore[attr-defined]
+    module.endless.append(module.endless)  # type: ignore[attr-defined]
+    with pytest.raises(RecursionError):
+        module.parameters()
+
+
 def test_a_part_with_its_own_parameters_method() -> None:
     """In the style of micrograd, a class may say itself what its parameters are; whoever holds it asks it."""
 
