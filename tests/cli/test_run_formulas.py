@@ -30,9 +30,8 @@ MICROGRADS = {
     "by its result": "t = math.tanh(self.data)\n" + closure("(1 - out.data**2) * out.grad"),
     "by its operand": "t = math.sin(self.data)\n" + closure("math.cos(self.data) * out.grad"),
     "by both, then and now": "t = self.data**3\n" + closure("(t + self.data + out.data) * out.grad"),
-    "assigned": "t = self.data * 2\n" + closure("2 * out.grad").replace("+= ", "= self.grad + "),
+    "assigned": "t = self.data * 2\n" + closure("2.0 * out.grad").replace("+= ", "= self.grad + "),
     "a local number": "t = math.sin(self.data)\n" + closure("slope * out.grad", "slope = math.cos(self.data)"),
-    "the gradient alone": "t = self.data + 1\n" + closure("out.grad"),
     "a power of e": "e = math.e ** (2 * self.data)\n" + closure("(1 - out.data**2) * out.grad", data="(e - 1)/(e + 1)"),
     "two branches": "if self.data >= 0:\n    e = math.exp(-self.data)\n    t = 1 / (1 + e)\nelse:\n"
     "    e = math.exp(self.data)\n    t = e / (1 + e)\n" + closure("t * (1 - t) * out.grad"),
@@ -46,7 +45,7 @@ MICROGRADS = {
     + closure("(1.0 if self.data > 0 else 0.01) * out.grad"),
     "many functions": "x = self.data\nt = math.fabs(x) + math.expm1(x/9) + math.log1p(abs(x)) + math.sqrt(x*x)"
     " + math.cos(x) + math.tan(x/9) + math.asin(math.sin(x)) + math.acos(math.cos(x)) + math.atan(x) + math.sinh(x/9)"
-    " + math.cosh(x/9) - math.pow(abs(x), 0.5) + min(x, 0.5) + float(x != 1)\n" + closure("(x < 1) * out.grad"),
+    " + math.cosh(x/9) - math.pow(abs(x), 0.5) + min(x, 0.5) + float(x != 1)\n" + closure("float(x < 1) * out.grad"),
     "type(self)": LECTURE + closure("(1 - t**2) * out.grad").replace("Value(", "type(self)("),
     "by name": LECTURE
     + closure("(1 - t**2) * out.grad").replace("(t, (self,), 'op')", "(data=t, _op='op', _children={self})"),
@@ -116,6 +115,11 @@ NO_FORMULAS = {
     "checks on the way back": LECTURE + closure("(1 - t**2) * out.grad", "assert out.grad < 1e9"),
     "its math is another": "math = other\n" + LECTURE + closure("(1 - t**2) * out.grad"),
     "a keyword": "t = math.exp(self.data)\n" + closure("t * out.grad").replace("'op')", "'op', label='exp')"),
+    "the gradient alone": "t = self.data + 1\n" + closure("out.grad"),
+    "a slope that is an int": "t = self.data * 2\n" + closure("2 * out.grad"),
+    "a number that nobody uses": "unused = 1 / self.data\nt = math.tanh(self.data) * 1.5\n" + closure("1.5 * out.grad"),
+    "one on the way back": LECTURE + closure("(1 - t**2) * out.grad", "unused = 1 / out.data"),
+    "an int with two zeros": "t = -(self.data < 1e5) * self.data\n" + closure("1.0 * out.grad"),
     "two steps": "t = math.exp(self.data)\n" + closure("t * out.grad", "self.grad += 0.5 * out.grad"),
 }  # fmt: skip
 
@@ -127,6 +131,97 @@ def test_anything_else_is_left_to_the_script(case: str) -> None:
     process = with_gradwalk("s.py")
     assert with_python("s.py").stdout == process.stdout
     assert "op" not in process.stderr.partition("its formula for ")[2].partition(" (")[0].split(", ")
+
+
+BINDINGS = {
+    "assigned": ("from math import *", "exp", "exp = lambda x: 1.0 + x"),
+    "a builtin": ("", "abs", "abs = lambda x: 2.0"),
+    "a class": ("", "math.exp", "class math:\n    exp = float"),
+    "an attribute": ("", "math.exp", "math.exp = float"),
+    "another import": ("from math import exp", "exp", "from math import sin as exp"),
+}
+
+
+@pytest.mark.parametrize("case", BINDINGS)
+def test_a_name_that_comes_to_mean_something_else(case: str) -> None:
+    """It is looked up at every call."""
+    before, called, after = BINDINGS[case]
+    body = f"t = {called}(self.data) * 0.5\n" + closure("0.5 * out.grad")
+    use = "\nx = Value(-1.5)\nprint(x.op().data)\n"
+    write("s.py", before + "\n" + script(LECTURE_CLASS, body) + use + after + use)
+    assert with_python("s.py").stdout == with_gradwalk("s.py").stdout
+
+
+@pytest.mark.parametrize("case", ["by its result", "by both, then and now"])
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan"])
+def test_infinities_that_came_later(case: str, number: str) -> None:
+    """A gradient follows numbers that were changed since, whatever they are."""
+    use = f"""
+x = Value(0.5)
+y = x.op()
+x.data, y.data = float('{number}'), float('{number}')
+y.backward()
+print(x.grad)
+"""
+    write("s.py", script(LECTURE_CLASS, MICROGRADS[case]) + use)
+    assert with_python("s.py").stdout == with_gradwalk("s.py").stdout
+
+
+def test_a_condition_counts_as_true_or_false() -> None:
+    """Any number that is not 0 holds."""
+    body = "assert (self.data < 9)*1.0 + (self.data >= 1e4)*2.0\nt = math.tanh(self.data) * 3.0\n"
+    write("s.py", script(LECTURE_CLASS, body + closure("(t + 3.0) * out.grad")) + "print(Value(2e4).op().data)\n")
+    assert with_python("s.py").stdout == with_gradwalk("s.py").stdout
+
+
+def test_a_wrapper_stays() -> None:
+    """Also one that was put on by assignment, and leads to what it wraps."""
+    wrapper = """
+import functools
+verbose = False
+def logged(function):
+    @functools.wraps(function)
+    def inner(self):
+        if verbose:
+            print('called')
+        return function(self)
+    return inner
+"""
+    source = script(LECTURE_CLASS, MICROGRADS["the lecture's tanh"])
+    source = source.replace("    def backward", "    op = logged(op)\n\n    def backward")
+    write("s.py", wrapper + source + "verbose = True\nprint(Value(0.5).op().data)\n")
+    assert with_python("s.py").stdout == with_gradwalk("s.py").stdout
+
+
+def test_the_method_is_a_function_like_others() -> None:
+    """It is read from the class, put back, given another name, bound, copied, and asked for its signature."""
+    use = """
+import copy, inspect, pickle
+x = Value(0.5)
+kept = Value.op
+Value.op = lambda self: self * 2.0
+print(x.op().data)
+Value.op = kept
+Value.act = Value.op
+print(x.op().data, x.act().data, Value.op(x).data, Value.op.__get__(x)().data, list(map(Value.op, [x]))[0].data)
+
+class Named(Value):
+    act = Value.op
+
+print(Named(0.5).act().data, inspect.signature(Value.op), Value.op.__name__, Value.op.__qualname__, Value.op.__doc__)
+print(copy.deepcopy(Value.op) is Value.op, pickle.loads(pickle.dumps(Value.op)) is Value.op, callable(Value.op))
+print(repr(Value.op).partition(' at ')[0], Value.op == kept, hash(Value.op) == hash(kept))
+for wrong in (lambda: x.op(1), lambda: Value.op(), lambda: x.op(y=2)):
+    try:
+        wrong()
+    except TypeError as error:
+        print(error)
+"""
+    write("s.py", script(LECTURE_CLASS, MICROGRADS["the lecture's tanh"]) + use)
+    plain, run = with_python("s.py"), with_gradwalk("s.py")
+    assert plain.stdout == run.stdout
+    assert run.returncode == 0
+    assert "its formula for tanh, op" in run.stderr or "its formula for op" in run.stderr
 
 
 def test_errors_are_the_scripts_own() -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
+import linecache
 import math
 import operator
 import struct
@@ -66,7 +68,7 @@ _ITSELF, _MADE = object(), object()  # what self and the node made are, among th
 def formula_of(method: Any, cls: str, shape: Shape) -> tuple[Any, ...] | None:
     """The formula of a method, as native/value/formula.c takes it; None if it is none."""
     try:
-        (function,) = ast.parse(textwrap.dedent(inspect.getsource(method))).body
+        (function,) = ast.parse(textwrap.dedent(inspect.getsource(method.__code__))).body
         if not isinstance(function, ast.FunctionDef) or function.decorator_list or len(function.args.args) != 1:
             return None
         node, gradient = _Reader(method, cls, shape).read(function)
@@ -88,6 +90,10 @@ class _Reader:
         self.outside = {**vars(builtins), **method.__globals__, **{name: cell.cell_contents for name, cell in cells}}
         self.later = False
         self.conditions: list[Term] = []  # otherwise the method raises
+        self.used: set[str] = set()
+        self.changing = _bound_twice(
+            method.__code__.co_filename, "".join(linecache.getlines(method.__code__.co_filename))
+        )
 
     def read(self, function: ast.FunctionDef) -> tuple[Node, Term]:
         self.names[function.args.args[0].arg] = _ITSELF
@@ -122,10 +128,9 @@ class _Reader:
             case ast.Assign([ast.Name(name)], value):
                 self.define(name, self.term(value))
             case ast.Assert(condition):
-                self.conditions.append(self.term(condition))
+                self.require(ast.NotEq, condition)
             case ast.If(condition, [ast.Raise()], []):
-                holds = self.term(condition)
-                self.conditions.append(Term(_COMPARISONS[ast.Eq], (holds, _number(0)), False))
+                self.require(ast.Eq, condition)
             case ast.If(condition, chosen, [_, *_] as other):
                 holds, sides, before = self.term(condition), [], self.names
                 for side in (chosen, other):
@@ -139,10 +144,16 @@ class _Reader:
             case _:
                 _refuse()
 
+    def require(self, sign: type, condition: ast.expr) -> None:
+        self.conditions.append(Term(_COMPARISONS[sign], (self.term(condition), _number(0)), False))
+
     def result(self, node: Node, backward: ast.FunctionDef | None) -> tuple[Node, Term]:
         if (node.local_grad is None) == (backward is None):
             _refuse()
-        return node, node.local_grad or self.gradient(backward)
+        gradient = node.local_grad or self.gradient(backward)
+        computed = {name for name, value in self.names.items() if isinstance(value, Term) and value.parts}
+        # of what nobody uses an error would be lost, and an int times an int is an int
+        return (node, gradient) if computed <= self.used and gradient.is_float else _refuse()
 
     def define(self, name: str, value: Any) -> None:
         if name in self.names:  # a closure would see the last one
@@ -214,8 +225,6 @@ class _Reader:
                 return self.term(left)
             case ast.BinOp(left, ast.Mult(), right) if self.is_grad(left):
                 return self.term(right)
-            case _ if self.is_grad(value):
-                return _number(1.0)
         _refuse()
 
     def is_grad(self, value: ast.expr) -> bool:
@@ -228,6 +237,7 @@ class _Reader:
             case ast.Constant(int() | float() as number):
                 return _number(number)
             case ast.Name(name) if isinstance(self.names.get(name), Term):
+                self.used.add(name)
                 known: Term = self.names[name]
                 return known
             case ast.Attribute(ast.Name(name), attribute) if attribute == self.shape.data and name in self.names:
@@ -238,7 +248,7 @@ class _Reader:
                 term = self.term(of)
                 if term.code == _NUMBER:
                     return _number(-term.parts[0])
-                return Term(_NEGATIVE, (term,), term.is_float)
+                return Term(_NEGATIVE, (term,), True) if term.is_float else _refuse()
             case ast.BinOp(left, sign, right) if type(sign) in _ARITHMETIC:
                 return _combined(type(sign), self.term(left), self.term(right))
             case ast.Compare(left, [sign], [right]) if type(sign) in _COMPARISONS:
@@ -268,12 +278,32 @@ class _Reader:
     def found(self, value: ast.expr) -> Any:
         """What a name outside the method stands for: a builtin, something of math, or nothing that can be told."""
         match value:
-            case ast.Name(name) if name not in self.names:
+            case ast.Name(name) if self.is_outside(name):
                 found = self.outside.get(name)
                 return found if found in _BUILTINS or _is_of_math(found) else None
-            case ast.Attribute(ast.Name(name), attribute) if name not in self.names and self.outside.get(name) is math:
+            case ast.Attribute(ast.Name(name), attribute) if self.is_outside(name) and self.outside.get(name) is math:
                 return getattr(math, attribute, None)
         return None
+
+    def is_outside(self, name: str) -> bool:
+        """Whether it stands for the same thing whenever the method is called."""
+        return name not in self.names and name not in self.changing
+
+
+@functools.lru_cache(maxsize=8)
+def _bound_twice(path: str, source: str) -> set[str]:
+    """The names of a file that may come to stand for something else: assigned to, also their attributes, or defined."""
+    bound: dict[str, set[str]] = {}
+    for node in ast.walk(ast.parse(source, path)):
+        match node:
+            case ast.Name(name, ast.Store() | ast.Del()) | ast.arg(name) | ast.FunctionDef(name) | ast.ClassDef(name):
+                bound.setdefault(name, set()).update(("here", "and there"))
+            case ast.Attribute(ast.Name(name), _, ast.Store() | ast.Del()):
+                bound.setdefault(name, set()).update(("here", "and there"))
+            case ast.Import(names) | ast.ImportFrom(_, names):
+                for alias in names:
+                    bound.setdefault(alias.asname or alias.name, set()).add(ast.dump(node))
+    return {name for name, origins in bound.items() if len(origins) > 1}
 
 
 def _is_of_math(found: Any) -> bool:
@@ -293,10 +323,8 @@ def _combined(sign: type, left: Term, right: Term) -> Term:
             return _number(function(left.parts[0], right.parts[0]))
         except ArithmeticError:
             _refuse()
-    is_float = left.is_float or right.is_float
-    if sign is ast.Pow and not is_float:  # Python's ints are exact
-        _refuse()
-    return Term(code, (left, right), is_float or sign is ast.Div)
+    # Python's ints are exact, and have one zero
+    return Term(code, (left, right), True) if left.is_float or right.is_float else _refuse()
 
 
 def _chosen(condition: Term, one: Any, other: Any) -> Term:

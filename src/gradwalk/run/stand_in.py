@@ -63,10 +63,13 @@ def offer(offered: Any, assigned: dict[str, int]) -> Any:
     if issubclass(offered, engine.Value):
         return offered
     where = f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}: class {offered.__name__} is"
-    state = State(offered)
+    if engine.NAME != "native":
+        tell(f"{where} kept, not replaced by gradwalk's: the native engine is not there")
+        return offered
+    from gradwalk import _native
+
+    state, before = State(offered), _native.stand_in_nodes()
     try:
-        if engine.NAME != "native":
-            raise Kept("the native engine is not there")
         made = Replacement(offered, frame.f_locals, assigned)
         if state.changed():
             made.bind(offered)
@@ -78,6 +81,7 @@ def offer(offered: Any, assigned: dict[str, int]) -> Any:
         return offered
     finally:
         state.restore()
+        report.leave_out(_native.stand_in_nodes() - before)
     tell(f"{where} replaced by gradwalk's{made.members()} (--keep-class leaves it)")
     REPLACED.append(made.cls)
     if report.wanted():

@@ -287,16 +287,24 @@ static PyObject *choose(PyObject *plain_and_traced, PyObject *const *given, Py_s
 /* New. */
 static PyObject *flatten_choosing(PyObject *module, PyObject *args)
 {
-    static PyMethodDef choosing = {"choose", (PyCFunction)(void (*)(void))choose, METH_FASTCALL | METH_KEYWORDS, NULL};
+    static PyMethodDef choosing[] = {
+        {"max", (PyCFunction)(void (*)(void))choose, METH_FASTCALL | METH_KEYWORDS, NULL},
+        {"min", (PyCFunction)(void (*)(void))choose, METH_FASTCALL | METH_KEYWORDS, NULL},
+    };
     (void)module;
     PyObject *plain, *traced;
-    return PyArg_ParseTuple(args, "OO", &plain, &traced) ? PyCFunction_New(&choosing, args) : NULL;
+    if (!PyArg_ParseTuple(args, "O!O", &PyCFunction_Type, &plain, &traced))
+        return NULL;
+    const PyMethodDef *like = ((PyCFunctionObject *)plain)->m_ml;
+    PyMethodDef *chosen = &choosing[strcmp(like->ml_name, "min") == 0];
+    chosen->ml_doc = like->ml_doc;
+    return PyCFunction_New(chosen, args);
 }
 
 PyMethodDef flatten_functions[] = {
     {"choosing", flatten_choosing, METH_VARARGS,
      INSIDE("choosing(plain, traced, /)\n--\n\n"
-     "A function that is `plain` of two or more floats and ints, and `traced` of anything else.")},
+     "Python's max or min: `plain` of two or more floats and ints, `traced` of anything else.")},
     {"flatten", flatten, METH_VARARGS,
      INSIDE("flatten(nodes, entries, roots, between, /)\n--\n\n"
      "The graph as (leaves, ops, starts, children, owners, parameters, places of the roots, constants, uses of them),\n"

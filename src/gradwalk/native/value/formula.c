@@ -49,6 +49,7 @@ static Py_ssize_t formula_checked(PyObject *code, Py_ssize_t at, Py_ssize_t numb
 /* `in` has what F_X_BEFORE and those after it stand for. False where something on the way is not finite. */
 static int formula_run(PyObject *formula, Py_ssize_t at, const double *in, double *result)
 {
+    int finite = 1;
     const unsigned char *code = (const unsigned char *)PyBytes_AS_STRING(PyTuple_GET_ITEM(formula, 2)) + at;
     const double *numbers = (const double *)PyBytes_AS_STRING(PyTuple_GET_ITEM(formula, 3));
     double stack[F_DEEPEST + 1], *top = stack; /* the last one is at top[-1] */
@@ -75,11 +76,10 @@ static int formula_run(PyObject *formula, Py_ssize_t at, const double *in, doubl
         case F_NEG: *top = -*top; break;
         default: *top = functions[op - F_FUNCTION](*top);
         }
-        if (!isfinite(*top++))
-            return 0;
+        finite &= isfinite(*top++) != 0;
     }
     *result = *stack;
-    return 1;
+    return finite;
 }
 
 static int formula_gradient(PyObject *formula, const double *in, double *local_grad)
@@ -87,36 +87,121 @@ static int formula_gradient(PyObject *formula, const double *in, double *local_g
     return formula_run(formula, PyLong_AsSsize_t(PyTuple_GET_ITEM(formula, 4)), in, local_grad);
 }
 
-/* The operation as a method of a stand-in. New. */
-static PyObject *formula_call(PyObject *formula, PyObject *const *given, Py_ssize_t count, PyObject *names)
+/* ---------------------------------------------------------------- a formula as a method: in all else the script's own */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *formula;
+} Method;
+
+static PyObject *method_own(PyObject *self) { return PyTuple_GET_ITEM(((Method *)self)->formula, 0); } /* borrowed */
+
+/* The node of an operand that is a float, if all is finite; NULL without an exception: it is for Python to say. New. */
+static PyObject *formula_node(PyObject *formula, Value *x)
 {
-    Value *x = count == 1 && names == NULL && is_value(given[0]) ? (Value *)given[0] : NULL;
-    double in[4], out, local_grad;
-    if (x != NULL && is_node_type(Py_TYPE(x)) && Py_TYPE(x) != value_type && !(x->link & DATA_INT)) {
-        in[0] = in[2] = x->data;
-        if (formula_run(formula, 0, in, &out)) {
-            in[1] = in[3] = out;
-            if (formula_gradient(formula, in, &local_grad)) {
-                Value *made = value_many(NO_OP, out, 1);
-                if (made == NULL)
-                    return NULL;
-                Details *details = details_of(made);
-                details->children[0] = (Value *)Py_NewRef(x);
-                details->local_grads[0] = local_grad;
-                details->op = Py_NewRef(PyTuple_GET_ITEM(formula, 1));
-                if (PyTuple_GET_ITEM(formula, 5) == Py_True) {
-                    details->formula = Py_NewRef(formula);
-                    details->parameters[0] = x->data;
-                    details->parameters[1] = out;
-                }
-                stand_in_join(made, x);
-                return (PyObject *)recorded(made);
-            }
-        }
+    double in[4] = {x->data, 0.0, x->data, 0.0}, local_grad;
+    if (!formula_run(formula, 0, in, &in[1]))
+        return NULL;
+    in[3] = in[1];
+    if (!formula_gradient(formula, in, &local_grad))
+        return NULL;
+    Value *made = value_many(NO_OP, in[1], 1);
+    if (made == NULL)
+        return NULL;
+    Details *details = details_of(made);
+    details->children[0] = (Value *)Py_NewRef(x);
+    details->local_grads[0] = local_grad;
+    details->op = Py_NewRef(PyTuple_GET_ITEM(formula, 1));
+    if (PyTuple_GET_ITEM(formula, 5) == Py_True) {
+        details->formula = Py_NewRef(formula);
+        details->parameters[0] = in[0];
+        details->parameters[1] = in[1];
     }
-    return PyObject_Vectorcall(PyTuple_GET_ITEM(formula, 0), given, (size_t)count, names);
+    stand_in_join(made, x);
+    return (PyObject *)recorded(made);
 }
 
+/* New. */
+static PyObject *method_call(PyObject *self, PyObject *const *given, size_t count, PyObject *names)
+{
+    Value *x = PyVectorcall_NARGS(count) == 1 && names == NULL && is_value(given[0]) ? (Value *)given[0] : NULL;
+    if (x != NULL && is_node_type(Py_TYPE(x)) && Py_TYPE(x) != value_type && !(x->link & DATA_INT)) {
+        PyObject *made = formula_node(((Method *)self)->formula, x);
+        if (made != NULL || PyErr_Occurred())
+            return made;
+    }
+    return PyObject_Vectorcall(method_own(self), given, count, names);
+}
+
+/* New. */
+static PyObject *method_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    (void)type;
+    return object == NULL ? Py_NewRef(self) : PyMethod_New(self, object);
+}
+
+/* Its name, its documentation, its code. New. */
+static PyObject *method_getattro(PyObject *self, PyObject *name)
+{
+    static const char *const here[] = {"__class__", "__get__", "__call__", "__reduce__", "__reduce_ex__"};
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, here[i]) == 0)
+            return PyObject_GenericGetAttr(self, name);
+    }
+    return PyObject_GetAttr(method_own(self), name);
+}
+
+/* Copies of a function are the function itself. New. */
+static PyObject *method_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyObject_GetAttrString(method_own(self), "__qualname__");
+}
+
+/* New. */
+static PyObject *method_repr(PyObject *self) { return PyObject_Repr(method_own(self)); }
+
+static void method_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_DECREF(((Method *)self)->formula);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* New. */
+static PyTypeObject *method_type(void)
+{
+    static PyMethodDef methods[] = {{"__reduce__", method_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+    static PyMemberDef members[] = {
+        {"__vectorcalloffset__", T_PYSSIZET, offsetof(Method, call), READONLY, NULL},
+        {NULL, 0, 0, 0, NULL},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_call, PyVectorcall_Call},
+        {Py_tp_descr_get, method_get},
+        {Py_tp_getattro, method_getattro},
+        {Py_tp_repr, method_repr},
+        {Py_tp_dealloc, method_dealloc},
+        {Py_tp_methods, methods},
+        {Py_tp_members, members},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {
+        .name = "gradwalk._native.function",
+        .basicsize = sizeof(Method),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR
+               | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        .slots = slots,
+    };
+    static PyTypeObject *type;
+    if (type == NULL)
+        type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return type;
+}
+
+/* Whatever comes of numbers that were changed: an infinity shows, where Python may raise. */
 void formula_read_late(Value *node)
 {
     Details *details = details_of(node);
@@ -127,23 +212,21 @@ void formula_read_late(Value *node)
 PyObject *formula_method(PyObject *module, PyObject *formula)
 {
     (void)module;
-    PyObject *method, *word, *code, *numbers, *late;
+    PyObject *own, *word, *code, *numbers, *late;
     Py_ssize_t gradient;
     if (!PyTuple_Check(formula))
         return PyErr_Format(PyExc_TypeError, "formula_method: expected a tuple, got %R", formula);
-    if (!PyArg_ParseTuple(formula, "O!USSnO!:formula_method", &PyFunction_Type, &method, &word, &code, &numbers,
-                          &gradient, &PyBool_Type, &late))
+    if (!PyArg_ParseTuple(formula, "O!USSnO!:formula_method", &PyFunction_Type, &own, &word, &code, &numbers, &gradient,
+                          &PyBool_Type, &late))
         return NULL;
     Py_ssize_t count = PyBytes_GET_SIZE(numbers) / (Py_ssize_t)sizeof(double);
     if (gradient < 0 || formula_checked(code, 0, count) != gradient || formula_checked(code, gradient, count) < 0)
         return PyErr_Format(PyExc_ValueError, "formula_method: %R is no program", code);
-    const char *name = PyUnicode_AsUTF8(((PyFunctionObject *)method)->func_name);
-    PyMethodDef *definition = name ? PyMem_RawMalloc(sizeof *definition) : NULL; /* for ever, as the stand-in's type */
-    if (definition == NULL)
-        return name ? PyErr_NoMemory() : NULL;
-    *definition = (PyMethodDef){name, (PyCFunction)(void (*)(void))formula_call, METH_FASTCALL | METH_KEYWORDS, NULL};
-    PyObject *function = PyCFunction_New(definition, formula);
-    PyObject *bound = function ? PyInstanceMethod_New(function) : NULL;
-    Py_XDECREF(function);
-    return bound;
+    PyTypeObject *type = method_type();
+    Method *method = type ? (Method *)type->tp_alloc(type, 0) : NULL;
+    if (method != NULL) {
+        method->call = method_call;
+        method->formula = Py_NewRef(formula);
+    }
+    return (PyObject *)method;
 }
