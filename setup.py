@@ -29,8 +29,8 @@ FLAGS = {
 MAYBE = ["-fno-plt", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables", "-fno-align-jumps",
          "-fno-align-labels", "-fno-unswitch-loops", "-fno-peel-loops", "-fno-split-loops", "-fno-split-paths",
          "-fno-version-loops-for-strides", "-fno-tree-partial-pre", "-fno-ipa-cp-clone",
-         "-fno-schedule-insns2", "-fno-caller-saves", "--param=max-inline-insns-auto=10",
-         "--param=max-completely-peeled-insns=60"]  # fmt: skip
+         "-fno-schedule-insns2", "-fno-caller-saves", "-fno-reorder-blocks-and-partition",
+         "--param=max-inline-insns-auto=10", "--param=max-completely-peeled-insns=60"]  # fmt: skip
 SANITIZERS = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
     "thread": ["-fsanitize=thread", "-fno-omit-frame-pointer"],
