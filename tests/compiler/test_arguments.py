@@ -48,6 +48,34 @@ def test_derivatives_take_what_is_passed_twice_as_two(kind: Any, made: Any) -> N
         assert list(map(list, product)) == [[0.0, 0.0], [0.0, 8.0]]
 
 
+def test_derivatives_take_as_two_what_a_call_before_took_as_one() -> None:
+    """And the next call takes it as one again."""
+    compiled, changing = compile(of_the_second), compile(changes_the_first)
+    xs = [3.0, 4.0]
+    assert [compiled(xs, xs).data, changing(xs, xs).data] == [48.0, 34.0]
+    assert compiled.value_and_grad(xs, xs) == (48.0, ([16.0, 0.0], [0.0, 24.0]))
+    with pytest.raises(TypeError, match="in several places of the arguments"):
+        changing.value_and_grad(xs, xs)
+    assert changing(xs, xs).data == 34.0
+
+
+def test_derivatives_take_what_is_passed_twice_as_two_where_each_operation_is_watched() -> None:
+    """There the plain function is called, and no program."""
+    compiled = compile(of_the_second)
+    xs = [3.0, 4.0]
+    with gradwalk.detect_nonfinite():
+        assert compiled.value_and_grad(xs, xs) == (48.0, ([16.0, 0.0], [0.0, 24.0]))
+        assert compiled.hessian_vector(xs, xs, vector=([1.0, 0.0], [0.0, 0.0])) == ([0.0, 0.0], [0.0, 8.0])
+
+
+@pytest.mark.parametrize("made", [lambda f: f, compile])
+def test_a_value_that_is_passed_twice_has_a_derivative_by_each_argument(made: Any) -> None:
+    """It is no list that could be changed: each argument has its own."""
+    v = Value(3.0)
+    slopes = gradwalk.grad(made(lambda a, b: a * b * b), (0, 1))(v, v)
+    assert [slope.data for slope in slopes] == [9.0, 18.0]
+
+
 def changes_a_field(first: Any, second: Any) -> Any:
     first.radius = first.radius * 10.0
     return second.radius * 2.0
@@ -77,6 +105,19 @@ def test_changes_to_what_derivatives_take_as_two_are_refused(kind: str, made: An
         call(*_given(kind, copy.copy))
         with pytest.raises(TypeError, match=r"in several places of the arguments.*give it a copy"):
             call(*_given(kind, lambda first: first))
+
+
+@pytest.mark.parametrize("made", [lambda f: f, compile])
+def test_what_is_in_one_place_may_be_changed_beside_what_is_in_two(made: Any) -> None:
+    """Only what is there twice has to stay as it is."""
+
+    def changes_the_last(xs: Any, ys: Any, zs: Any) -> Any:
+        zs[0] = zs[0] * 10.0
+        return xs[0] * ys[1] * zs[0]
+
+    xs = [3.0, 4.0]
+    slopes = gradwalk.grad(made(changes_the_last), (0, 1, 2))(xs, xs, [1.0])
+    assert slopes == ([40.0, 0.0], [0.0, 30.0], [120.0])
 
 
 def longer_by_one(xs: Any, ys: Any) -> Any:

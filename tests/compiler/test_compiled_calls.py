@@ -221,6 +221,17 @@ def test_a_branch_that_flips_is_traced_again_and_both_are_kept() -> None:
     assert len(compiled.programs) == 2
 
 
+def test_the_program_that_was_used_last_comes_first() -> None:
+    """Also if it was made before the others."""
+    compiled = compile(lambda x: x * x if x > 0.0 else -x)
+    compiled(2.0)
+    first = compiled.program
+    compiled(-3.0)
+    assert [first] == compiled.programs[1:]
+    compiled(4.0)
+    assert [first, first] == [compiled.program, compiled.programs[0]]
+
+
 def test_another_structure_is_traced_again() -> None:
     compiled = compile(energy)
     assert (compiled([1.0, 2.0]).data, compiled([1.0, 2.0, 3.0]).data) == (5.0, 14.0)

@@ -67,6 +67,29 @@ def test_a_batch_has_gradients_by_its_arguments(executor: Any) -> None:
     assert (failed, outputs.tolist(), by_argument.tolist()) == ([], [[2.0], [45.0]], [[4.0, 1.0], [30.0, 9.0]])
 
 
+@pytest.mark.parametrize("executor", [executor_for, Interpreted])
+def test_a_batch_without_gradients(executor: Any) -> None:
+    """The numbers of every row, and which rows the program does not apply to, by both executors."""
+    compiled = compile(lambda x: 2.0 * x if x > 0.0 else x)
+    compiled(1.0)
+    outputs = np.zeros((4, 1))
+    failed = executor(compiled.program).run_batch(np.array([[1.0], [3.0], [-1.0], [5.0]]), (), outputs)
+    assert (failed, outputs[[0, 1, 3], 0].tolist()) == ([2], [2.0, 6.0, 10.0])
+
+
+@pytest.mark.parametrize("executor", [executor_for, Interpreted])
+def test_a_batch_adds_up_the_gradients_of_its_leaves(executor: Any) -> None:
+    """Whatever was in the array before, by both executors."""
+    weight = gradwalk.Value(2.0)
+    compiled = compile(lambda x: weight * weight * x)
+    compiled(1.0)
+    by_leaf = np.full(1, 7.0)
+    executor(compiled.program).run_batch(
+        np.array([[1.0], [3.0]]), (weight,), np.empty((2, 1)), np.ones(1), None, by_leaf
+    )
+    assert by_leaf.tolist() == [16.0]
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_exact_programs_equal_the_plain_function_to_the_bit(name: str) -> None:
     function, args, leaves = MODELS[name]()

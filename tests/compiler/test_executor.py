@@ -77,6 +77,38 @@ def test_row_ops(kernels, op):
             check(program_of(64, build), kernels, numbers_for(generator, 64, -2.0, 2.0), generator)
 
 
+@pytest.mark.parametrize("op", ["logsumexp", "softmax", "log_softmax"])
+def test_what_is_beside_a_row_of_one_entry_is_no_part_of_it(kernels, op):
+    """Not even for its scale: a large number comes next."""
+    program = program_of(2, lambda add: add(op, 1, 1, View(1, 1, 0)))
+    check(program, kernels, [0.5, 2000.0], random.Random(op))
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-200, 1e200])
+def test_the_length_of_what_has_no_squares_among_floats(kernels, scale):
+    """Too small, or too large: it is that of the eager engine all the same."""
+    program, row = program_of(2, lambda add: add("norm", 1, 1, View(1, 2, 0, 0, 1))), [3.0 * scale, -4.0 * scale]
+    outputs, _ = run(make(program, kernels=kernels), program, row, [1.0])
+    assert outputs.tolist() == pytest.approx([functions.norm(row)], rel=1e-15, abs=0.0)
+
+
+@pytest.mark.parametrize("infinite", [-math.inf, math.inf])
+def test_an_infinite_logarithm_is_the_end_of_no_program(kernels, infinite):
+    """Its exponential is 0, on the side where it is; alone and in a batch."""
+
+    def build(add):
+        logarithm = add("logsumexp", 1, 1, View(1, 3, 0, 0, 1))
+        side = add("mul", 1, 1, View(1, 1, logarithm), View(1, 1, 3))
+        add("exp", 1, 1, View(1, 1, side))
+
+    row = [infinite, -math.inf, -math.inf, 1.0 if infinite < 0.0 else -1.0]
+    executor, alone, together = make(program_of(4, build), kernels=kernels), np.empty(1), np.empty((11, 1))
+    assert executor.run(np.array(row))
+    executor.outputs(alone)
+    assert executor.run_batch(np.array([[0.0, 1.0, 2.0, -1.0], *[row] * 10]), (), together) == []
+    assert [*alone, *together[1:].ravel()] == [0.0] * 11
+
+
 @pytest.mark.parametrize("op", ["cross_entropy", "take"])
 def test_whole_numbers_choose(kernels, op):
     """The target of a cross entropy and the row to take are inputs, without a gradient."""

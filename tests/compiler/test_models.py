@@ -122,6 +122,23 @@ def test_rates_and_masks():
     assert models.value([1.0, 1.0, 2.0]).tolist()[1] == 4.0
 
 
+def test_a_rate_for_each_where_each_has_made_another_number_of_steps():
+    """The first model has made a step when both make one, at rates of their own."""
+    weight = gradwalk.Value(0.0)
+    models = gradwalk.compile(lambda x: weight * x).models([[1.0], [1.0]], [weight])
+    models.step(SGD([weight], lr=0.5), [1.0, 1.0], mask=[True, False])
+    models.step(SGD([weight], lr=0.5), [1.0, 1.0], lr=[0.25, 0.125])
+    assert models.weights.tolist() == [[0.25], [0.875]]
+
+
+def test_a_single_model():
+    """It is stepped as those beside others are."""
+    weight = gradwalk.Value(0.0)
+    models = gradwalk.compile(lambda x: weight * x).models([[1.0]], [weight])
+    assert models.step(SGD([weight], lr=0.5), [3.0]).tolist() == [3.0]
+    assert models.weights.tolist() == [[-0.5]]
+
+
 def test_models_that_branch_otherwise():
     """Guards look at each model's weights: another branch is another program, and an error is the plain function's."""
     weight = gradwalk.Value(1.0)

@@ -290,6 +290,30 @@ def test_a_long_group_is_split_by_where_it_reads(count: int, groups: int) -> Non
     )
 
 
+def test_what_reads_a_split_group_is_split_too() -> None:
+    """Each part is a source of its own: what alternates between two of them would be gathered."""
+    count = 64
+    nodes: list[tuple[object, ...]] = [("exp", i) for i in range(count)]
+    for i in range(count):
+        nodes += [("sub", i, count + i), ("sub", 2 * count + i, count + i)]
+    nodes += [("neg", 3 * count + i) for i in range(2 * count)]
+    for i in range(0, 2 * count, 2):
+        nodes += [("sin", 3 * count + i), ("sin", 5 * count + i)]
+    flat, zero = with_zero(flat_of(nodes, inputs=2 * count, outputs=list(range(7 * count, 9 * count))))
+    level = np.select([flat.is_op(name) for name in ("exp", "sub", "neg", "sin")], [1, 2, 3, 4])
+    made = split_by_source(flat, grouped(flat, alike(flat, level), zero))
+    assert [group.op for group in made] == ["exp", "sub", "sub", "neg", "neg", "sin", "sin"]
+
+
+@pytest.mark.parametrize("rows", [4, 40])
+def test_slots_that_go_back_are_not_strided(rows: int) -> None:
+    """However many there are, and in whichever direction."""
+    slots = np.arange(3 * rows).reshape(rows, 3)
+    assert strided_view(slots) is not None
+    assert strided_view(slots[::-1]) is None
+    assert strided_view(slots[:, ::-1]) is None
+
+
 def test_a_grid_of_slots_is_strided() -> None:
     view = strided_view(np.array([[4, 6, 8], [14, 16, 18]]))
     assert view is not None

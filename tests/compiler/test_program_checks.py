@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import itertools
 import math
 import pickle
@@ -271,19 +272,28 @@ def test_an_array_can_grow_again_after_the_call(name: str) -> None:
             each.extend(each[:1])
 
 
+def test_models_without_weights_do_not_fit_a_program_that_has_some() -> None:
+    """They are refused, however many there would be."""
+    nothing, no_slots = doubles(), array("i")
+    with pytest.raises(ValueError, match="rows of arguments, weights, settings and moments that fit it"):
+        run_once().step_models(no_slots, no_slots, nothing, nothing, nothing, None, None, None)
+
+
 @pytest.mark.unsanitized
 def test_making_and_running_executors_leaves_nothing_behind() -> None:
     """A thousand of them, each with a batch, take no more room than one."""
 
+    kept = pickle.dumps(program())
+
     def round_() -> None:
-        made = program()
+        made = pickle.loads(kept)  # with numbers and texts of its own
         use(make(made, functions=made.functions))
         batch = doubles(*range(20)), doubles(2.0), doubles(*range(20)), doubles(1.0), doubles(*range(20)), doubles(0.0)
         make(product_of_two()).run_batch(*batch)
 
-    for _ in range(250):
-        round_()
-    before = sys.getallocatedblocks()
-    for _ in range(1000):
-        round_()
+    for rounds in (250, 1000):  # first for what is made once
+        before = sys.getallocatedblocks()
+        for _ in range(rounds):
+            round_()
+        gc.collect()
     assert sys.getallocatedblocks() - before < 500

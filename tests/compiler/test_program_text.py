@@ -130,8 +130,11 @@ def grow(xs: Any) -> Any:
         (grow, (growing,), "m0[1,1] = input[1,1] * input[1,1]"),
         (lambda xs: sum(a * b for a, b in zip(xs, [1.5, 2.5, 3.5], strict=True)), ([1.0, 2.0, 3.0],),
          "h0[1,1] = dot(xs[1,3], constants[1,3])"),
+        (lambda xs: sum((x * 2.5).tanh() for x in xs), ([1.0, 2.0, 3.0],), "m0[1,3] = xs[1,3] * 2.5"),
+        (lambda xs: xs[1] * xs[2], ([1.0, 2.0, 3.0],), "m0[1,1] = xs+1[1,1] * xs+2[1,1]"),
     ],
-    ids=["a builtin", "an object", "an array of Values", "a variable to come", "a list that grew", "constants"],
+    ids=["a builtin", "an object", "an array of Values", "a variable to come", "a list that grew", "constants",
+         "one constant", "parts of a list"],
 )  # fmt: skip
 def test_names_are_found_as_far_as_they_can_be(function: Any, args: Any, line: str) -> None:
     compiled = compile(function)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -83,6 +84,51 @@ def test_what_cannot_be_written_is_said() -> None:
         structure.write([1.0, 10**400, 2.0], into)
     with pytest.raises(ValueError, match="write: expected a list of 3 numbers"):
         native.write([1.0, 2.0], into)
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """structure.py as it is on a machine without the native engine."""
+    load = engine.load
+
+    def without_native(name: str) -> Any:
+        if name == "native":
+            raise ImportError(name)
+        return load(name)
+
+    monkeypatch.setattr(engine, "load", without_native)
+    spec = importlib.util.spec_from_file_location("structure_without_native", structure.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    "items", [[], [1.0, 2.0], [1, 2.0], (1, 2), [1.0, True], ["text", "text"], [1.0, "text"], [None, []]]
+)
+def test_types_are_told_without_the_native_engine(plain: Any, items: Any) -> None:
+    """As with it: whether there are plain numbers only, and the type that all of them have."""
+    assert (native.all_plain(items), native.only_type(items)) == (plain.all_plain(items), plain.only_type(items))
+
+
+def test_what_is_one_object_is_told_without_the_native_engine(plain: Any) -> None:
+    """As with it: tuples do not count."""
+    row, pair = [1.0], (2.0,)
+    items = [row, pair, [1.0], row, pair, row]
+    assert plain.repetitions(items) == native.repetitions(items) == ((3, 0), (5, 0))
+
+
+def test_numbers_are_written_without_the_native_engine(plain: Any) -> None:
+    """Of a list, and of lists into rows; where there is anything else the caller takes another way."""
+    value = plain.VALUE_TYPES[0](3.0)
+    into = np.zeros((2, 3))
+    assert plain.write([1.0, 2, value], into[0])
+    assert into.tolist() == [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]
+    assert plain.write([[4.0, 5, value], [value, 7.0, 8]], into)
+    assert into.tolist() == [[4.0, 5.0, 3.0], [3.0, 7.0, 8.0]]
+    assert not plain.write([1.0, "2", 3.0], into[0])
 
 
 def test_lists_are_written_into_rows() -> None:

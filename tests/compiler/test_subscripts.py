@@ -27,6 +27,7 @@ SINGLE = [Value(0.5 + 0.25 * i) for i in range(5)]
 PAIRS = [(Value(1.0 + i), Value(2.0 - i)) for i in range(5)]
 RAGGED = [[Value(float(i)) for _ in range(i + 1)] for i in range(5)]
 NUMBERS = [0.5, 1.5, 2.5, 3.5, 4.5]
+MIXED = [[v, n] for v, n in zip(SINGLE, NUMBERS)]
 LEAVES = [*(v for row in ROWS for v in row), *SINGLE, *(v for r in [*PAIRS, *RAGGED] for v in r)]
 ORDER = [3, 1, 4, 0, 2]
 
@@ -84,6 +85,12 @@ def empty(x, i, j):
         return [][i] * x
     except IndexError:
         return SINGLE[j] * x
+def of_one(x, i, j):
+    try:
+        return [x * 2.0][i] * SINGLE[j]
+    except IndexError:
+        return x
+def mixed(x, i, j): return sum(v * x for v in MIXED[i] if isinstance(v, float)) * SINGLE[j]
 def nested(x, i, j): return (lambda k: [ROWS[k][m] * x for m in range(3)])(i)[j % 3]
 
 class Model:
@@ -111,7 +118,8 @@ not_yet_filled = next(unfinished)
 OPEN = ("table", "single", "pairs", "computed", "argument", "nested", "model", "method", "partial",
         "not_yet_filled")  # fmt: skip
 FIXED = ("negative", "permuted", "ragged", "numbers", "lengths", "counted_once", "known_by_name", "the_same",
-         "the_same_row", "labelled", "changed", "caught", "stored", "out_of_range", "empty")  # fmt: skip
+         "the_same_row", "labelled", "changed", "caught", "stored", "out_of_range", "empty", "of_one",
+         "mixed")  # fmt: skip
 
 
 def loaded(path: Path) -> Any:

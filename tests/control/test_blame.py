@@ -130,6 +130,24 @@ def test_finite_programs_run_as_before(engine: Any) -> None:
     assert (x * 1e308 * 10.0).data == math.inf
 
 
+def test_a_block_in_a_block_gives_back_the_one_around_it(engine: Any) -> None:
+    """What was made before the inner one still has its line, once that is left."""
+    with detect_nonfinite():
+        y = engine.Value(0.0).sqrt()
+        with detect_nonfinite():
+            engine.Value(1.0).exp().backward()
+        with pytest.raises(NonFiniteError, match=r"in the backward pass, at .*test_blame\.py"):
+            y.backward()
+
+
+def test_after_the_last_block_backward_is_the_engines_own(engine: Any) -> None:
+    """However many blocks there were, one after the other or one in the other: nothing watches any more."""
+    for _ in range(2):
+        with detect_nonfinite(), detect_nonfinite():
+            assert engine.Value.backward.__module__ == "gradwalk.blame"
+    assert getattr(engine.Value.backward, "__module__", "native") != "gradwalk.blame"
+
+
 def test_nodes_from_before_the_block(engine: Any) -> None:
     """They have no line, and the message says so."""
     y = engine.Value(0.0).sqrt()

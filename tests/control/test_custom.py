@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import pickle
 import random
@@ -173,6 +174,23 @@ def test_several_outputs_and_inputs_in_structures(engine: Any) -> None:
     a.grad = b.grad = 0.0
     (first + 2.0 * second + constant).backward()
     assert (a.grad, b.grad) == (30.0 + 2.0 * math.exp(2.0), 20.0)
+
+
+@dataclasses.dataclass
+class Square:
+    side: Any
+    area: Any = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.area = self.side * self.side
+
+
+def test_a_field_that_follows_from_others_does_so_inside(engine: Any) -> None:
+    """Of the Values that the function is given there: gradients come to those outside."""
+    side = engine.Value(3.0)
+    out = checkpoint(lambda square: square.area * 2.0)(Square(side))
+    out.backward()
+    assert (out.data, side.grad) == (18.0, 12.0)
 
 
 def test_parameters_it_closes_over(engine: Any) -> None:

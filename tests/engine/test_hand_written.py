@@ -432,3 +432,39 @@ def test_both_engines_give_the_same_numbers(reference: Any, native: Any) -> None
         return snapshot(e)
 
     assert tangle(reference) == tangle(native)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "native.COMPOSITES['sum']([x, x, x])",
+        "native.COMPOSITES['sum']([x, x, x]).backward(create_graph=True); x.grad = 0.0",
+        "by_hand(x, []).backward(); x.grad = 0.0",
+        "refused(lambda: native.Value(1.0, (x, x), (1.0,)))",
+        "refused(lambda: native.Value(1.0, (x, x, 'y'), (1.0,)))",
+    ],
+)
+def test_is_called_whatever_has_come_and_gone_before(before: str) -> None:
+    """Nodes that were freed, and those that were refused, do not count any more."""
+    done = python(f"""
+from gradwalk import engine
+native = engine.load("native")
+
+def refused(call):
+    try:
+        call()
+    except (TypeError, ValueError):
+        return
+    raise AssertionError("it was taken")
+
+def by_hand(x, calls):
+    node = native.Value(x.data, (x,), (1.0,))
+    node._backward = lambda: calls.append(1)
+    return node
+
+x, calls = native.Value(2.0), []
+{before}
+by_hand(x, calls).backward()
+print(calls, x.grad)
+""")
+    assert (done.stdout, done.returncode) == ("[1] 0.0\n", 0), done.stderr

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -175,6 +177,18 @@ def test_second_and_third_derivatives_of_every_composite(engine: Any, name: str)
     assert_derivatives(
         engine, lambda *xs: composite(engine.composites, xs), lambda *xs: exact(xs), (0.3, -1.2, 2.0), range(3)
     )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_what_is_added_up_several_times_counts_as_often(engine: Any, count: int) -> None:
+    """Both derivatives of so many times x³ are as many times those of x³."""
+    x = engine.Value(3.0)
+    cube = x**3
+    functools.reduce(operator.add, [cube] * count).backward(create_graph=True)
+    first = x.grad
+    x.grad = 0.0
+    first.backward()
+    assert (first.data, x.grad) == (count * 27.0, count * 18.0)
 
 
 def test_the_engines_agree_to_the_bit(reference: Any, native: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import pytest
@@ -75,3 +76,16 @@ def test_each_argument_of_a_reading_is_looked_at(place: int, given: Any) -> None
     arguments[place : place + 1] = [given]
     with pytest.raises(TypeError, match="read: expected a tuple, two lists, the kinds and a function"):
         _native.read(*arguments)
+
+
+def test_an_int_beyond_all_floats_is_no_double() -> None:
+    """That it is too large is an answer, and not an error."""
+    assert _native.all_doubles([1.0, 10**400, 2]) is False
+
+
+@pytest.mark.parametrize("name", ["levels", "latest_levels", "mark_needed", "mark_users"])
+def test_what_is_to_be_filled_has_to_be_writable(name: str) -> None:
+    """A view that can only be read is not."""
+    fixed = memoryview(array("b" if name.startswith("mark") else "q", [0])).toreadonly()
+    with pytest.raises(BufferError):
+        _native.LOOPS[name](array("q", [0, 0]), array("q"), fixed)

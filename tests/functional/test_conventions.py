@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,12 @@ def test_vmap(made: Any) -> None:
         vmap(made(lambda x, y: x * y))([1.0, 2.0], [1.0, 2.0, 3.0])
 
 
+@pytest.mark.parametrize("made", MAKERS)
+def test_vmap_of_a_single_row(made: Any) -> None:
+    """An array of one."""
+    assert vmap(made(lambda x: x * x))([3.0]).tolist() == [9.0]
+
+
 def test_vmap_refusals() -> None:
     """Of no rows there is nothing; axes and structures that do not fit are said."""
     assert vmap(lambda x: x * x)([]).tolist() == []
@@ -89,6 +96,13 @@ def test_vmap_in_a_derivative() -> None:
     """Values go through it."""
     assert grad(lambda w: sum(vmap(lambda x: w * x)([1.0, 2.0, 4.0])))(3.0) == 7.0
     assert grad(lambda x: np.sum(vmap(lambda a: a * a)(x)))(np.array([1.0, 2.0])).tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("made", MAKERS)
+def test_vmap_of_rows_of_numbers_and_a_value_that_is_the_same_for_all(made: Any) -> None:
+    """Gradients come to the Value from every row."""
+    scaled = vmap(made(lambda x, a: a * x), in_axes=(0, None))
+    assert grad(lambda a: sum(scaled([1.0, 2.0, 4.0], a)))(3.0) == 7.0
 
 
 def test_stop_gradient_of_structures() -> None:
@@ -148,6 +162,24 @@ def test_a_fixed_point() -> None:
         fixed_point(lambda x: -x + 1.0, 0.0, most=50)
 
 
+@dataclass
+class Square:
+    side: Any
+    area: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.area = self.side * self.side
+
+
+def test_a_root_in_a_dataclass() -> None:
+    """A field that follows from the others does so wherever the equation is asked."""
+
+    def side(area: Any) -> Any:
+        return implicit_root(lambda square, area: square.area - area, Square(3.0), area).side
+
+    assert grad(side)(9.0) == pytest.approx(1.0 / 6.0)
+
+
 @pytest.mark.parametrize("start", [lambda a: 1.0, lambda a: a])
 def test_what_searches_cannot_be_compiled_and_says_so(start: Any) -> None:
     """How often f is applied depends on the numbers; what was found before goes into a compiled function."""
@@ -195,6 +227,13 @@ def test_sparse_matrices() -> None:
         second = sparse_hessian(made(rosenbrock))(x)
         assert second.nnz <= 34
         assert second.toarray() == pytest.approx(hessian(rosenbrock)(x), rel=1e-12)
+
+
+@pytest.mark.parametrize("matrix", [sparse_jacobian, sparse_hessian])
+def test_sparse_matrices_of_what_is_no_function(matrix: Any) -> None:
+    """It is refused when it is given, not when the matrix is asked for."""
+    with pytest.raises(TypeError, match=rf"{matrix.__name__}: expected a function, got a float; write .*\(f\)\(x\)"):
+        matrix(3.0)
 
 
 def test_colours() -> None:

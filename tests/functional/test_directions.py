@@ -49,6 +49,7 @@ def test_lists_tuples_and_arrays_of_one_shape_are_alike(direction: Any) -> None:
         ({"a": 1.0, "b": 2.0}, [1.0, 2.0], r"expected 2 numbers at \['a'\], \['b'\], got 2 numbers at \[0\], \[1\]"),
         (np.ones((2, 3)), np.ones((3, 2)), r"expected 6 .* got 6 numbers at .*\[0\]\[1\], \[1\]"),
         (np.ones((2, 3)), np.ones(6), r"expected 6 numbers at .*, got 6 numbers at \[0\], \[1\]"),
+        (np.ones((1, 7)), np.ones(6), r"expected 7 .*, \[0\]\[3\], …, \[0\]\[6\], got 6 numbers at .*, \[4\], \[5\]"),
     ],
 )  # fmt: skip
 def test_another_structure_is_refused(point: Any, direction: Any, message: str) -> None:

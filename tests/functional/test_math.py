@@ -161,6 +161,13 @@ def test_frexp_is_the_standard_one_to_the_bit(engine: Any) -> None:
         assert (mantissa.data, exponent) == math.frexp(x)
 
 
+@pytest.mark.parametrize("number", [math.inf, -math.inf])
+def test_nothing_is_behind_the_point_of_an_infinite_number(number: float) -> None:
+    """As Python says it: a 0 with the sign of the number."""
+    behind, before = gm.modf(Value(number))
+    assert repr((behind.data, before.data)) == repr(math.modf(number))
+
+
 def test_isclose_is_the_standard_one() -> None:
     """For Values on either side, inf and nan included."""
     rng = random.Random(0)
@@ -172,6 +179,13 @@ def test_isclose_is_the_standard_one() -> None:
             assert (gm.isclose(Value(a), b, **tolerances), gm.isclose(a, Value(b), **tolerances)) == (expected,) * 2
     with pytest.raises(ValueError, match=r"isclose: expected tolerances of 0 or more, got -1\.0 and 0\.0"):
         gm.isclose(Value(1.0), 1.0, rel_tol=-1.0)
+
+
+@pytest.mark.parametrize("name", ["factorial", "comb", "perm", "gcd", "lcm", "isqrt", "nextafter", "ulp"])
+def test_what_has_no_derivative_goes_by_the_standard_name(name: str) -> None:
+    """In help() and in tracebacks."""
+    ours, theirs = getattr(gm, name), getattr(math, name)
+    assert (ours.__name__, ours.__qualname__, ours.__doc__) == (name, name, theirs.__doc__)
 
 
 @pytest.mark.parametrize("name", ["factorial", "comb", "perm", "gcd", "lcm", "isqrt", "nextafter", "ulp"])

@@ -41,10 +41,9 @@ OTHERS: dict[str, Any] = {
     },
     "gamma": lambda x: (stats.gamma.logpdf(x, x[1] + 1.0, 0.1, 2.0) + stats.gamma.cdf(x, 2.0)).sum(),
     "chi2": lambda x: (stats.chi2.logpdf(x, x[1] + 1.0) + stats.chi2.cdf(x, 2.0, scale=x[0])).sum(),
+    "chi2 in units": lambda x: (stats.chi2.logpdf(x, 3.0, -x[0], 2.0) + stats.chi2.cdf(x, 2.0, -0.1)).sum(),
     "beta": lambda x: (stats.beta.logpdf(x, x[1] + 1.0, 2.0) + stats.beta.cdf(x, 2.0, 3.0)).sum(),
-    "beta, moved": lambda x: (
-        stats.beta.logpdf(x, 2.0, 3.0, x[0] - 0.3, 2.0) + stats.beta.cdf(x, 2.0, 3.0, -0.1)
-    ).sum(),
+    "beta in units": lambda x: (stats.beta.logpdf(x, 2.0, 3.0, -x[0], 2.0) + stats.beta.cdf(x, 2.0, 3.0, -0.1)).sum(),
     "t": lambda x: (stats.t.logpdf(x, x[1] + 1.0, 0.1) + stats.t.logcdf(x, 2.0)).sum(),
     "poisson": lambda x: (stats.poisson.logpmf(2, x) + stats.poisson.pmf(1, x) + stats.poisson.cdf(1, x)).sum(),
     "a point": lambda x: stats.multivariate_normal.logpdf(x, x**2, np.eye(3) + np.outer(x, x)),

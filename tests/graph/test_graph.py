@@ -8,7 +8,7 @@ import random
 import pytest
 
 from gradwalk import scope
-from gradwalk.graph import Graph
+from gradwalk.graph import Graph, short_number
 from gradwalk.scopes import path_of
 
 
@@ -89,6 +89,22 @@ def test_long_paths_are_short(engine):
     ]
     graph = Graph(engine.composites.sum([engine.Value(1.0, label=label) for label in labels]))
     assert graph.names[:-1] == ["l0.n1.w0", "l0.n1.b", "w.0", "hidden.l1.b", "head.1.layer.b", "halo.1.layer.b"]
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (1.2345678, "1.2345678"),
+        (-1.234567, "-1.234567"),
+        (123456789.0, "123456789"),
+        (1.23456789, "1.23457"),
+        (-1.2345678, "-1.23457"),
+        (1234567890.0, "1.23457e+09"),
+    ],
+)
+def test_all_digits_are_shown_while_nine_characters_hold_them(number, shown):
+    """Of more, six digits are."""
+    assert short_number(number) == shown
 
 
 # ---------------------------------------------------------------- scopes
@@ -185,6 +201,20 @@ def test_different_uses_stay_apart(engine):
     a, b, c = (engine.Value(x) for x in (1.0, 2.0, 3.0))
     view = Graph(a.tanh() * c + b.tanh().exp()).collapse(False, repeated=True)
     assert sum(view.operation(k) == "tanh" for k in range(len(view.items))) == 2
+
+
+def test_a_constant_belongs_to_the_part_that_uses_it(engine):
+    """To the scope, and to what is repeated there; the root belongs to none."""
+    xs = [engine.Value(x) for x in (1.0, 2.0)]
+    with scope("layer"):
+        out = engine.composites.sum([(x * 3.0).tanh() for x in xs])
+    graph = Graph(out * 5.0)
+    parts = dict(zip(graph.order, graph.folds(), strict=True))
+    constants = [(node, parent) for parent in graph.order for node in parent._children if node._constant]
+    assert [node.data for node, _ in constants] == [3.0, 3.0, 5.0]
+    assert [parts[node] for node, _ in constants] == [parts[parent] for _, parent in constants]
+    assert [parts[node][:1] for node, _ in constants] == [("layer",), ("layer",), ()]
+    assert parts[graph.root] == ()
 
 
 # ---------------------------------------------------------------- what is near

@@ -507,6 +507,18 @@ def test_copying_the_address_says_so(tab: Tab, tmp_path: Path) -> None:
     tab.wait("document.querySelector('.menu summary').textContent !== 'Save'")
 
 
+def test_the_list_says_which_example_is_shown(tab: Tab, tmp_path: Path) -> None:
+    """Until another text is typed, which is none of them; a program is an entry of its own."""
+    chosen = "document.querySelector('.examples').value"
+    show(tab, tmp_path)
+    assert tab.run(chosen) == "0"
+    tab.press("/")
+    tab.type("a*b")
+    assert tab.run(chosen) == ""
+    show(tab, tmp_path, Value(2.0) * 3.0)
+    assert tab.run(chosen) == "program"
+
+
 def test_the_example_shown_can_be_chosen_again(tab: Tab, tmp_path: Path) -> None:
     """Choosing it once more, by mouse or by keys, resets its values; looking at the list changes nothing."""
     show(tab, tmp_path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
+import operator
 import random
 import struct
 import time
@@ -489,6 +491,20 @@ def test_python_code_gives_the_same_numbers(v8: MiniRacer) -> None:
             place = answer["labels"].index(label)
             assert close(float(data), decode(answer["data"][place]), 1e-12)
             assert close(float(grad), decode(answer["grads"][place]), 1e-11)
+
+
+def test_python_code_of_labels_that_are_no_names(v8: MiniRacer) -> None:
+    """Each node has a name of its own in it, which is none of Python's, and the labels stay as they are."""
+    labels = ["a b", "a-b", "class", "Value", "gradwalk", "v", "v_1", "x\u00b2", "\ufb01", "fi"]
+    leaves = [engine.Value(1.5 + i, label=label) for i, label in enumerate(labels)]
+    root = functools.reduce(operator.mul, leaves)
+    v8.eval(f"var labelled = module_graph.fromProgram({json.dumps(program_of(root))})")
+    code = v8.eval("module_export.pythonCode(labelled, labelled.nodes.map((node) => node.value), [])")
+    made: dict[str, Any] = {}
+    exec(compile(str(code), "exported", "exec"), made)
+    root.backward()
+    found = {each.label: each for each in made.values() if isinstance(each, gradwalk.Value) and each.label}
+    assert [found[label].grad for label in labels] == [leaf.grad for leaf in leaves]
 
 
 def test_examples_are_those_promised(v8: MiniRacer) -> None:

@@ -190,6 +190,24 @@ def test_the_boundary_moves_while_it_learns(tab: Tab, tmp_path: Path) -> None:
     assert not tab.run("document.querySelector('.moons').getClientRects().length")
 
 
+@pytest.mark.parametrize(("name", "middle"), [("x1", 0.5), ("x2", 0.25)])
+def test_the_boundary_is_where_the_network_changes_its_mind(tab: Tab, tmp_path: Path, name: str, middle: float) -> None:
+    """Of a network that asks whether x1, or x2, is beyond the middle of the map, it halves the map."""
+    tab.show(page(), tmp_path)
+    text = f"out = {name} - c + 0*x1*x2; (out - y)**2"
+    tab.run(f"gradwalk.example({{ text: '{text}', values: {{ c: {middle}, x1: 1, x2: 2, y: 1 }} }})")
+    study(tab, "downhill")
+    tab.click(".moons input")
+    place = "[share * width, 4]" if name == "x1" else "[4, share * height]"  # beside all points
+    seen = tab.run(
+        "(() => { const map = document.querySelector('.boundary'); const { width, height } = map;"
+        f" return [0.02, 0.2, 0.47, 0.53, 0.8, 0.98].map((share) => {place}.map(Math.floor))"
+        " .map(([x, y]) => String(map.getContext('2d').getImageData(x, y, 1, 1).data)); })()"
+    )
+    assert seen == [seen[0]] * 3 + [seen[-1]] * 3
+    assert seen[0] != seen[-1]
+
+
 # ---------------------------------------------------------------- paths
 
 
@@ -253,6 +271,25 @@ def test_the_number_travels_and_is_added_when_it_arrives(browser: Browser, tmp_p
     assert tab.run(row) == "16"
     tab.run("gradwalk.player.go(7, 'jump'); gradwalk.player.step(1); gradwalk.player.step(1)")
     assert tab.run(grad) == "16"
+    assert tab.errors == []
+    tab.close()
+
+
+@pytest.mark.parametrize(("step", "begins", "ends"), [(1, (0, "right"), (2, "left")), (7, (3, "left"), (0, "right"))])
+def test_what_travels_goes_from_card_to_card(
+    browser: Browser, tmp_path: Path, step: int, begins: tuple[int, str], ends: tuple[int, str]
+) -> None:
+    """Forward a dot, from the operand to the result; backward a gradient, from the result to the operand."""
+    tab = browser.open(width=1280, height=720)
+    tab.show(page("(a*b + a)**2", {"a": 2.0, "b": -3.0}), tmp_path)
+    tab.run(f"gradwalk.player.go({step - 1}, 'jump'); gradwalk.player.step(1)")
+    for share, (card, side) in ((0, begins), (1, ends)):
+        left, right, edge = tab.run(
+            f"(() => {{ const {{ motion, cards }} = gradwalk.drawing; motion.place({share});"
+            " const { left, right } = document.querySelector('.pulse').getBoundingClientRect();"
+            f" return [left, right, cards[{card}].group.getBoundingClientRect().{side}]; }})()"
+        )
+        assert left < edge < right
     assert tab.errors == []
     tab.close()
 

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pickle
+import struct
 import sys
 from types import SimpleNamespace
 
@@ -146,6 +147,16 @@ def test_too_large(gradwalk, saved, monkeypatch):
     assert f"{saved}: larger than a checkpoint can be (1,000 bytes)" in gradwalk("sample", saved).err
 
 
+@pytest.mark.parametrize("words", range(9))
+def test_numbers_begin_where_they_can_be_read_in_place(words):
+    """At a multiple of 8 bytes, however long the text before them is, and those of 8 bytes before shorter ones."""
+    numbers = {"a": tensors.tensor("U8", [7]), "b": tensors.tensor("F64", [1.0, -2.5])}
+    content = tensors.serialised(numbers, {"said": "w" * words})
+    begin = 8 + int.from_bytes(content[:8], "little")
+    assert begin % 8 == 0
+    assert struct.unpack_from("<2dB", content, begin) == (1.0, -2.5, 7)
+
+
 @pytest.mark.skipif(sys.byteorder == "big", reason="its numbers are the other way round there already")
 def test_files_are_the_same_on_a_big_endian_machine(monkeypatch):
     """What is written there has the bytes the other way round than in memory, and so has what is read."""
@@ -198,6 +209,32 @@ def test_leftovers_of_running_processes_stay(tmp_path):
         fcntl.flock(held, fcntl.LOCK_EX)
         checkpoint.remove_leftovers(path)
     assert sorted(tmp_path.iterdir()) == sorted([alive, other, notes])
+
+
+def test_no_leftover_stays_open(tmp_path):
+    """Neither one that was removed nor one that somebody else holds: the next file gets the same number as before."""
+    held = tmp_path / "saved.1.partial"
+    (tmp_path / "saved.2.partial").touch()
+    with held.open("w") as file, held.open() as probe:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        free = os.dup(probe.fileno())
+        os.close(free)
+        checkpoint.remove_leftovers(tmp_path / "saved")
+        after = os.dup(probe.fileno())
+        os.close(after)
+    assert list(tmp_path.iterdir()) == [held]
+    assert free == after
+
+
+def test_a_run_removes_what_killed_ones_have_left(train, resume, tmp_path):
+    """Beside its own checkpoint, when it starts and when it goes on."""
+    path, leftover = tmp_path / "saved", tmp_path / "saved.1-0123abcd.partial"
+    leftover.touch()
+    assert train("--steps", 2, "--stop-after", 1, "--checkpoint", path).status == 0
+    assert sorted(tmp_path.glob("saved*")) == [path]
+    leftover.touch()
+    assert resume(path).status == 0
+    assert sorted(tmp_path.glob("saved*")) == [path]
 
 
 @pytest.mark.parametrize("system", ["Windows", "a file system"])

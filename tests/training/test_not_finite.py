@@ -26,6 +26,14 @@ def test_first_node_that_is_not_finite():
     assert told_of(product, {}).startswith("it began with *, which gave -inf from 1e+200 (x), -1e+200 (y)")
 
 
+def test_of_more_than_two_inputs_the_largest_is_told():
+    """With how many there are; two are told both."""
+    xs = [Value(x, label=label) for x, label in ((1e308, "a"), (-1.5e308, "b"), (2.0, "c"))]
+    three, two = (Value(-math.inf, xs[:count], "sum", local_grads=(1.0,) * count) for count in (3, 2))
+    assert "which gave -inf from 3 numbers, the largest -1.5e+308 (b);" in told_of(three, {})
+    assert "which gave -inf from 1e+308 (a), -1.5e+308 (b);" in told_of(two, {})
+
+
 def test_nan_out_of_two_infinities():
     """An infinity comes before the nan that was made from it."""
     with ieee():

@@ -234,6 +234,24 @@ def test_many_values_are_marked_by_round_numbers(values, marks):
     assert {value: dots[value] for value in marked} == pytest.approx(marked)
 
 
+def test_the_best_run_lies_on_top_of_the_others():
+    """Its dot has a colour of its own, and is drawn after theirs, wherever it stands among the runs."""
+    runs = [{"options": {"lr": lr}, "loss": loss} for lr, loss in ((0.1, 1.0), (0.2, 3.0), (0.3, 2.0))]
+    shapes = sweep_picture(runs, ["lr"], lambda run: run["loss"], "").shapes
+    dots = [shape for shape in shapes if isinstance(shape, plot.Dot)]
+    assert [dot.colour for dot in dots] == [plot.BLUE, plot.BLUE, plot.ORANGE]
+    assert dots[-1].centre == min((dot.centre for dot in dots), key=lambda centre: centre[0])
+
+
+def test_of_several_seeds_the_best_curve_lies_on_top():
+    """It is the orange one, wherever its run stands among the others."""
+    runs = [{"options": {"seed": n}, "loss": n, "validation_losses": [(1, 4.0), (2, n)]} for n in (2.0, 1.0, 3.0)]
+    shapes = sweep_picture(runs, ["seed"], lambda run: run["loss"], "").shapes
+    lines = [shape for shape in shapes if isinstance(shape, plot.Line) and shape.colour != plot.GRID]
+    assert [line.colour for line in lines] == [plot.PALE_BLUE, plot.PALE_BLUE, plot.ORANGE]
+    assert lines[-1].points[-1][1] == max(y for line in lines for _, y in line.points)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -268,6 +286,15 @@ def test_data_that_cannot_be_trained_on(sweep, names_file, tmp_path):
     words = f"gradwalk: {names_file}: every document is made of the one character 'a': there is nothing to learn\n"
     assert sweep("--seed", "1,2").err == words
     assert list(tmp_path.iterdir()) == [names_file]
+
+
+def test_resume_removes_what_a_killed_sweep_has_left(sweep, gradwalk, names_file, tmp_path):
+    """Half of a checkpoint beside the best one, that nobody writes any more."""
+    assert sweep("--seed", "1..2", "-q").status == 0
+    leftover = tmp_path / "gradwalk-sweep" / "best.safetensors.1-0123abcd.partial"
+    leftover.touch()
+    assert gradwalk("sweep", "--resume", "gradwalk-sweep", "--data", names_file, "-q").status == 0
+    assert not leftover.exists()
 
 
 def test_resume_opens_only_what_it_is_told(sweep, gradwalk, names_file):

@@ -183,6 +183,14 @@ def test_png_needs_graphviz(gradwalk, tmp_path, monkeypatch):
     assert list(tmp_path.glob("*.safetensors")) == []
 
 
+def test_numbers_lie_in_proportion_on_the_frame():
+    """From its left to its right and from its bottom to its top; where all are the same, at its beginning."""
+    axes = plot.Axes((10.0, 30.0, -1.0, 3.0), frame=(64.0, 696.0, 372.0, 64.0))
+    found = [axes.at(x, y) for x, y in ((10.0, -1.0), (30.0, 3.0), (20.0, 1.0), (15.0, 2.0))]
+    assert found == [(64.0, 372.0), (696.0, 64.0), (380.0, 218.0), (222.0, 141.0)]
+    assert plot.Axes((5.0, 5.0, 2.0, 2.0), axes.frame).at(5.0, 2.0) == (64.0, 372.0)
+
+
 @pytest.mark.parametrize("losses", [[1e17], [1e17] * 3])
 def test_losses_that_no_margin_fits_around(losses):
     """A number so large that half of one is nothing beside it: it is marked, and drawn."""

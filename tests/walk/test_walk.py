@@ -257,6 +257,15 @@ def test_breadth_first_is_right_on_a_tree(engine):
     assert walk(root, "breadth_first").first_difference is None
 
 
+def test_of_a_step_the_first_wrong_contribution_is_numbered(engine):
+    """Where the node hands on the right gradient: one that finds nothing to overwrite is right."""
+    a, b = engine.Value(2.0), engine.Value(3.0)
+    walking = walk(a + b * a, "assign")
+    step = walking[walking.first_difference]
+    assert [part.child for part in step.contributions] == [b, a]
+    assert walking.first_wrong_number == walking.number(step) + 1
+
+
 def test_a_nan_on_both_sides_is_no_difference(engine):
     """A gradient that is nan in the right walk as well is not where a mode went wrong."""
     x = engine.Value(2.0)
