@@ -425,7 +425,7 @@ def edge_caption(edge: Edge) -> str:
 
 
 def short_number(x: float) -> str:
-    """A float in at most ten characters: all of its digits if they fit, else six; without a zero at its end.
+    """A float: all of its digits if they fit into nine characters, else six; without a zero at its end.
 
     >>> short_number(0.1), short_number(2.0), short_number(1 / 3), short_number(-1e100 / 3)
     ('0.1', '2', '0.333333', '-3.33333e+99')

@@ -42,7 +42,7 @@ def implicit_root(f: Function, found: Any, *args: Any) -> Any:
 
     for _ in range(STEPS):
         root = _stepped(equations, root)
-    return structure.fill(root)
+    return structure.fill(root, as_argument=True)
 
 
 def _stepped(equations: Function, x: list[Any]) -> list[Any]:
@@ -86,7 +86,7 @@ def fixed_point(f: Function, start: Any, *args: Any, tolerance: float = 1e-12, m
         flatten(x, before)
         return [a - b for a, b in zip(out, before, strict=True)]
 
-    return implicit_root(left, structure.fill(x), *args)
+    return implicit_root(left, structure.fill(x, as_argument=True), *args)
 
 
 def _numbers(result: Any) -> list[float]:

@@ -24,7 +24,7 @@ def repeated(arguments: tuple[Any, ...]) -> frozenset[int]:
     if all_plain(arguments):
         return _NONE
     holders: list[int] = []
-    seen: set[int] = set()
+    looked_into = Counter[int]()  # twice, and what is inside is in several places, too
     waiting = list(arguments)
     while waiting:
         part = waiting.pop()
@@ -33,15 +33,15 @@ def repeated(arguments: tuple[Any, ...]) -> frozenset[int]:
             continue
         if cls is list or cls is dict:  # the common case, quickly
             holders.append(id(part))
-            if id(part) not in seen and (cls is dict or only_type(part) not in _NUMBERS):
-                seen.add(id(part))
+            if looked_into[id(part)] < 2 and (cls is dict or only_type(part) not in _NUMBERS):
+                looked_into[id(part)] += 1
                 waiting += part.values() if cls is dict else part
         else:
             kind = kind_of(cls)
             if kind is ARRAY or (isinstance(kind, Container) and not isinstance(part, tuple)):
                 holders.append(id(part))
-            if isinstance(kind, Container) and id(part) not in seen:
-                seen.add(id(part))
+            if isinstance(kind, Container) and looked_into[id(part)] < 2:
+                looked_into[id(part)] += 1
                 waiting += _parts(part)
     stands_for = _stands_for.get()
     if not stands_for and len(set(holders)) == len(holders):

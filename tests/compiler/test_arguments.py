@@ -108,6 +108,21 @@ def test_changes_to_what_derivatives_take_as_two_are_refused(kind: str, made: An
 
 
 @pytest.mark.parametrize("made", [lambda f: f, compile])
+@pytest.mark.parametrize("outer", [lambda inner: [inner], lambda inner: {0: inner}, lambda inner: (inner,)])
+def test_what_is_inside_of_what_is_in_two_places_is_so_too(made: Any, outer: Any) -> None:
+    """A row of a table that is passed twice may not be changed, either."""
+
+    def changes_a_row(table: Any, again: Any) -> Any:
+        table[0][0] = table[0][0] * 10.0
+        return again[0][0] * 1.0
+
+    table = outer([1.0, 2.0])
+    with pytest.raises(TypeError, match="in several places of the arguments"):
+        gradwalk.value_and_grad(made(changes_a_row), (0, 1))(table, table)
+    assert gradwalk.value_and_grad(made(changes_a_row), (0, 1))(table, outer([1.0, 2.0]))[0] == 1.0
+
+
+@pytest.mark.parametrize("made", [lambda f: f, compile])
 def test_what_is_in_one_place_may_be_changed_beside_what_is_in_two(made: Any) -> None:
     """Only what is there twice has to stay as it is."""
 

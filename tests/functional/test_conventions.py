@@ -172,12 +172,18 @@ class Square:
 
 
 def test_a_root_in_a_dataclass() -> None:
-    """A field that follows from the others does so wherever the equation is asked."""
+    """A field that follows from the others does so wherever the equation is asked, and in what was found."""
 
-    def side(area: Any) -> Any:
-        return implicit_root(lambda square, area: square.area - area, Square(3.0), area).side
+    def root(area: Any) -> Any:
+        return implicit_root(lambda square, area: square.area - area, Square(3.0), area)
 
-    assert grad(side)(9.0) == pytest.approx(1.0 / 6.0)
+    def settled(area: Any) -> Any:
+        return fixed_point(lambda square, area: Square(0.5 * (square.area + area) / square.side), Square(1.0), area)
+
+    for found in (root, settled):
+        assert found(9.0).area == pytest.approx(9.0)
+        assert grad(lambda area, found=found: found(area).side)(9.0) == pytest.approx(1.0 / 6.0)
+        assert grad(lambda area, found=found: found(area).area)(9.0) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("start", [lambda a: 1.0, lambda a: a])
