@@ -174,6 +174,18 @@ def test_what_is_drawn_is_bounded(engine):
     assert "further from the result are not shown" in dot
 
 
+def test_a_folded_scope_says_what_is_in_it(engine):
+    """Its nodes, and of which operations there are most."""
+    x = engine.Value(0.5)
+    with scope("layer"):
+        y = x
+        for i in range(400):
+            y = (y * x + x).tanh() if i % 4 == 0 else y + x * 2.0 if i % 4 < 3 else y - x
+    dot = source(Graph(y * 2.0).overview(40))
+    (told,) = re.findall(r"<B>layer</B><BR/><FONT[^>]*>([^<]*)</FONT>", dot)
+    assert [part.strip() for part in told.split("   ")][1:] == ["× 300", "+ 300", "tanh 100"]
+
+
 def test_long_graphs_run_downwards(engine):
     """A chain that does not fit the width is drawn from top to bottom."""
     root = engine.Value(1.0)

@@ -14,6 +14,7 @@ import re
 import sys
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -303,7 +304,8 @@ class _Source:
         if item.kind == "repeated":
             title, detail = self.view.glyph(k), f"×{count:,}"
         else:
-            common = [f"{glyph} {n:,}" for glyph, n in _counts(graph, item.nodes) if glyph not in ("leaf", "constant")]
+            counts = Counter(glyph_of(graph.order[i]) for i in item.nodes).most_common()
+            common = [f"{glyph} {n:,}" for glyph, n in counts if glyph not in ("leaf", "constant")]
             title, detail = item.path[-1], "   ".join([f"{count:,} nodes", *common[:3]])
         leaf = item.kind == "repeated" and operation == "leaf"
         fill, outline = (theme.leaf, theme.leaf_outline) if leaf else (theme.fold, theme.outline)
@@ -317,14 +319,6 @@ class _Source:
         caption = edge_caption(edge) if edge.local_grad is not None else ""
         label = f"label={dot_string('  ' + caption + '  ')}" if caption else "penwidth=1.3"
         return [f"  n{edge.child} -> n{edge.parent} [{label}];"]
-
-
-def _counts(graph: Graph, nodes: list[int]) -> list[tuple[str, int]]:
-    counts: dict[str, int] = {}
-    for i in nodes:
-        glyph = glyph_of(graph.order[i])
-        counts[glyph] = counts.get(glyph, 0) + 1
-    return sorted(counts.items(), key=lambda pair: -pair[1])
 
 
 def _escaped(text: str, longest: int = _LONGEST_NAME) -> str:
