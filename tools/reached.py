@@ -30,6 +30,8 @@ C_REASONS = {
     r"composite_(keep|output|slopes)\(": "rows without a kernel: tests/contributing has one, in a copy of the tree",
     r'"(Executor|flatten|row_numbers|write|stand_in_set_ways): expected': "our own Python never asks for that",
     r"\A(static inline .*|\})\Z": "inlined wherever it runs: the copy by itself is never called",
+    r"order_spare_path|order_give_up": "graphs of millions of nodes, untraced, and no memory for them",
+    r"munmap\(start": "where the system puts memory, which is its own affair",
     r"share_run\(&shares\[i\]\)": "a thread that the system does not start",
     r"tp_free\(self\)|hung_dealloc": "a place for attributes, which lives as long as the type",
 }  # fmt: skip

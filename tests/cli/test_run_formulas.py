@@ -5,6 +5,8 @@ What is left to the script stays as it was."""
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
+from typing import Any
 
 import pytest
 from running import LECTURE_CLASS, MICROGPT_CLASS, outcome, with_gradwalk, with_python, write
@@ -250,6 +252,30 @@ print(x.grad)
     write("s.py", script(LECTURE_CLASS, MICROGRADS["by its result"]) + use)
     plain, run = with_python("s.py"), with_gradwalk("s.py")
     assert outcome(plain)[0::2] == outcome(run)[0::2]
+
+
+BODIES = {
+    "another attribute": LECTURE + closure("(1 - t**2) * out.grad").replace("out._backward =", "out.other ="),
+    "no result": LECTURE + "out = Value(t, (self,), 'op')",
+    "another result": LECTURE + "return math.tanh(t)",
+    "of nothing": LECTURE + closure("(1 - t**2) * out.grad").replace("(self,)", "()"),
+    "its own gradient": LECTURE + closure("(1 - t**2) * out.grad").replace("self.grad +=", "out.grad +="),
+    "a condition on the way back": LECTURE + closure("(1 - t**2) * out.grad", "assert out.data < 1e9"),
+    "numbers that have no quotient": "t = self.data * (1 / 0)\n" + closure("t * out.grad"),
+    "two ints": "t = ((self.data < 1) + (self.data < 2)) * self.data\n" + closure("t * out.grad"),
+    "too deep": f"t = {'(self.data + ' * 40}1.0{')' * 40}\n" + closure("t * out.grad"),
+}
+
+
+@pytest.mark.parametrize(("case", "is_one"), [*((case, False) for case in BODIES), ("the lecture's tanh", True)])
+def test_what_is_read_as_a_formula(case: str, is_one: bool) -> None:
+    """Also a function by its own name, and numbers that follow from numbers."""
+    body = {**BODIES, **MICROGRADS}[case].replace("math.exp", "exp").replace("2*x", "(4 / 2)*x")
+    write("read.py", "from math import exp\n" + script(LECTURE_CLASS, body))
+    space: dict[str, Any] = {}
+    exec(compile(Path("read.py").read_text(), str(Path("read.py").resolve()), "exec"), space)
+    cls = space["Value"]
+    assert (formula_of(vars(cls)["op"], "Value", shape_of(cls)) is not None) == is_one
 
 
 def test_a_method_without_its_source_is_none() -> None:

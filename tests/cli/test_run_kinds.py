@@ -341,6 +341,15 @@ for base, exponent in ((0.0, 1), (0.0, 0.5), (0.0, 2), (2.0, 1)):
     (x ** exponent).backward()
     print(x.grad)
 """,
+    "nothing of what is no number": MICROGPT
+    + """
+    def relu(self): return Value(max(0, self.data), (self,), (float(self.data > 0),))
+for number in (float('nan'), -1.5, 2, 0.0):
+    x = Value(number)
+    y = x.relu()
+    y.backward()
+    print(y.data, x.grad)
+""",
     "ints below a power that has a label": INTS
     + """
 for exponent, x in ((3, Value(2)), (2, Value(2.5)), (2.0, Value(2)), (-1, Value(2)), (0, Value(2))):
