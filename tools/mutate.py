@@ -57,6 +57,10 @@ ROOMS = {
     "": "table engine walk graph functional control compiler",
 }
 
+ELSEWHERE = (
+    "compiler/to_jax.py",
+    "compiler/jax_models.py",
+)  # their tests need jax, which is in make scale's environment
 FIRST = 4  # files of tests that are tried by themselves, without the time it takes to start other processes
 
 # what stands there, and what could stand there by mistake
@@ -143,6 +147,7 @@ def chosen(base: Path, count: int, seed: int, only: str) -> list[Mutation]:
     rng = random.Random(seed)
     files = [path for kind in ("py", "c", "h", "js") for path in sorted(base.rglob(f"*.{kind}"))]
     files = [path for path in files if GENERATED not in path.read_text()[:400] and only in str(path.relative_to(base))]
+    files = [path for path in files if not str(path).endswith(ELSEWHERE)]
     possible = {path: list(mutations_of(path, base)) for path in files}
     files = [path for path in files if possible[path]]
     lines = [len({mutation.line for mutation in possible[path]}) for path in files]
