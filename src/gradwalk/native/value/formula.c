@@ -1,9 +1,10 @@
-/* An operation of a script's class that is not quite the table's, as a formula that gradwalk/run/formulas.py read off its
- * source: a program for a small stack machine, with the arithmetic of Python's floats. Whatever is not finite on the way
- * (there Python may raise) and whatever is no float is left to the script's own method.
+/* An operation of a script's class that is not quite the table's, as a formula that gradwalk/run/formulas.py read off
+ * its source: a program for a small stack machine, with the arithmetic of Python's floats. Whatever is not finite on the
+ * way (there Python may raise) and whatever is no float is left to the script's own method.
  *
- * A formula is a tuple (method, word, code, numbers, gradient, late): the code of the result and, from byte `gradient` on,
- * that of the local gradient; numbers are doubles; late: the gradient follows numbers that change before backward(). */
+ * A formula is a tuple (method, word, code, numbers, gradient, late): the code of the result and, from byte `gradient`
+ * on, that of the local gradient; numbers are doubles; late: the gradient follows numbers that change before backward().
+ */
 
 #include "value.h"
 
@@ -87,7 +88,7 @@ static int formula_gradient(PyObject *formula, const double *in, double *local_g
     return formula_run(formula, PyLong_AsSsize_t(PyTuple_GET_ITEM(formula, 4)), in, local_grad);
 }
 
-/* ---------------------------------------------------------------- a formula as a method: in all else the script's own */
+/* ---------------------------------------------------------------- a formula as a method: else, the script's own */
 
 typedef struct {
     PyObject_HEAD
