@@ -218,7 +218,7 @@ INTERNAL void program_reverse(const Executor *self, const Memory *memory, const 
     for (Count i = self->step_count; i-- > 0;) {
         if (width == 1 && tape > self->tapes && tape[-1].end == i + 1) {
             i = (--tape)->first;
-            tape_reverse(tape, memory, self->partial, self->exact || self->gradients_again == NULL);
+            tape_reverse(tape, memory, self->partial);
             continue;
         }
         const Step *step = &self->steps[i];

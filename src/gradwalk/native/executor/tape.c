@@ -129,14 +129,12 @@ static void tape_composite_reverse(const int32_t *record, const Memory *memory)
 /* Apart from what follows, so that there the loop over records has the registers to itself. */
 NEVER_INLINE static void row_forward(const int32_t *record, const Memory *memory)
 {
-    double *values = memory->values;
+    const double *values = memory->values;
     Count n = record[RECORD_ENTRIES];
     const int32_t *a = record + RECORD_SLOTS;
-    double *out = values + record[RECORD_OUT];
-    int op = record[RECORD_OP];
-    op = op == NEAR_TANH ? OP_tanh : op == NEAR_SIGMOID ? OP_sigmoid : op;
-    for (Count i = 0; op < OP_COUNT && i < n; i++) {
-        switch (op) {
+    double *out = memory->values + record[RECORD_OUT];
+    for (Count i = 0; i < n; i++) {
+        switch (record[RECORD_OP]) {
 #define ENTRY(name, doc) \
         case OP_##name: \
             out[i] = _Generic(&name##_forward, \
@@ -147,10 +145,11 @@ NEVER_INLINE static void row_forward(const int32_t *record, const Memory *memory
             break;
         FOR_EACH_OP(ENTRY)
 #undef ENTRY
+        case NEAR_TANH: out[i] = tanh_forward(values[a[i]]); break;
+        case NEAR_SIGMOID: out[i] = sigmoid_forward(values[a[i]]); break;
+        default: *out = tape_composite_forward(record, memory);
         }
     }
-    if (op >= OP_COUNT)
-        *out = tape_composite_forward(record, memory);
 }
 
 /* What no gradient has come to passes none on, not even 0 times an infinite local gradient. */
@@ -161,9 +160,8 @@ NEVER_INLINE static void row_reverse(const int32_t *record, const Memory *memory
     Count n = record[RECORD_ENTRIES];
     const int32_t *a = record + RECORD_SLOTS;
     const double *out = values + record[RECORD_OUT], *out_grad = grads + record[RECORD_OUT];
-    int flags = record[RECORD_FLAGS];
     double slopes[MOST_INPUTS];
-    for (Count i = 0; record[RECORD_OP] < OP_COUNT && i < n; i++) {
+    for (Count i = 0; i < n; i++) {
         double g = out_grad[i];
         if (g == 0.0)
             continue;
@@ -178,32 +176,22 @@ NEVER_INLINE static void row_reverse(const int32_t *record, const Memory *memory
             break;
         FOR_EACH_OP(ENTRY)
 #undef ENTRY
-        }
-        for (int j = 0; j < op_inputs[record[RECORD_OP]]; j++) {
-            if (flags & TO_OPERAND << j)
-                grads[a[j * n + i]] += contribution((unsigned)record[RECORD_OP], slopes[j], g);
-        }
-    }
-    if (record[RECORD_OP] < OP_COUNT)
-        return;
-    switch (record[RECORD_OP]) {
-    case NEAR_TANH:
-        for (Count i = 0; i < n; i++) {
+        case NEAR_TANH:
             slopes[0] = (1.0 - out[i]) * (1.0 + out[i]);
             if (!(fabs(out[i]) < FAR_FROM_1))
                 tanh_local_grads(values[a[i]], out[i], slopes);
-            grads[a[i]] += contribution(NO_OP, slopes[0], out_grad[i]);
-        }
-        break;
-    case NEAR_SIGMOID:
-        for (Count i = 0; i < n; i++) {
+            break;
+        case NEAR_SIGMOID:
             slopes[0] = out[i] * (1.0 - out[i]);
             if (!(out[i] < FAR_FROM_1))
                 sigmoid_local_grads(values[a[i]], out[i], slopes);
-            grads[a[i]] += contribution(NO_OP, slopes[0], out_grad[i]);
+            break;
+        default: tape_composite_reverse(record, memory); return;
         }
-        break;
-    default: tape_composite_reverse(record, memory);
+        for (int j = 0, to = record[RECORD_FLAGS] / TO_OPERAND; to != 0; j++, to >>= 1) {
+            if (to & 1)
+                grads[a[j * n + i]] += contribution((unsigned)record[RECORD_OP], slopes[j], g);
+        }
     }
 }
 
@@ -212,8 +200,7 @@ NEVER_INLINE static void row_reverse(const int32_t *record, const Memory *memory
 static inline void tape_record_forward(const int32_t *record, const Memory *memory)
 {
     double *values = memory->values;
-    Count n = record[RECORD_ENTRIES], inner = record[RECORD_INNER];
-    const int32_t *a = record + RECORD_SLOTS, *b = a + n * inner;
+    const int32_t *a = record + RECORD_SLOTS;
     double *out = values + record[RECORD_OUT];
 #define EACH(count, value) \
     for (Count i = 0; i < count; i++) { \
@@ -228,9 +215,9 @@ static inline void tape_record_forward(const int32_t *record, const Memory *memo
     switch (record[RECORD_OP]) {
         SHORTEST(ONE, 1, a + 1)
         SHORTEST(TWO, 2, a + 2)
-        SHORTEST(SHORT, n, b)
+        SHORTEST(SHORT, record[RECORD_ENTRIES], a + record[RECORD_ENTRIES])
     case COMPOSITE_sum:
-        for (Count i = 0; i < n; i++, a += inner) {
+        for (Count i = 0, inner = record[RECORD_INNER]; i < record[RECORD_ENTRIES]; i++, a += inner) {
             double sum = values[a[0]];
             for (Count k = 1; k < inner; k++)
                 sum += values[a[k]];
@@ -238,7 +225,8 @@ static inline void tape_record_forward(const int32_t *record, const Memory *memo
         }
         break;
     case COMPOSITE_dot:
-        for (Count i = 0; i < n; i++, a += inner, b += inner) {
+        for (Count i = 0, inner = record[RECORD_INNER]; i < record[RECORD_ENTRIES]; i++, a += inner) {
+            const int32_t *b = a + record[RECORD_ENTRIES] * inner;
             double sum = values[a[0]] * values[b[0]];
             for (Count k = 1; k < inner; k++)
                 sum += values[a[k]] * values[b[k]];
@@ -264,13 +252,11 @@ INTERNAL int tape_forward(const Tape *tape, const Memory *memory)
     return finite;
 }
 
-/* `careful`, known where it is inlined: 0 · inf is nothing. Other programs are reversed again where that makes a nan. */
-static inline void tape_record_reverse(const int32_t *record, const Memory *memory, const int careful)
+static ALWAYS_INLINE void tape_record_reverse(const int32_t *record, const Memory *memory)
 {
     const double *values = memory->values;
     double *grads = memory->grads;
-    Count n = record[RECORD_ENTRIES], inner = record[RECORD_INNER];
-    const int32_t *a = record + RECORD_SLOTS, *b = a + n * inner;
+    const int32_t *a = record + RECORD_SLOTS;
     const double *out_grad = grads + record[RECORD_OUT];
     int flags = record[RECORD_FLAGS];
     /* the second sum is read after the first is written: the two may be the same slot */
@@ -283,47 +269,46 @@ static inline void tape_record_reverse(const int32_t *record, const Memory *memo
             grads[(b)[i]] += of_right; \
     } \
     break;
-#define PART(slope, g) (careful ? contribution(OP_mul, slope, g) : (slope) * (g))
 #define SHORTEST(OF, count, b) \
     case OF##_ADD: EACH(count, b, g, g) \
     case OF##_SUB: EACH(count, b, g, -g) \
-    case OF##_MUL: EACH(count, b, PART(values[(b)[i]], g), PART(values[a[i]], g)) \
+    case OF##_MUL: EACH(count, b, contribution(OP_mul, values[(b)[i]], g), contribution(OP_mul, values[a[i]], g)) \
     case OF##_NEG: EACH(count, b, -g, 0.0)
     switch (record[RECORD_OP]) {
         SHORTEST(ONE, 1, a + 1)
         SHORTEST(TWO, 2, a + 2)
-        SHORTEST(SHORT, n, b)
+        SHORTEST(SHORT, record[RECORD_ENTRIES], a + record[RECORD_ENTRIES])
     case COMPOSITE_sum:
-        for (Count i = 0; i < n; i++, a += inner) {
+        for (Count i = 0, inner = record[RECORD_INNER]; i < record[RECORD_ENTRIES]; i++, a += inner) {
             for (Count k = 0; k < inner; k++)
                 grads[a[k]] += out_grad[i];
         }
         break;
     case COMPOSITE_dot:
-        for (Count i = 0; i < n; i++, a += inner, b += inner) {
+        for (Count i = 0, inner = record[RECORD_INNER]; i < record[RECORD_ENTRIES]; i++, a += inner) {
+            const int32_t *b = a + record[RECORD_ENTRIES] * inner;
             double g = out_grad[i];
             for (Count k = 0; flags & TO_OPERAND && k < inner; k++)
-                grads[a[k]] += PART(values[b[k]], g);
+                grads[a[k]] += contribution(OP_mul, values[b[k]], g);
             for (Count k = 0; flags & TO_OPERAND << 1 && k < inner; k++)
-                grads[b[k]] += PART(values[a[k]], g);
+                grads[b[k]] += contribution(OP_mul, values[a[k]], g);
         }
         break;
     default: row_reverse(record, memory);
     }
 #undef SHORTEST
-#undef PART
 #undef EACH
 }
 
 /* `partial`: only where a gradient has come, as step_is_reached says. */
-INTERNAL void tape_reverse(const Tape *tape, const Memory *memory, int partial, int careful)
+INTERNAL void tape_reverse(const Tape *tape, const Memory *memory, int partial)
 {
     const int32_t *end = tape->records + tape->length;
     while (end > tape->records) {
         const int32_t *record = end - end[-1];
         if (record[RECORD_FLAGS] & IS_NEEDED
             && (!partial || step_is_reached(memory->grads + record[RECORD_OUT], record[RECORD_ENTRIES])))
-            careful ? tape_record_reverse(record, memory, 1) : tape_record_reverse(record, memory, 0);
+            tape_record_reverse(record, memory);
         end = record;
     }
 }

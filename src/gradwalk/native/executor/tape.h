@@ -14,6 +14,6 @@ typedef struct {
 INTERNAL Tape *tape_make_all(const Step *steps, Count count, int exact, Count *tape_count, Count *facts);
 INTERNAL void tape_release_all(Tape *tapes, Count count);
 INTERNAL int tape_forward(const Tape *tape, const Memory *memory);
-INTERNAL void tape_reverse(const Tape *tape, const Memory *memory, int partial, int careful);
+INTERNAL void tape_reverse(const Tape *tape, const Memory *memory, int partial);
 
 #endif
