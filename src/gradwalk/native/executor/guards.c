@@ -113,7 +113,7 @@ INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Coun
 static int guards_read_sign(PyObject *guard, int *sign)
 {
     static const char *const signs[] = {"<", "<=", "==", "!=", ">", ">="}; /* Py_LT is 0, Py_LE 1, … */
-    PyObject *given = PyObject_GetAttrString(guard, "sign");
+    PyObject *given = read_attribute(guard, "sign");
     int found = 0;
     for (*sign = 0; given != NULL && *sign < 6 && !found; ++*sign)
         found = PyUnicode_Check(given) && PyUnicode_CompareWithASCIIString(given, signs[*sign]) == 0;
@@ -262,7 +262,7 @@ COLD INTERNAL int guards_read(Executor *self, PyObject *given)
         failed = read_count(guard, "left", 0, self->size - 1, &left) < 0
               || read_count(guard, "right", 0, self->size - 1, &right) < 0
               || guards_read_sign(guard, &self->guards[i].sign) < 0
-              || (outcome = PyObject_GetAttrString(guard, "outcome")) == NULL;
+              || (outcome = read_attribute(guard, "outcome")) == NULL;
         if (!failed) {
             self->guards[i].left = (int32_t)left;
             self->guards[i].right = (int32_t)right;

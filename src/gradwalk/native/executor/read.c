@@ -61,10 +61,25 @@ INTERNAL int32_t *read_slots(PyObject *given, const char *what, Count size, Coun
 
 /* ---------------------------------------------------------------- numbers and views */
 
+/* The object's attribute of that name. There are many objects of few kinds: each text becomes a name once. New. */
+INTERNAL PyObject *read_attribute(PyObject *object, const char *text)
+{
+    static struct { const char *text; PyObject *name; } known[READ_NAMES];
+    for (int i = 0; i < READ_NAMES; i++) {
+        if (known[i].text == NULL && (known[i].name = PyUnicode_InternFromString(text)) == NULL)
+            return NULL;
+        if (known[i].text == NULL || known[i].text == text) {
+            known[i].text = text;
+            return PyObject_GetAttr(object, known[i].name);
+        }
+    }
+    return PyObject_GetAttrString(object, text);
+}
+
 /* The object's attribute of that name, a whole number from `least` to `most`; -1 with an exception set. */
 INTERNAL int read_count(PyObject *object, const char *name, Count least, Count most, Count *count)
 {
-    PyObject *given = PyObject_GetAttrString(object, name);
+    PyObject *given = read_attribute(object, name);
     *count = given ? PyNumber_AsSsize_t(given, NULL) : -1; /* what does not fit becomes the nearest that does */
     int failed = *count == -1 && PyErr_Occurred();
     if (!failed && (*count < least || *count > most)) {
@@ -156,7 +171,7 @@ INTERNAL int read_view(PyObject *view, Count size, Operand *operand)
         || read_count(view, "row_stride", -size, size, &operand->row_stride) < 0
         || read_count(view, "column_stride", -size, size, &operand->column_stride) < 0)
         return -1;
-    PyObject *index = PyObject_GetAttrString(view, "index"), *loops = PyObject_GetAttrString(view, "loops");
+    PyObject *index = read_attribute(view, "index"), *loops = read_attribute(view, "loops");
     Count rows = operand->rows, columns = operand->columns, count, least, most;
     int looped = loops != NULL && PyTuple_Check(loops) && PyTuple_GET_SIZE(loops) > 0;
     if (index != NULL && loops != NULL && (index != Py_None || looped)) {

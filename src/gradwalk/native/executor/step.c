@@ -49,7 +49,7 @@ COLD static int step_signature(const char *name, int exact, Signature *found)
 /* The attribute of that name as a tuple of so many. New, or NULL with an exception set. */
 static PyObject *step_tuple(PyObject *instruction, const char *name, Count expected, Count more)
 {
-    PyObject *given = PyObject_GetAttrString(instruction, name);
+    PyObject *given = read_attribute(instruction, name);
     PyObject *tuple = given ? PySequence_Tuple(given) : NULL;
     Py_XDECREF(given);
     if (tuple != NULL && PyTuple_GET_SIZE(tuple) != expected && PyTuple_GET_SIZE(tuple) != expected + more) {
@@ -90,7 +90,7 @@ static int step_read_operands(PyObject *instruction, Count count, Count size, St
 /* Rows of different lengths, where there are some. */
 COLD static int step_read_lengths(PyObject *instruction, Step *step)
 {
-    PyObject *given = PyObject_GetAttrString(instruction, "lengths");
+    PyObject *given = read_attribute(instruction, "lengths");
     Count count = 0, columns = step->operands[0].columns;
     if (given != NULL && given != Py_None) {
         step->lengths = read_slots(given, "lengths", columns + 1, step->rows, &count);
@@ -111,7 +111,7 @@ INTERNAL int step_read(PyObject *instruction, Count size, const Kernels *kernels
         || read_count(instruction, "rows", 1, size, &step->rows) < 0
         || read_count(instruction, "columns", 1, (size - step->out) / step->rows, &step->columns) < 0)
         return -1;
-    PyObject *op = PyObject_GetAttrString(instruction, "op");
+    PyObject *op = read_attribute(instruction, "op");
     const char *name = op ? PyUnicode_AsUTF8(op) : NULL;
     Signature signature = {0}; /* gcc 16 does not see that what has not failed has filled it */
     int failed = name == NULL || step_signature(name, exact, &signature) < 0;
