@@ -71,6 +71,6 @@ def without_identities(flat: Flat) -> Flat:
             by(nodes[~right & is_number(nodes, 0, number)], 1)
     powers = np.flatnonzero(flat.op == CODES["pow_number"])
     by(powers[flat.given(powers)[:, 0] == 1.0], 0)
-    single = (flat.counts == 1) & flat.is_op("mean", "take")
-    by(np.flatnonzero(single), 0)
+    single = np.flatnonzero(flat.is_op("mean", "take"))
+    by(single[flat.counts[single] == 1], 0)
     return flat.with_uses_of(instead) if changed else flat

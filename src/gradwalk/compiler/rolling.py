@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from gradwalk.compiler.constants import with_folded_constants, with_shared_constants, without_identities
-from gradwalk.compiler.dead_code import without_dead_code
+from gradwalk.compiler.dead_code import without_dead_code, without_dead_users
 from gradwalk.compiler.flat import CALL, CODES, CONSTANT, EXACT, INPUT, NAMES, ROW_OPS, TARGETED, Flat, Ints, ragged
 from gradwalk.compiler.grouping import alike, grouped, with_zero
 from gradwalk.compiler.holes import keeping_holes
@@ -42,8 +42,8 @@ def _uncollected() -> Iterator[None]:
 @_uncollected()
 def rolled_up(flat: Flat, arguments: int = 0) -> Program:
     """The program with as few, as wide instructions as the passes find."""
-    flat = without_dead_code(with_folded_constants(with_shared_constants(without_dead_code(flat))))
-    flat = without_dead_code(with_shared_subexpressions(without_identities(with_shared_constants(flat))))
+    flat = with_folded_constants(with_shared_constants(without_dead_code(flat)))
+    flat = without_dead_users(with_shared_subexpressions(without_identities(with_shared_constants(flat))))
     flat = with_softmaxes(with_fused_sums(flat))
     flat = without_dead_code(without_lonely(flat, levels(flat)))
     flat, zero = with_zero(flat)

@@ -307,7 +307,8 @@ class Trace:
     def _keep_refusing(self) -> None:
         """What nothing depends on may be refused in a later call, as in the plain function: it becomes a guard."""
         first = self.flat.size - len(self.recorded)
-        unused = np.flatnonzero(~self.flat.live & is_among(self.flat.op, _REFUSING))
+        unused = np.flatnonzero(~self.flat.live)
+        unused = unused[is_among(self.flat.op[unused], _REFUSING)]
         unused = unused[unused < first + (len(self.recorded) if self.own is None else self.own)]
         if len(unused):
             nodes = [self.recorded[node - first] for node in unused.tolist()]
