@@ -34,6 +34,7 @@
 #include "executor/entries.c"
 #include "executor/products.c"
 #include "executor/flat.c"
+#include "value/flatten.c"
 
 #if defined(BUILT_SMALL)
 #pragma GCC optimize("Os")
@@ -44,7 +45,6 @@
 #include "value/attributes.c"
 #include "value/cycles.c"
 #include "value/cut.c"
-#include "value/flatten.c"
 #include "value/formula.c"
 #include "value/stand_in.c"
 #include "executor/take.c"

@@ -17,7 +17,7 @@ typedef struct {
 } Flattening;
 
 /* Room for one more in an array that doubles; its new address, or NULL with MemoryError set. */
-static void *with_one_more(void *array, Py_ssize_t count, Py_ssize_t *room, size_t bytes)
+COLD static void *with_one_more(void *array, Py_ssize_t count, Py_ssize_t *room, size_t bytes)
 {
     if (count < *room)
         return array;
@@ -57,7 +57,7 @@ static inline int is_node_at(const Flattening *self, const Value *v, int64_t pla
     return place >= 0 && place < self->node_count && self->nodes[place] == (PyObject *)v;
 }
 
-static int outside_add(Flattening *self, Value *v)
+COLD static int outside_add(Flattening *self, Value *v)
 {
     Py_ssize_t room = self->outside_room;
     Value **outside = with_one_more(self->outside, self->outside_count, &room, sizeof *outside);
@@ -151,7 +151,7 @@ static void grads_put_back(Flattening *self, Py_ssize_t nodes)
 }
 
 /* Everything in one list of Values; raises for anything else. */
-static int expect_values(PyObject *list)
+COLD static int expect_values(PyObject *list)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
         if (!is_value(PyList_GET_ITEM(list, i))) {
@@ -259,7 +259,7 @@ release:
 }
 
 /* The operations' names in the numbering of ops; '' comes last. New. */
-static PyObject *flatten_op_names(PyObject *module, PyObject *unused)
+COLD static PyObject *flatten_op_names(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     PyObject *names = PyTuple_New(NO_OP + 1);
