@@ -326,23 +326,25 @@ CYCLES = [assigned, wrapped, on_a_leaf, closing_over_a_result, own_graph_in_an_a
           own_graph_in_lists, gradient_of_a_subclass, custom_node_over_its_tuple]  # fmt: skip
 
 
+def expect_no_growth(round_: Callable[[], None], rounds: int) -> None:
+    """In one of three tries: what leaks does so every time, but pages come and go as the system likes."""
+    tries = (growth(round_, rounds) for _ in range(3))
+    assert any(grown < NOISE_BYTES and blocks < NOISE_BLOCKS for grown, blocks in tries)
+
+
 @pytest.mark.unsanitized
 @pytest.mark.parametrize("round_", CYCLES, ids=lambda function: function.__name__)
 def test_cycles_through_ordinary_nodes_are_collected(engine: Any, round_: Callable[[Any], None]) -> None:
     """What only refers to itself is freed, also where nodes that the cycle collector does not see are part of it."""
-    for _ in range(2):  # once for the room that what waits for a collection needs
-        grown, blocks = growth(lambda: round_(engine), rounds=500 if engine.name == "native" else 100)
-    assert grown < NOISE_BYTES
-    assert blocks < NOISE_BLOCKS
+    growth(lambda: round_(engine), rounds=100)  # the room that what waits for a collection needs
+    expect_no_growth(lambda: round_(engine), rounds=500 if engine.name == "native" else 100)
 
 
 @pytest.mark.unsanitized
 @pytest.mark.parametrize("round_", ROUNDS, ids=lambda function: function.__name__)
 def test_resident_size_is_flat(engine: Any, round_: Callable[[Any], None]) -> None:
     """A thousand rounds of building, differentiating and freeing leave nothing behind."""
-    grown, blocks = growth(lambda: round_(engine), rounds=1000 if engine.name == "native" else 200)
-    assert grown < NOISE_BYTES
-    assert blocks < NOISE_BLOCKS
+    expect_no_growth(lambda: round_(engine), rounds=1000 if engine.name == "native" else 200)
 
 
 @pytest.mark.unsanitized
