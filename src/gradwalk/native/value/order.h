@@ -50,6 +50,8 @@ enum order_for {
  * and takes its place in the order at once, where leaves are wanted. -1: out of memory, with no exception set yet. */
 static ALWAYS_INLINE int order_enter(Value *node, Order *order, enum order_for purpose)
 {
+    if (purpose == TRACELESS_PASS && node->link & MARKED) /* first: it saves looking further */
+        return 0;
     enum kind kind = kind_of(node);
     int leaf = is_leaf(node);
     if (leaf && purpose <= PLAIN_PASS) {

@@ -20,7 +20,9 @@ static inline Value *record_one(unsigned op, Value *child, double data, double l
     return recorded(out);
 }
 
-static inline Value *record_two(unsigned op, Value *first, Value *second, double data, double local0, double local1)
+/* `plain`, known where it is inlined: both are of the type itself. */
+static ALWAYS_INLINE Value *record_two(unsigned op, Value *first, Value *second, double data, double local0,
+                                       double local1, const int plain)
 {
     Value *out = value_blank();
     if (out == NULL)
@@ -32,18 +34,18 @@ static inline Value *record_two(unsigned op, Value *first, Value *second, double
     out->second = second;
     out->local_grads[0] = local0;
     out->local_grads[1] = local1;
-    if (Py_TYPE(first) != value_type) {
+    if (!plain && Py_TYPE(first) != value_type) {
         stand_in_join(out, first);
         stand_in_infer(out, (first->link & second->link & DATA_INT) != 0);
     }
     return recorded(out);
 }
 
-/* The same where that is seldom: of two Values by a function's name, and by an operator where their types differ. */
+/* The same where that is seldom: of two Values by a function's name, and by an operator where one is of another type. */
 NEVER_INLINE static PyObject *record_mixed(unsigned op, PyObject *left, PyObject *right, double out,
                                            const double *local_grads)
 {
-    return (PyObject *)record_two(op, (Value *)left, (Value *)right, out, local_grads[0], local_grads[1]);
+    return (PyObject *)record_two(op, (Value *)left, (Value *)right, out, local_grads[0], local_grads[1], 0);
 }
 
 /* A child beside a plain number: a constant operand, or the operation's parameter. */
@@ -178,19 +180,19 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
 
 /* ---------------------------------------------------------------- operators */
 
-/* The operator for two Values, or a Value and a number in either order. COMPUTE sets out and local_grads from x and y,
- * and may return. */
+/* The operator for two Values, and apart from it, so that it need not make room for what it seldom does, for a Value and
+ * a number in either order, and for classes derived from Value. COMPUTE sets out and local_grads from x and y, and may
+ * return. */
 #define OPERATOR(name, COMPUTE) \
-    static PyObject *operator_##name(PyObject *left, PyObject *right) \
+    NEVER_INLINE static PyObject *operator_##name##_mixed(PyObject *left, PyObject *right) \
     { \
         double x, y, given, out, local_grads[2]; \
         PyObject *const operands[2] = {left, right}; \
-        if (Py_TYPE(left) == Py_TYPE(right) && (LIKELY(Py_TYPE(left) == value_type) || is_node_type(Py_TYPE(left)))) { \
+        if (Py_TYPE(left) == Py_TYPE(right) && is_node_type(Py_TYPE(left))) { \
             x = ((Value *)left)->data; \
             y = ((Value *)right)->data; \
             COMPUTE(name) \
-            return (PyObject *)record_two(OP_##name, (Value *)left, (Value *)right, out, local_grads[0], \
-                                          local_grads[1]); \
+            return record_mixed(OP_##name, left, right, out, local_grads); \
         } \
         int first = is_value(left); \
         Value *child = (Value *)operands[!first]; \
@@ -207,6 +209,16 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
             return record_mixed(OP_##name, left, right, out, local_grads); \
         return beside(record_number(OP_##name, first ? CHILD_CONSTANT : CONSTANT_CHILD, child, given, out, \
                                     local_grads[0], local_grads[1]), other); \
+    } \
+    static PyObject *operator_##name(PyObject *left, PyObject *right) \
+    { \
+        if (Py_TYPE(left) != value_type || Py_TYPE(right) != value_type) \
+            return operator_##name##_mixed(left, right); \
+        double x = ((Value *)left)->data, y = ((Value *)right)->data, out, local_grads[2]; \
+        PyObject *const operands[2] = {left, right}; \
+        COMPUTE(name) \
+        return (PyObject *)record_two(OP_##name, (Value *)left, (Value *)right, out, local_grads[0], local_grads[1], \
+                                      1); \
     }
 
 #define COMPUTE_EVERYWHERE(name) \
