@@ -40,12 +40,8 @@ INTERNAL int32_t *read_slots(PyObject *given, const char *what, Count size, Coun
     }
     else {
         memcpy(slots, buffer.buf, (size_t)buffer.len);
-        /* one sweep without branches, which becomes vector code: every call that makes a node passes here */
         const int32_t last = (int32_t)(size - 1 < INT32_MAX ? size - 1 : INT32_MAX);
-        int32_t outside = 0;
-        for (Count i = 0; i < *count; i++)
-            outside |= (slots[i] < 0) | (slots[i] > last);
-        if (outside) {
+        if (!view_all_inside(slots, *count, last)) {
             const int32_t *wrong = slots;
             while (*wrong >= 0 && *wrong <= last)
                 wrong++;

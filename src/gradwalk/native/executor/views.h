@@ -83,5 +83,6 @@ INTERNAL Matrix view_matrix(const Operand *operand, Count width, const double *f
 INTERNAL Matrix view_with_unit_stride(const Kernels *kernels, const Operand *operand, Matrix matrix, int transposed,
                                       double **scratch);
 INTERNAL int view_is_shared(const Operand *operand, const Memory *memory, Matrix *matrix);
+INTERNAL int view_all_inside(const int32_t *slots, Count count, int32_t last);
 
 #endif
