@@ -311,14 +311,15 @@ class Adam(Optimiser):
         """Whether a step is Adam's own: no subclass, and nobody since, has put another in its place."""
         kind, own = type(self), self.__dict__
         return (
-            kind.step is _STEP and kind.zero_grad is _ZERO_GRAD and kind._move is _MOVE and kind.loop == "adam"
-            and not ("step" in own or "zero_grad" in own or "_move" in own or "loop" in own)
+            kind.step is _STEP and kind.zero_grad is _ZERO_GRAD and kind._move is _MOVE and self.loop == "adam"
+            and not ("step" in own or "zero_grad" in own or "_move" in own)
         )  # fmt: skip
 
     def step_by(self, loop: Callable[..., None], slots: Any, lr: float | None = None) -> None:
         """`step`, carried out by the loop of a compiled function, which has the gradients in these slots."""
-        rate = self._counted(lr)
-        loop(self.parameters, slots, *self.settings(rate, self.steps - 1), *self._moments.values())
+        rate, (means, squares) = self._counted(lr), self._moments.values()
+        beta, beta_square, step, scale, eps, shrink = self.settings(rate, self.steps - 1)  # one by one: it is quicker
+        loop(self.parameters, slots, beta, beta_square, step, scale, eps, shrink, means, squares)
 
     loop = "adam"
 

@@ -111,14 +111,10 @@ static void single_add_to_leaves(const Executor *self, PyObject *leaves)
     const int32_t *slots = self->inputs + first;
     Count count = self->input_count - first;
     int careful = careful_nodes != 0; /* the last of them may become an ordinary one on the way */
-    for (Count i = 0; i < count; i++) {
-        Value *leaf = LEAF_AT(leaves, i);
-        leaves_to_come(leaf);
-        if (careful)
-            gradient_set(leaf, gradient_of(leaf) + grads[slots[i]]);
-        else
-            leaf->grad += grads[slots[i]];
-    }
+    for (Count i = 0; i < count && !careful; i++)
+        LEAF_AT(leaves, i)->grad += grads[slots[i]];
+    for (Count i = 0; i < count && careful; i++)
+        gradient_set(LEAF_AT(leaves, i), gradient_of(LEAF_AT(leaves, i)) + grads[slots[i]]);
     grad_writes++;
 }
 
