@@ -489,3 +489,46 @@ def test_operators_composed_in_another_way_stay_so(usual, other):
     found = with_gradwalk("s.py")
     assert found.stdout == with_python("s.py").stdout
     assert "different from gradwalk's" in found.stderr
+
+
+READ_LATE = """
+    def __truediv__(self, other):
+        out = Value(self.data / other.data, (self, other), '/')
+        def _backward():
+            self.grad += (1 / other.data) * out.grad
+            other.grad += (-self.data / (other.data * other.data)) * out.grad
+        out._backward = _backward
+        return out
+    def log(self):
+        out = Value(math.log(self.data), (self,), 'log')
+        def _backward(): self.grad += (1 / self.data) * out.grad
+        out._backward = _backward
+        return out
+a, b = Value(0.5), Value(3.0)
+c = a / b
+d = c.log() * a
+a.data, b.data, c.data = 2.0, 4.0, 8.0
+d.backward()
+print(a.grad, b.grad, c.grad, d.data)
+"""
+
+
+def test_quotients_and_logarithms_that_read_their_numbers_late():
+    """A closure looks at the data there is when it runs."""
+    write("s.py", LECTURE_CLASS + READ_LATE + TELL_CLASS)
+    assert with_gradwalk("s.py").stdout == with_python("s.py").stdout.replace("builtins", "gradwalk")
+
+
+def test_a_class_that_adds_and_multiplies_nothing_is_its_own():
+    """A task queue may have a method of that name as well."""
+    write(
+        "s.py", "class Cursor:\n    def backward(self): return 'back'\nprint(Cursor().backward(), Cursor.__mro__[1])\n"
+    )
+    assert with_gradwalk("s.py").stdout == with_python("s.py").stdout
+
+
+def test_the_name_of_an_operation_is_a_text():
+    write("s.py", LECTURE_CLASS + "y = Value(1.0) + Value(2.0)\ny._op = 'total'\nprint(y._op)\ny._op = 5\n")
+    found = with_gradwalk("s.py")
+    assert found.stdout == "total\n"
+    assert "op: expected a string, got 5" in found.stderr

@@ -146,6 +146,20 @@ def test_an_error_reaches_the_caller_as_without_compiling_and_says_where_it_was_
     assert compiled(math.e).data == 2.0
 
 
+def test_endless_recursion_is_not_tried_again_by_the_interpreter() -> None:
+    """As by the executor: each of its callers would."""
+
+    def forward(x: float) -> float:
+        if x > 1.0:
+            raise RecursionError
+        return x
+
+    compiled = compile(custom_op(forward, lambda x, out: 1.0))
+    compiled(0.5)
+    with pytest.raises(RecursionError):
+        executors.Interpreted(compiled.program).run_values(np.array([2.0]), ())
+
+
 def test_an_interrupt_is_not_taken_for_an_error() -> None:
     def forward(x: float) -> float:
         if x > 1.0:

@@ -1,9 +1,11 @@
 """The native executor against the eager engine: every kind of instruction and View."""
 
+import gc
 import math
 import random
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -259,6 +261,47 @@ def test_an_executor_that_its_own_function_runs_again_does_not_wait_for_itself(k
     executor = make(program, kernels=kernels, functions=(Again(),))
     with pytest.raises(RecursionError, match="expected a custom_op that leaves the compiled function alone"):
         executor.run(np.ones(1))
+
+
+class Product:
+    """A function of one's own."""
+
+    @staticmethod
+    def evaluated(xs):
+        return xs[0] * xs[-1], [xs[-1], *xs[:-1]]
+
+
+def test_an_executor_that_its_leaves_refer_to_is_let_go_of(kernels):
+    """It is older than the others in the circle, so that the collector begins with it."""
+
+    class Own(native.Value):
+        holder = None
+
+    call = Instruction("call", 2, 1, 1, (View(1, 2, 0, 0, 1),), (0.0, 0.0))
+    program = Program(3, np.zeros(3), slot_array([0, 1]), slot_array([2]), (call,))
+    executor, leaf = make(program, kernels=kernels, functions=(Product(),)), Own(3.0)
+    leaf.holder = executor
+    assert executor.value([2.0], (leaf,)) == 6.0
+    gone = weakref.ref(leaf)
+    del executor, leaf
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_call_waits_for_no_number_that_comes_after_it(kernels):
+    """The first sum is too close to 0 to tell, the second is not there yet."""
+    terms = View(1, 20, 0, 0, 1)
+    call = Instruction("call", 21, 1, 1, (View(1, 1, 0),), (0.0, 2.0))
+    program = Program(
+        24, np.zeros(24), slot_array(range(20)), slot_array([21]),
+        (Instruction("sum", 20, 1, 1, (terms,)), call, Instruction("sum", 22, 1, 1, (terms,))),
+        (Guard(20, ">=", 23, True), Guard(22, ">=", 23, True)),
+    )  # fmt: skip
+    executor = make(program, kernels=kernels, functions=(Product(),))
+    assert executor.run(np.ones(20))
+    assert not executor.undecided
+    assert not executor.run(np.array([0.1, -0.1] * 10))
+    assert executor.undecided
 
 
 def test_arguments_in_a_list_are_numbers(kernels):

@@ -185,6 +185,22 @@ def test_every_row_with_every_column_is_a_matrix_product() -> None:
     assert ([(group.op, group.nodes.shape) for group in groups], len(rest)) == ([("matmul", (4, 5))], 0)
 
 
+@pytest.mark.parametrize(("products", "left_over"), [(8, 0), (9, 9 * 16)])
+def test_many_small_products_are_better_off_as_dots(products: int, left_over: int) -> None:
+    """Of 16 each: up to 8 are products."""
+    nodes = [
+        ("dot", *(24 * k + 3 * i + j for j in range(3)), *(24 * k + 12 + 3 * c + j for j in range(3)))
+        for k in range(products)
+        for i in range(4)
+        for c in range(4)
+    ]
+    inputs = 24 * products
+    flat = flat_of(nodes, inputs=inputs, outputs=range(inputs, inputs + len(nodes)))
+    flat, zero = with_zero(flat)
+    groups, rest = matrix_products(flat, np.flatnonzero(flat.counts > 0), zero)
+    assert (len(groups), len(rest)) == (0 if left_over else products, left_over)
+
+
 @pytest.mark.parametrize("without", [1, 7])
 def test_a_matrix_product_may_have_holes(without: int) -> None:
     groups, rest = matrix_products(products(5, 8, 3, without=without), np.arange(39, 79 - without), zero=0)

@@ -319,6 +319,17 @@ def test_a_subclass_is_a_value(engine: Any) -> None:
     assert (p.name, p.label, p.grad, isinstance(p, engine.Value)) == ("p", "p", 8.0, True)
 
 
+def test_an_operation_with_two_parameters_on_a_subclass(engine: Any) -> None:
+    """It makes the same node as of the class itself."""
+
+    class Own(engine.Value):  # type: ignore[misc, name-defined]
+        pass
+
+    x = Own(0.5)
+    (x.clamp(0.0, 1.0) * 3.0 + x.clamp(0.7, 1.0)).backward()
+    assert x.grad == 3.0
+
+
 def test_a_subclass_made_with_children(engine: Any) -> None:
     """A subclass instance can be an interior node, with local gradients or a hand-written _backward."""
 
