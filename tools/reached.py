@@ -42,7 +42,7 @@ PYTHON_REASONS = {
     r"fcntl|sys\.exit\(subprocess": "Windows",
     r"os\._exit": "the last line of a process, which leaves without writing its counts down",
     r"np\.dot, np\.concatenate": "for another version of NumPy, whose functions in C have no signature",
-    r"setattr\(self\.cls, name, method\)": "a formula that was read and differs all the same: no script is known that has one",
+    r"setattr\(self\.cls, name, method\)": "a formula that was read, and differs all the same: none is known",
     r"raised by a signal handler": "between two instructions: tests/control does that, untraced",
 }
 
