@@ -263,6 +263,7 @@ BODIES = {
     "a condition on the way back": LECTURE + closure("(1 - t**2) * out.grad", "assert out.data < 1e9"),
     "numbers that have no quotient": "t = self.data * (1 / 0)\n" + closure("t * out.grad"),
     "two ints": "t = ((self.data < 1) + (self.data < 2)) * self.data\n" + closure("t * out.grad"),
+    "the largest of three": "t = 1.0 + max(self.data, 0.0, 0.5)\n" + closure("t * out.grad"),
     "too deep": f"t = {'(self.data + ' * 40}1.0{')' * 40}\n" + closure("t * out.grad"),
 }
 

@@ -98,6 +98,20 @@ def work():
     f(x, y).backward()
     f.value_and_grad(0.5, 0.25)
 """,
+    "directions": """
+import numpy as np
+from gradwalk.compiler.program import Instruction, View
+slots = [np.array(numbers, np.int32) for numbers in ([0, 1], [2])]
+program = 3, np.zeros(3), *slots, (Instruction("mul", 2, 1, 1, (View(1, 1, 0), View(1, 1, 1))),), ()
+def work():
+    executor, along = gradwalk._native.Executor(*program), (np.array([3.0]), (), np.array([[1.0], [2.0]]), np.zeros((2, 1)))
+    try:
+        executor.run_directions(*along)
+    except MemoryError:
+        pass
+    executor.run_directions(*along)  # nobody holds it any more
+    assert along[-1].tolist() == [[3.0], [6.0]]
+""",
     "optimisers": """
 from gradwalk.optim import Adam, SGD
 def work():
