@@ -104,7 +104,8 @@ from gradwalk.compiler.program import Instruction, View
 slots = [np.array(numbers, np.int32) for numbers in ([0, 1], [2])]
 program = 3, np.zeros(3), *slots, (Instruction("mul", 2, 1, 1, (View(1, 1, 0), View(1, 1, 1))),), ()
 def work():
-    executor, along = gradwalk._native.Executor(*program), (np.array([3.0]), (), np.array([[1.0], [2.0]]), np.zeros((2, 1)))
+    executor = gradwalk._native.Executor(*program)
+    along = np.array([3.0]), (), np.array([[1.0], [2.0]]), np.zeros((2, 1))
     try:
         executor.run_directions(*along)
     except MemoryError:
