@@ -45,7 +45,7 @@ COLD INTERNAL int program_memory_make(Executor *self, Memory *memory, Count widt
 
 /* At least one memory for a batch, and up to `count` while there is room; how many there are, or -1 with an exception
  * set. */
-INTERNAL int program_batch_make(Executor *self, int count)
+COLD INTERNAL int program_batch_make(Executor *self, int count)
 {
     Memory *all = count > self->batch_count ? PyMem_Realloc(self->batch, (size_t)count * sizeof *all) : NULL;
     if (all != NULL)
@@ -348,7 +348,7 @@ INTERNAL void program_unlock(Executor *self) { PyThread_release_lock(self->lock)
 
 /* Slots mostly lie side by side, stretch by stretch: of each, with how many of those after it. New, or NULL. Those that
  * are not among the program's, which all have its size for a number, make stretches of their own. */
-INTERNAL int32_t *program_stretches(const int32_t *slots, Count count, Count size)
+COLD INTERNAL int32_t *program_stretches(const int32_t *slots, Count count, Count size)
 {
     int32_t *stretches = PyMem_Malloc((size_t)(count + 1) * sizeof *stretches);
     if (stretches == NULL)
@@ -411,7 +411,7 @@ INTERNAL int program_expect_one(const Executor *self)
 }
 
 /* Among the leaves, those of these slots to which a batch adds gradients for each example. */
-static void program_find_added(Executor *self, Count least, Count most)
+COLD static void program_find_added(Executor *self, Count least, Count most)
 {
     int none = self->added.from == self->added.to;
     if (most < self->leaves_from || least >= self->leaves_to)
@@ -420,7 +420,7 @@ static void program_find_added(Executor *self, Count least, Count most)
     self->added.to = (int32_t)(none || most >= self->added.to ? most + 1 : self->added.to);
 }
 
-static void program_find_added_by(Executor *self, const Step *step, const Operand *operand)
+COLD static void program_find_added_by(Executor *self, const Step *step, const Operand *operand)
 {
     Count least, most;
     for (Count i = 0; operand->index != NULL && i < operand->rows * operand->columns; i++)
@@ -434,7 +434,7 @@ static void program_find_added_by(Executor *self, const Step *step, const Operan
 }
 
 /* Where the leaves are, behind `first` other inputs. */
-static void program_find_leaves(Executor *self, Count first)
+COLD static void program_find_leaves(Executor *self, Count first)
 {
     Count from, to;
     program_span(self, first, &from, &to);
