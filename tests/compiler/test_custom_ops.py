@@ -146,28 +146,28 @@ def test_an_error_reaches_the_caller_as_without_compiling_and_says_where_it_was_
     assert compiled(math.e).data == 2.0
 
 
-def test_endless_recursion_is_not_tried_again_by_the_interpreter() -> None:
-    """As by the executor: each of its callers would."""
+def raising_above_1(error: type[BaseException]) -> Any:
+    """A compiled function of one's own that has been called below."""
 
     def forward(x: float) -> float:
         if x > 1.0:
-            raise RecursionError
+            raise error
         return x
 
     compiled = compile(custom_op(forward, lambda x, out: 1.0))
     compiled(0.5)
+    return compiled
+
+
+def test_endless_recursion_is_not_tried_again_by_the_interpreter() -> None:
+    """As by the executor: each of its callers would."""
+    compiled = raising_above_1(RecursionError)
     with pytest.raises(RecursionError):
         executors.Interpreted(compiled.program).run_values(np.array([2.0]), ())
 
 
 def test_an_interrupt_is_not_taken_for_an_error() -> None:
-    def forward(x: float) -> float:
-        if x > 1.0:
-            raise KeyboardInterrupt
-        return x
-
-    compiled = compile(custom_op(forward, lambda x, out: 1.0))
-    compiled(0.5)
+    compiled = raising_above_1(KeyboardInterrupt)
     for call in (lambda: compiled(2.0), lambda: compiled.value_and_grad(2.0), lambda: compiled.map([0.5, 2.0, 3.0])):
         with pytest.raises(KeyboardInterrupt):
             call()

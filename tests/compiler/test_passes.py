@@ -9,7 +9,7 @@ import pytest
 from comparing import close, ops_of, program_numbers
 
 from gradwalk.compiler.constants import with_folded_constants, with_shared_constants, without_identities
-from gradwalk.compiler.dead_code import without_dead_code
+from gradwalk.compiler.dead_code import without_dead_code, without_dead_users
 from gradwalk.compiler.flat import Flat, flat_of
 from gradwalk.compiler.grouping import alike, grouped, with_zero
 from gradwalk.compiler.holes import keeping_holes
@@ -21,6 +21,13 @@ from gradwalk.compiler.sources import split_by_source
 from gradwalk.compiler.strided import strided_view, view_of
 from gradwalk.compiler.subexpressions import with_shared_subexpressions
 from gradwalk.compiler.sums import with_fused_sums, without_lonely
+
+
+@pytest.mark.parametrize(("dead", "left"), [(("exp", 0), 3), (("constant", 2.0), 4)])
+def test_constants_that_nobody_needs_may_stay_but_no_user(dead: tuple[object, ...], left: int) -> None:
+    """A user would be counted among those of what it uses."""
+    flat = without_dead_users(flat_of([dead, ("mul", 0, 1)], inputs=2, outputs=[3]))
+    assert flat.size == left
 
 
 def test_dead_code_goes_with_what_only_it_used() -> None:
