@@ -65,8 +65,8 @@ INTERNAL void guards_measure_leaves(Executor *self)
     self->measured_at = self->read_at;
 }
 
-/* Closer than that, it is worth asking for the doubt. Generous: in products of two numbers, most digits may have
- * cancelled. */
+/* Closer than that, it is worth asking for the doubt. Generous: a number whose digits have all cancelled may be a factor
+ * of a product with two others. */
 static double guards_margin(const Executor *self, const Memory *memory)
 {
     int measured = self->read_at != 0 && self->measured_at == self->read_at;
@@ -75,7 +75,8 @@ static double guards_margin(const Executor *self, const Memory *memory)
     double most = guards_most(self, memory->width, memory->values, to, self->size);
     most = before > most ? before : most;
     most = measured && self->most_of_leaves > most ? self->most_of_leaves : most;
-    return 1e-9 * (most > 1.0 ? most * most : most);
+    double product = 1e-15 * most * most * most;
+    return product > 1e-9 * most ? product : 1e-9 * most;
 }
 
 /* Of the first `count` guards, those over slots before `end`; and the edges of steps before it. */
