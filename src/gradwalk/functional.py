@@ -211,10 +211,10 @@ class Recording:
 
     def _told(self, found: list[Any]) -> list[Any]:
         """What was found; with a warning if it is 0 because the function searched by comparing, or rounds."""
-        if self.compared.sides and any(type(each) is float and each == 0.0 for each in found):
+        if self.compared.sides and any(map(_is_zero, found)):
             names = list(self.structure.names("the argument"))
             self.compared.warn(self.what, self._root([0.0] * len(self.outputs)), self.inputs, names)
-        if found and not any(type(each) is not float or each for each in found):
+        if found and _is_zero(found[0]) and all(map(_is_zero, found)):
             warn_of_rounding(self.what, self._root([0.0] * len(self.outputs)), self.inputs)
         return found
 
@@ -266,6 +266,11 @@ def _input(number: Any, cls: Any, what: str) -> Any:
     if number.label:
         own.label = number.label
     return own
+
+
+def _is_zero(number: Any) -> bool:
+    """A plain one: what is a Value may be computed with."""
+    return type(number) is float and number == 0.0
 
 
 def _plain(number: Any) -> float:

@@ -28,7 +28,7 @@ from gradwalk.compiler.reading import Call, Result, user_line, with_line
 from gradwalk.compiler.runs import Derivatives, RecordError, RunOfGradient, RunOfResult, run_at
 from gradwalk.compiler.trace import tracing
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
-from gradwalk.control import current_modes, inside, is_watched, no_grad
+from gradwalk.control import current_modes, inside, no_grad
 from gradwalk.errors import GradwalkWarning, add_note, conversions
 from gradwalk.functional import is_nested
 from gradwalk.passes import Locked
@@ -308,7 +308,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         return made[0], made[1] if array.ndim == 1 else made[1].reshape(array.shape)
 
     def product_at(self, array: Any, direction: Any) -> Any:
-        return None if tracing.active or is_watched() else self.derivatives.quick_product(array, direction)
+        return self.derivatives.quick_product(array, direction)
 
     def run_at(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], places: list[int | str], in_tuple: bool, of_gradient: bool

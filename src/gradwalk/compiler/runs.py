@@ -103,7 +103,8 @@ class Derivatives:
 
         made = program._run(side_by_side, given, {}, apart=True)
         if not isinstance(made, Refused):
-            return _without_nan(made)
+            _refuse_nan(made.ravel())
+            return made  # type: ignore[no-any-return]
         return np.column_stack([self.tangents(point, of_gradient, direction) for direction in directions])
 
     def hessian_vector(self, args: tuple[Any, ...], vector: tuple[Any, ...]) -> Any:
@@ -125,13 +126,17 @@ class Derivatives:
 
     def quick_product(self, array: Any, direction: Any) -> Array | None:
         """The Hessian times the direction, if both are arrays of one shape: there is no need for lists."""
-        point = Point((array,), {}, (0,))
-        if point.shape is None or not _is_plain_array(direction) or direction.shape != point.shape:
+        if not _is_plain_array(array) or not _is_plain_array(direction):
             return None
-        try:
-            return self.tangents(point, True, direction.reshape(-1)).reshape(point.shape)
-        except RecordError:
+        if array.shape != direction.shape or not array.size:
             return None
+        program = self._programs.get((along, True, (0,), array.shape))
+        if program is None:
+            program = self._program(along, Point((array,), {}, (0,)), True)[0]
+        made = program._run(Run.outputs_and_result, (np.concatenate((array, direction), None),), {}, apart=True)
+        if type(made) is not tuple or _has_nan(made[0]):
+            return None
+        return made[0][:-1].reshape(array.shape)  # type: ignore[no-any-return]
 
     def _program(
         self, kind: Callable[..., Function], point: Point, of_gradient: bool, direction: Array | None = None
@@ -145,8 +150,8 @@ class Derivatives:
                 derived = _of_one_array(derived, point.shape)
             made = self._programs[key] = type(self.compiled)(derived, self.compiled.exact)
         if point.shape is not None:
-            array = point.args[0].reshape(-1)
-            return made, (array if direction is None else np.concatenate([array, direction]),)
+            array = point.args[0]
+            return made, (array.reshape(-1) if direction is None else np.concatenate((array, direction), None),)
         return made, (point.args, point.kwargs, *(() if direction is None else (direction.tolist(),)))
 
     def _layout(self, result: Result) -> tuple[Ints, Ints]:
@@ -176,22 +181,22 @@ class RecordError(Exception):
     """
 
 
-def _without_nan(numbers: Array) -> Array:
-    """A nan may be 0 · inf."""
-    if math.isnan(np.vdot(numbers, numbers)):  # squares: it is if any of them is, and only then
+def _has_nan(numbers: Array) -> bool:
+    return math.isnan(numbers.dot(numbers))  # squares: it is if any of them is, and only then
+
+
+def _refuse_nan(numbers: Array) -> None:
+    """It may be 0 · inf."""
+    if _has_nan(numbers):
         raise RecordError
-    return numbers
 
 
 def _numbers_of(compiled: Compiled, args: tuple[Any, ...], of_gradient: bool) -> tuple[Array, Result]:
     """The numbers of the result, one after the other, and its structure."""
-
-    def outputs(run: Run, numbers: Array, _: Any) -> Any:
-        return run.forward(numbers) or (run.outputs(), run.version.result)
-
-    made = compiled._run(outputs, args, {}, apart=True)
-    if not isinstance(made, Refused):
-        return _without_nan(made[0]), made[1]
+    made = compiled._run(Run.outputs_and_result, args, {}, apart=True)
+    if type(made) is tuple:
+        _refuse_nan(made[0])
+        return made
     if of_gradient:
         raise RecordError
     with changed(no_grad=False):

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from gradwalk import custom, engine
 from gradwalk.compiler import executors, interpret
 from gradwalk.compiler.names import argument_names, named
-from gradwalk.compiler.reading import Call
+from gradwalk.compiler.reading import Call, Result
 from gradwalk.compiler.rolling import calls_are_exact, rolled_up, step_by_step
 from gradwalk.compiler.trace import Trace, traced
 from gradwalk.control import current_modes
@@ -156,6 +156,10 @@ class Run:
     def applicable(self, numbers: Array, _: Any) -> Refused | Version:
         """The version, if it applies."""
         return self.forward(numbers) or self.version
+
+    def outputs_and_result(self, numbers: Array, _: Any) -> Refused | tuple[Array, Result]:
+        """The results, and their structure."""
+        return self.forward(numbers) or (self.outputs(), self.version.result)
 
     def inputs(self, numbers: Array, _: Any = None) -> Array:
         """Everything the program reads, as it is now."""

@@ -10,8 +10,9 @@ enum { SMALL = 64 };
 typedef struct {
     Py_ssize_t count;
     int has_value; /* without a Value among them, the result is a plain float */
+    int has_number;
     double *data;
-    Value **nodes; /* owned; NULL for a plain number until inputs_lift */
+    Value **nodes; /* owned, `count` of them; NULL for a plain number until inputs_lift */
     double small_data[SMALL];
     Value *small_nodes[SMALL];
 } Inputs;
@@ -39,7 +40,7 @@ static PyObject *list_from(PyObject *given)
 static int inputs_gather(Inputs *inputs, PyObject *given, const char *name)
 {
     inputs->count = 0;
-    inputs->has_value = 0;
+    inputs->has_value = inputs->has_number = 0;
     inputs->data = inputs->small_data;
     inputs->nodes = inputs->small_nodes;
     PyObject *list = list_from(given);
@@ -69,6 +70,7 @@ static int inputs_gather(Inputs *inputs, PyObject *given, const char *name)
         }
         else {
             inputs->nodes[i] = NULL;
+            inputs->has_number = 1;
             int known = number_from(item, name, NULL, &inputs->data[i]);
             Py_DECREF(item);
             if (known < 0)
@@ -87,7 +89,7 @@ failed:
 /* Plain numbers become constants, one each, once it is known that a node will be recorded over them. */
 static int inputs_lift(Inputs *inputs)
 {
-    for (Py_ssize_t i = 0; i < inputs->count; i++) {
+    for (Py_ssize_t i = 0; inputs->has_number && i < inputs->count; i++) {
         if (inputs->nodes[i] == NULL && (inputs->nodes[i] = value_constant(inputs->data[i])) == NULL)
             return -1;
     }
@@ -96,8 +98,9 @@ static int inputs_lift(Inputs *inputs)
 
 /* ---------------------------------------------------------------- outputs; each returns a new reference */
 
-/* A node over all inputs of one list, or of two; the caller fills its local gradients. */
-static Value *node_over(unsigned op, Inputs *xs, Inputs *ys, double data)
+/* A node over all inputs of one list, or of two; the caller fills its local gradients. The last node over a list takes
+ * its nodes away. */
+static Value *node_over(unsigned op, Inputs *xs, Inputs *ys, double data, int is_last)
 {
     Py_ssize_t count = xs->count;
     if (inputs_lift(xs) < 0 || (ys != NULL && inputs_lift(ys) < 0))
@@ -106,8 +109,10 @@ static Value *node_over(unsigned op, Inputs *xs, Inputs *ys, double data)
     if (out == NULL)
         return NULL;
     Value **children = details_of(out)->children;
+    if (is_last)
+        xs->count = 0;
     for (Py_ssize_t i = 0; i < count; i++)
-        children[i] = (Value *)Py_NewRef(xs->nodes[i]);
+        children[i] = is_last ? xs->nodes[i] : (Value *)Py_NewRef(xs->nodes[i]);
     for (Py_ssize_t i = 0; ys != NULL && i < count; i++)
         children[count + i] = (Value *)Py_NewRef(ys->nodes[i]);
     return out;
@@ -118,15 +123,16 @@ static PyObject *output(unsigned op, Inputs *xs, Inputs *ys, Py_ssize_t i, const
                         const double *kept)
 {
     const Composite *composite = composite_of(op);
+    Py_ssize_t count = xs->count;
     const double *right = ys != NULL ? ys->data : NULL;
-    double data = composite->forward(xs->count, xs->data, right, i, parameters, kept);
+    double data = composite->forward(count, xs->data, right, i, parameters, kept);
     if (!xs->has_value && (ys == NULL || !ys->has_value))
         return PyFloat_FromDouble(data);
-    Value *out = node_over(op, xs, ys, data);
+    Value *out = node_over(op, xs, ys, data, !composite->per_entry || i == count - 1);
     if (out == NULL)
         return NULL;
     Details *details = details_of(out);
-    composite->local_grads(xs->count, xs->data, right, i, parameters, kept, data, details->local_grads);
+    composite->local_grads(count, xs->data, right, i, parameters, kept, data, details->local_grads);
     int placed = composite_is_placed(composite);
     if (placed)
         details->parameters[0] = (double)i;
@@ -150,8 +156,9 @@ static PyObject *outputs(unsigned op, Inputs *xs, Inputs *ys, Py_ssize_t target,
         return PyErr_NoMemory();
     if (composite->keep != NULL)
         composite->keep(xs->count, xs->data, ys != NULL ? ys->data : NULL, parameters, kept);
-    PyObject *made = composite->per_entry ? PyList_New(xs->count) : output(op, xs, ys, target, parameters, kept);
-    for (Py_ssize_t i = 0; composite->per_entry && made != NULL && i < xs->count; i++) {
+    Py_ssize_t count = xs->count;
+    PyObject *made = composite->per_entry ? PyList_New(count) : output(op, xs, ys, target, parameters, kept);
+    for (Py_ssize_t i = 0; composite->per_entry && made != NULL && i < count; i++) {
         PyObject *out = output(op, xs, ys, i, parameters, kept);
         if (out == NULL)
             Py_CLEAR(made);
