@@ -302,7 +302,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
     def value_and_gradient_at(self, array: Any) -> tuple[float, Any] | None:
         if type(array) is not np.ndarray or array.dtype is not _FLOAT64:
             return None
-        made = self._run(Run.value_and_gradient, (array,), {})
+        made = self._run(Run.value_and_gradient, (array,), {}, apart=True)
         if type(made) is not tuple:
             return None
         return made[0], made[1] if array.ndim == 1 else made[1].reshape(array.shape)
