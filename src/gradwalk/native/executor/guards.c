@@ -9,8 +9,10 @@
 
 /* ---------------------------------------------------------------- whether they hold */
 
-/* The guards over slots before `end` once more for one example, with the doubt about each side. */
-COLD static unsigned guards_judged(const Executor *self, const Memory *memory, Count lane, Count count, Count end)
+/* The guards over slots before `end` once more for one example, with the doubt about each side; behind `reach` nothing
+ * is close. */
+COLD static unsigned guards_judged(const Executor *self, const Memory *memory, Count lane, Count count, Count end,
+                                   Count reach)
 {
     int apart = memory->width > 1; /* examples lie side by side: this one is taken out */
     double *doubt = PyMem_RawCalloc((size_t)self->size * (apart ? 2 : 1), sizeof *doubt);
@@ -21,7 +23,7 @@ COLD static unsigned guards_judged(const Executor *self, const Memory *memory, C
     for (Count slot = 0; apart && slot < self->size; slot++)
         values[slot] = memory->values[slot * memory->width + lane];
     Memory one = {.width = 1, .values = values, .scratch = memory->scratch, .facts = memory->facts};
-    for (Count i = 0; i < self->step_count && self->steps[i].out < end; i++)
+    for (Count i = 0; i < self->step_count && self->steps[i].out < reach; i++)
         KINDS[self->steps[i].kind]->doubt(&self->steps[i], &one, doubt);
     for (Count i = 0; i < count && verdict != FAILED(lane); i++) {
         const Guard *guard = &self->guards[i];
@@ -36,24 +38,19 @@ COLD static unsigned guards_judged(const Executor *self, const Memory *memory, C
     }
     for (Count i = 0; i < self->edge_count && verdict == 0; i++) {
         const Step *step = &self->steps[self->edges[i]];
-        if (step->out < end && KINDS[step->kind]->is_doubtful(step, &one, doubt))
+        if (step->out <= reach && KINDS[step->kind]->is_doubtful(step, &one, doubt))
             verdict = UNDECIDED(lane);
     }
     PyMem_RawFree(doubt);
     return verdict;
 }
 
-/* The largest of the sizes that are asked for, in slots from `first` to before `end`. */
-static double guards_most(const Executor *self, Count width, const double *values, Count first, Count end)
+/* `most`, or the largest number in slots from `first` to before `end` if that is larger. */
+static inline double guards_most(const Executor *self, const Memory *memory, Count first, Count end, double most)
 {
-    double most = 0.0;
-    for (Count i = 0; i < self->size_count; i++) {
-        Count from = self->sizes[i].from > first ? self->sizes[i].from : first;
-        Count to = self->sizes[i].to < end ? self->sizes[i].to : end;
-        double here = from < to ? self->kernels->most((to - from) * width, values + from * width) : 0.0;
-        most = here > most ? here : most;
-    }
-    return most;
+    Count width = memory->width;
+    double here = first < end ? self->kernels->most((end - first) * width, memory->values + first * width) : 0.0;
+    return here > most ? here : most;
 }
 
 /* Leaves are many, and often as they were in the last run. */
@@ -61,50 +58,81 @@ INTERNAL void guards_measure_leaves(Executor *self)
 {
     if (!self->doubtful || self->measured_at == self->read_at)
         return;
-    self->most_of_leaves = guards_most(self, 1, self->single.values, self->leaves_from, self->leaves_to);
+    self->most_of_leaves = 0.0;
+    for (Count i = 0; i < self->size_count; i++) {
+        Count from = self->sizes[i].from, to = self->sizes[i].to;
+        from = from > self->leaves_from ? from : self->leaves_from;
+        to = to < self->leaves_to ? to : self->leaves_to;
+        self->most_of_leaves = guards_most(self, &self->single, from, to, self->most_of_leaves);
+    }
     self->measured_at = self->read_at;
 }
 
-/* Closer than that, it is worth asking for the doubt. Generous: a number whose digits have all cancelled may be a factor
- * of a product with two others. */
-static double guards_margin(const Executor *self, const Memory *memory)
+/* How far the sizes have been looked at, and the largest. */
+typedef struct {
+    Count range, slot;
+    double most;
+} Measured;
+
+/* Closer than that, it is worth asking for the doubt about a number that is made of the slots before `end`, which only
+ * grows. Generous: in products of two numbers, most digits may have cancelled. */
+static double guards_margin(const Executor *self, const Memory *memory, Measured *measured, Count end)
 {
-    int measured = self->read_at != 0 && self->measured_at == self->read_at;
-    Count from = measured ? self->leaves_from : 0, to = measured ? self->leaves_to : 0;
-    double before = guards_most(self, memory->width, memory->values, 0, from);
-    double most = guards_most(self, memory->width, memory->values, to, self->size);
-    most = before > most ? before : most;
-    most = measured && self->most_of_leaves > most ? self->most_of_leaves : most;
-    double product = 1e-15 * most * most * most;
-    return product > 1e-9 * most ? product : 1e-9 * most;
+    enum { AHEAD = 128 }; /* at least so many slots at a time */
+    if (self->doubtful && end > measured->slot) {
+        Count first = measured->slot;
+        end = end - first > AHEAD ? end : first + AHEAD;
+        int known = self->read_at != 0 && self->measured_at == self->read_at; /* the leaves */
+        double most = known ? self->most_of_leaves : 0.0;
+        for (; measured->range < self->size_count; measured->range++) {
+            Count from = self->sizes[measured->range].from, to = self->sizes[measured->range].to;
+            Count begin = from > first ? from : first, stop = to < end ? to : end;
+            if (known) {
+                Count before = self->leaves_from < stop ? self->leaves_from : stop;
+                most = guards_most(self, memory, begin, before, most);
+                begin = self->leaves_to > begin ? self->leaves_to : begin;
+            }
+            most = guards_most(self, memory, begin, stop, most);
+            if (to > end)
+                break;
+        }
+        measured->slot = end;
+        measured->most = most > measured->most ? most : measured->most;
+    }
+    return 1e-9 * (measured->most > 1.0 ? measured->most * measured->most : measured->most);
 }
 
 /* Of the first `count` guards, those over slots before `end`; and the edges of steps before it. */
 INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Count count, Count end)
 {
     unsigned failed = 0, close = 0;
-    Count width = memory->width;
-    double margin = self->doubtful ? guards_margin(self, memory) : 0.0;
+    Count width = memory->width, reach = 0; /* what is close is made of the slots before that */
+    Measured measured = {.most = 0.0};
+    for (Count i = 0; i < self->edge_count && self->steps[self->edges[i]].out < end; i++) {
+        const Step *step = &self->steps[self->edges[i]];
+        unsigned near = KINDS[step->kind]->near(step, memory, guards_margin(self, memory, &measured, step->out));
+        reach = near ? step->out : reach;
+        close |= near;
+    }
     for (Count i = 0; i < count; i++) {
         const Guard *guard = &self->guards[i];
-        if (guard->left >= end || guard->right >= end)
+        Count last = guard->left > guard->right ? guard->left : guard->right;
+        if (last >= end)
             continue;
+        double margin = guard->rounded ? guards_margin(self, memory, &measured, last + 1) : 0.0;
         for (Count lane = 0; lane < width; lane++) {
             double left = memory->values[guard->left * width + lane];
             double right = memory->values[guard->right * width + lane];
             failed |= (unsigned)(number_compared(left, guard->sign, right) != guard->outcome) << lane;
-            int apart = !guard->rounded || fabs(left - right) > 1e-6 * (fabs(left) + fabs(right)) + margin;
-            close |= (unsigned)!apart << lane;
+            if (!guard->rounded || fabs(left - right) > 1e-6 * (fabs(left) + fabs(right)) + margin)
+                continue;
+            close |= 1u << lane;
+            reach = last >= reach ? last + 1 : reach;
         }
-    }
-    for (Count i = 0; i < self->edge_count; i++) {
-        const Step *step = &self->steps[self->edges[i]];
-        if (step->out < end)
-            close |= KINDS[step->kind]->near(step, memory, margin);
     }
     for (Count lane = 0; close >> lane != 0; lane++) {
         if (close >> lane & 1)
-            failed = (failed & ~FAILED(lane)) | guards_judged(self, memory, lane, count, end);
+            failed = (failed & ~FAILED(lane)) | guards_judged(self, memory, lane, count, end, reach);
     }
     return failed;
 }
