@@ -145,6 +145,37 @@ def test_a_sum_whose_terms_cancel_is_not_trusted_beyond_their_rounding() -> None
         assert compiled(row).data == compiled.function(row)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e5])
+@pytest.mark.parametrize("tied", [None, 0, 1, 2, 3])
+def test_each_edge_and_each_comparison_is_judged_by_what_it_is_made_of(tied: int | None, scale: float) -> None:
+    """Three kinks, each made of those before it, and a comparison at the end; one of them is at a tie."""
+    weights = [0.1, 0.2, 0.3, 0.7, 0.9]
+    thresholds = [gradwalk.Value(-1.0) for _ in range(4)]
+    sums: list[Any] = []
+
+    def function(xs: list[Any]) -> Any:
+        out: Any = 0.0
+        for threshold in thresholds[:3]:
+            sums.append(total(weights, xs))
+            over = gradwalk.relu(sums[-1] - threshold)
+            out = out + over * scale
+            xs = [x * 0.7 + over for x in xs]
+        sums.append(total(weights, xs))
+        return out if sums[-1] > thresholds[3] else out * 2.0
+
+    compiled = compile(function)
+    for xs in ([0.3, -0.8, 0.6, 1.1, 0.4], [0.9, 0.1, -0.2, 0.7, 0.3]):
+        for threshold in thresholds:
+            threshold.data = -1.0
+        sums.clear()
+        function(xs)
+        if tied is not None:
+            thresholds[tied].data = sums[tied].data if tied else sums[0]
+        expected, actual = with_gradients(function, (xs,)), with_gradients(compiled, (xs,))
+        assert expected == pytest.approx(actual, rel=1e-9)
+        assert executor_of(compiled).undecided == (tied is not None)
+
+
 JUMPS = {
     "floor": gradwalk.floor,
     "ceil": gradwalk.ceil,
