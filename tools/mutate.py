@@ -29,7 +29,7 @@ ROOMS = {
     "native/value/stand_in": "cli",
     "native/value/formula": "cli",
     "native/value": "engine graph walk nn optim",
-    "native": "compiler proof functional",
+    "native": "compiler proof functional engine/test_hostile_calls.py engine/test_no_memory.py",
     "compiler": "compiler proof functional",
     "show/page": "show table",
     "show": "show cli walk graph lessons training",
@@ -127,14 +127,30 @@ def lines_of_code(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line if "\0" not in kept else kept
 
 
+def lines_that_tell_failure(text: str) -> set[int]:
+    """Those of the C functions that return -1 where they fail: whether they return 0 or 1 else, nobody asks.
+
+    >>> sorted(lines_that_tell_failure("int f()\\n{\\nreturn 0;\\n}\\nint g()\\n{\\nreturn -1;\\n}\\n"))
+    [5, 6, 7, 8]
+    """
+    first, found = 1, set[int]()
+    for function in text.split("\n}\n"):
+        after = first + function.count("\n") + 2
+        found |= set(range(first, after)) if re.search(r"return (.*\? )?-1", function) else set()
+        first = after
+    return found
+
+
 def mutations_of(path: Path, base: Path) -> Iterator[Mutation]:
     text = path.read_text()
     lines = text.split("\n")
+    failing = lines_that_tell_failure(text)
     for number, code in lines_of_code(path):
         line = lines[number - 1]
         for pattern, others in _SWAPS:
             for found in re.finditer(pattern, code):
-                for other in others:
+                result = number in failing and code[: found.start()].endswith(("return ", "-1 : "))
+                for other in ["-1"] if result and found[0] == "0" else others:
                     changed = line[: found.start()] + other + line[found.end() :]
                     yield Mutation(str(path.relative_to(base)), number, line, changed)
         if _CALL.match(code) and code.count("(") == code.count(")"):
@@ -189,7 +205,8 @@ class Copy:
 
     def tests_of(self, mutation: Mutation, lines: list[str]) -> list[str]:
         """The files of tests in its folders, those first that share the rarest words with it."""
-        files = [path for folder in mutation.folders for path in sorted((self.where / folder).glob("test_*.py"))]
+        folders = [self.where / folder for folder in mutation.folders]
+        files = [path for it in folders for path in ([it] if it.is_file() else sorted(it.glob("test_*.py")))]
         words = mutation.words(lines)
         spoken = {path: words & set(re.findall(r"[A-Za-z]{3,}|[A-Za-z_]{3,}", path.read_text())) for path in files}
         rarity = {word: 1 / sum(word in found for found in spoken.values()) for word in set().union(*spoken.values())}
