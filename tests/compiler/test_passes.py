@@ -17,6 +17,7 @@ from gradwalk.compiler.layout import best_width
 from gradwalk.compiler.levels import latest_levels, levels
 from gradwalk.compiler.matrices import NOBODY, matrix_products
 from gradwalk.compiler.rolling import rolled_up, step_by_step
+from gradwalk.compiler.softmaxes import with_softmaxes
 from gradwalk.compiler.sources import split_by_source
 from gradwalk.compiler.strided import strided_view, view_of
 from gradwalk.compiler.subexpressions import with_shared_subexpressions
@@ -475,3 +476,23 @@ def test_a_group_is_split_into_eight_parts_of_sixty_four_at_most(sources: int, l
     flat, zero = with_zero(flat_of(nodes, inputs=length, outputs=range(length + count, length + 2 * count)))
     made = split_by_source(flat, grouped(flat, alike(flat, levels(flat)), zero))
     assert groups == len([group for group in made if group.op == "neg"])
+
+
+@pytest.mark.parametrize(("rows", "first"), [(4, "right"), (6, "left")])
+def test_the_larger_matrix_of_a_product_lies_first(rows: int, first: str) -> None:
+    flat = products(rows, 5, 3)
+    left, right = np.split(rolled_up(flat).inputs, [3 * rows])
+    assert (left < right.min() if first == "left" else right < left.min()).all()
+
+
+@pytest.mark.parametrize(("others", "op"), [(15, "softmax"), (14, "div")])
+def test_a_softmax_may_double_what_there_is_to_read(others: int, op: str) -> None:
+    """Sixteen entries have sixteen children each; its parts have 113, what stands beside it the others."""
+    nodes: list[tuple[object, ...]] = [("largest", *range(16)), ("stop_gradient", 16)]
+    nodes += [("sub", i, 17) for i in range(16)]
+    nodes += [("exp", 18 + i) for i in range(16)]
+    nodes += [("sum", *range(34, 50))]
+    nodes += [("div", 34 + i, 50) for i in range(16)]
+    nodes += [("sum", *range(others))]
+    flat = with_softmaxes(flat_of(nodes, inputs=16, outputs=range(51, 68)))
+    assert [op] * 16 == ops_of(flat)[-17:-1]
