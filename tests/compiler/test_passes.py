@@ -496,3 +496,32 @@ def test_a_softmax_may_double_what_there_is_to_read(others: int, op: str) -> Non
     nodes += [("sum", *range(others))]
     flat = with_softmaxes(flat_of(nodes, inputs=16, outputs=range(51, 68)))
     assert [op] * 16 == ops_of(flat)[-17:-1]
+
+
+def test_cut_rows_of_which_little_is_used_leave_the_others_alone() -> None:
+    """Of two families the first has weights of length 1 but for one, the second those of a mask."""
+    nodes: list[tuple[object, ...]] = []
+    for family, lengths in enumerate([(1, 1, 1, 4), (1, 2, 3, 4)]):
+        weights, rows = 16 * family, 32 + 16 * family
+        for place, length in enumerate(lengths):
+            own = range(weights + 4 * place, weights + 4 * place + length)
+            nodes += [("dot", *own, *range(rows + 4 * head, rows + 4 * head + length)) for head in range(4)]
+    flat = flat_of(nodes, inputs=64, outputs=range(64, 96))
+    groups, _ = matrix_products(flat, flat.outputs, zero=0)
+    assert [[1, 2, 3, 4]] == [group.lengths.tolist() for group in groups if group.lengths is not None]
+
+
+def test_the_parts_of_two_split_groups_are_sources_of_their_own() -> None:
+    """Neither those of one another nor a group that was there before."""
+    count = 64
+    nodes: list[tuple[object, ...]] = [("exp", i) for i in range(count)]
+    for i in range(count):
+        nodes += [("sub", i, count + i), ("sub", 2 * count + i, count + i)]
+    nodes += [("cos", 2 * count + i) for i in range(count)]  # from 5 count on
+    nodes += [("neg", 3 * count + i) for i in range(2 * count)]  # from 6 count on
+    for i in range(count):
+        nodes += [("sin", 5 * count + i), ("sin", 6 * count + 2 * i)]
+    flat, zero = with_zero(flat_of(nodes, inputs=2 * count, outputs=list(range(8 * count, 10 * count))))
+    level = np.select([flat.is_op(name) for name in ("exp", "sub", "cos", "neg", "sin")], [1, 2, 3, 4, 5])
+    made = split_by_source(flat, grouped(flat, alike(flat, level), zero))
+    assert [group.op for group in made] == ["exp", "sub", "sub", "cos", "neg", "neg", "sin", "sin"]
