@@ -357,3 +357,11 @@ def test_the_program_that_was_not_used_for_longest_goes(kind: Any) -> None:
     assert [*range(3, KEPT + 1), 1, KEPT + 1] == [program.arguments for program in compiled.programs]
     assert compiled(kind([1.0, 2.0])).data == 5.0
     assert [*range(4, KEPT + 1), 1, KEPT + 1, 2] == [program.arguments for program in compiled.programs]
+
+
+def test_the_ninth_program_for_one_structure_is_warned_of() -> None:
+    compiled = compile(lambda x, n: x * sum(1.0 for _ in range(n)))
+    for n in range(1, 9):
+        compiled(1.0, n)
+    with pytest.warns(RuntimeWarning, match="was traced 9 times for arguments of one structure"):
+        compiled(1.0, 9)

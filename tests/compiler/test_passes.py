@@ -508,7 +508,7 @@ def test_cut_rows_of_which_little_is_used_leave_the_others_alone() -> None:
             nodes += [("dot", *own, *range(rows + 4 * head, rows + 4 * head + length)) for head in range(4)]
     flat = flat_of(nodes, inputs=64, outputs=range(64, 96))
     groups, _ = matrix_products(flat, flat.outputs, zero=0)
-    assert [[1, 2, 3, 4]] == [group.lengths.tolist() for group in groups if group.lengths is not None]
+    assert [group.lengths.tolist() for group in groups if group.lengths is not None] == [[1, 2, 3, 4]]
 
 
 def test_the_parts_of_two_split_groups_are_sources_of_their_own() -> None:
