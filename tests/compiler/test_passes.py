@@ -525,3 +525,11 @@ def test_the_parts_of_two_split_groups_are_sources_of_their_own() -> None:
     level = np.select([flat.is_op(name) for name in ("exp", "sub", "cos", "neg", "sin")], [1, 2, 3, 4, 5])
     made = split_by_source(flat, grouped(flat, alike(flat, level), zero))
     assert [group.op for group in made] == ["exp", "sub", "sub", "cos", "neg", "neg", "sin", "sin"]
+
+
+@pytest.mark.parametrize("rows", [4, 40])
+def test_one_row_over_and_over_is_strided(rows: int) -> None:
+    """However many there are; and so is one column."""
+    row, column = np.tile([5, 6, 7], (rows, 1)), np.tile(np.arange(rows)[:, None], (1, 3))
+    strides = [view and (view.row_stride, view.column_stride) for view in map(strided_view, (row, column))]
+    assert strides == [(0, 1), (1, 0)]
