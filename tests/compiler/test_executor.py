@@ -573,3 +573,10 @@ def test_two_numbers_that_cancel_leave_a_sum_in_doubt_wherever_they_are(kernels)
             row[first : first + 2] = 1e8, -1e8 + 1.5e-8
             executor.run(row)
             assert executor.undecided == (n > 2)
+
+
+@pytest.mark.parametrize("n", [1, 4, 9])
+def test_the_length_of_nothing_has_no_gradient(kernels, n):
+    program = program_of(n, lambda add: add("norm", 1, 1, View(1, n, 0, 0, 1)))
+    outputs, gradients = run(make(program, kernels=kernels), program, [0.0] * n, [1.0])
+    assert [0.0] * (n + 1) == [*outputs, *gradients]
