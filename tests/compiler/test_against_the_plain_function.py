@@ -467,3 +467,24 @@ for x, k in ((1.5, 1), (0.5, {outside}), (2.5, 0)):
     environment = os.environ | {"GRADWALK_ENGINE": engine}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("called", ["one", "several", "map"])
+def test_in_a_checkpoint_the_leaves_of_a_compiled_function_keep_their_gradients(called: str) -> None:
+    """What it closes over is what the checkpoint closes over."""
+    weight, x = Value(3.0), Value(2.0)
+    one, several = compile(lambda x: weight * x * x), compile(lambda x: [weight * x, weight * x * x])
+
+    def function(x: Any) -> Any:
+        a, b = {"one": lambda: [one(x), one(2.0 * x)], "several": lambda: several(x), "map": lambda: one.map([x, 2.0])}[
+            called
+        ]()
+        return a * b
+
+    def found(function: Callable[[Any], Any]) -> tuple[float, ...]:
+        weight.grad = x.grad = 0.0
+        out = function(x)
+        out.backward()
+        return out.data, weight.grad, x.grad
+
+    assert found(function) == found(checkpoint(function))

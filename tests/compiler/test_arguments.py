@@ -12,7 +12,7 @@ import pytest
 
 import gradwalk
 from gradwalk import Value
-from gradwalk.compiler.compile import compile
+from gradwalk.compiler.compile import KEPT, compile
 
 
 def changes_the_first(xs: Any, ys: Any) -> Any:
@@ -330,3 +330,38 @@ def test_what_contains_itself_is_refused_in_one_sentence(made: Any, whole: Any) 
         made(twice_the_first)(whole)
     with pytest.raises(TypeError, match="structure that ends, got one that contains itself"):
         compile(lambda x: [x, whole])(1.0)
+
+
+KINDS_OF_ROWS = pytest.mark.parametrize("kind", [list, np.array])
+
+
+@KINDS_OF_ROWS
+def test_the_program_is_that_of_the_last_call(kind: Any) -> None:
+    """Also where the arguments are an array like one that was there before."""
+    compiled = compile(lambda xs: gradwalk.dot(xs, xs))
+    for length in (2, 3, 2):
+        compiled(kind([1.0] * length))
+        assert length == compiled.program.arguments
+    assert [program.arguments for program in compiled.programs] == [3, 2]
+
+
+@KINDS_OF_ROWS
+def test_the_program_that_was_not_used_for_longest_goes(kind: Any) -> None:
+    """Not the one that was made first; and what is called for once more is made once more."""
+    compiled = compile(lambda xs: gradwalk.dot(xs, xs))
+    for length in (*range(1, KEPT + 1), 1):
+        compiled(kind([1.0] * length))
+    with pytest.warns(RuntimeWarning, match="33 structures") as told:
+        compiled(kind([1.0] * (KEPT + 1)))
+    assert {warning.filename for warning in told} == {__file__}
+    assert [*range(3, KEPT + 1), 1, KEPT + 1] == [program.arguments for program in compiled.programs]
+    assert compiled(kind([1.0, 2.0])).data == 5.0
+    assert [*range(4, KEPT + 1), 1, KEPT + 1, 2] == [program.arguments for program in compiled.programs]
+
+
+def test_the_ninth_program_for_one_structure_is_warned_of() -> None:
+    compiled = compile(lambda x, n: x * sum(1.0 for _ in range(n)))
+    for n in range(1, 9):
+        compiled(1.0, n)
+    with pytest.warns(RuntimeWarning, match="was traced 9 times for arguments of one structure"):
+        compiled(1.0, 9)

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import math
 import random
+import traceback
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -202,3 +203,18 @@ def test_an_error_that_one_example_catches_is_not_that_of_another() -> None:
         assert [value.data for value in compiled.map(given)] == [
             function(list(map(Value, xs)), Value(x)).data for xs, x in given
         ]
+
+
+def test_that_arguments_have_another_structure_is_said_where_there_was_one_before() -> None:
+    """A first call is not compared with anything."""
+
+    def second(xs: Any) -> Any:
+        return 2.0 * xs[1]
+
+    fresh, used = compile(second), compile(second)
+    used([1.0, 2.0])
+    for compiled, notes in ((fresh, 0), (used, 1)):
+        with pytest.raises(IndexError) as caught:
+            compiled([1.0])
+        said = "".join(traceback.format_exception(caught.value))
+        assert notes == said.count("was called with arguments of another structure than before")

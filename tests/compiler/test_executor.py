@@ -499,3 +499,84 @@ def test_exact_entries_of_one_row_with_another_eps(kernels, op):
     expected = [getattr(functions, op)([native.Value(x) for x in xs], eps)[1].data for eps in epses]
     outputs, _ = run(make(program, kernels=kernels, exact=True), program, xs, [1.0] * 3)
     assert expected == outputs.tolist()
+
+
+LENGTHS = range(1, 41)  # around each set's vectors, and four of them at a time
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, math.inf, math.nan])
+def test_one_number_that_is_not_finite_is_seen_wherever_it_is(kernels, wrong):
+    """Alone and in a batch, of which it is one example's."""
+    for n in LENGTHS:
+        executor = make(program_of(n, lambda add, n=n: add("log", 1, n, View(1, n, 0, n, 1))), kernels=kernels)
+        rows = np.where(np.eye(n), wrong, 1.0)
+        assert executor.run(np.ones(n))
+        assert [False] * n == [executor.run(row) for row in rows]
+    together = np.vstack([np.ones((3, n)), rows, np.ones((3, n))])
+    assert list(range(3, n + 3)) == executor.run_batch(together, (), np.empty((n + 6, n)))
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "norm", "dot"])
+def test_every_number_of_a_row_of_any_length_counts(kernels, op):
+    """With whole numbers, so that nothing is rounded on the way; and with its own gradient."""
+    for n in LENGTHS:
+        xs = np.arange(1.0, n + 1.0)
+        views = [View(1, n, 0, 0, 1)] * (2 if op == "dot" else 1)
+        program = program_of(n, lambda add, n=n, views=views: add(op, 1, 1, *views))
+        (out,), gradients = run(make(program, kernels=kernels), program, xs, [2.0])
+        value, slope = {
+            "sum": (xs.sum(), np.ones(n)),
+            "mean": (xs.mean(), np.ones(n) / n),
+            "norm": (math.sqrt(xs @ xs), xs / math.sqrt(xs @ xs)),
+            "dot": (xs @ xs, 2.0 * xs),
+        }[op]
+        assert value == pytest.approx(out, rel=1e-15)
+        np.testing.assert_allclose(gradients, 2.0 * slope, rtol=4e-16)
+
+
+@pytest.mark.parametrize(("op", "special"), [("largest", 9.0), ("smallest", -9.0), ("logsumexp", 900.0)])
+def test_an_extreme_counts_wherever_it_is(kernels, op, special):
+    """The gradient goes to it; alone and in a batch."""
+    for n in LENGTHS:
+        program = program_of(n, lambda add, n=n: add(op, 1, 1, View(1, n, 0, 0, 1)))
+        executor, rows = make(program, kernels=kernels), np.eye(n) * special
+        values, gradients = np.empty((n, 1)), np.empty((n, n))
+        assert executor.run_batch(rows, (), values, np.ones(1), gradients, None) == []
+        assert [special] * n == values.ravel().tolist()
+        assert np.eye(n).tolist() == gradients.tolist()
+        alone = [run(executor, program, row, [1.0]) for row in rows]
+        assert [special] * n == [out.item() for out, _ in alone]
+        assert np.eye(n).tolist() == [gradient.tolist() for _, gradient in alone]
+
+
+@pytest.mark.parametrize("op", ["largest", "smallest"])
+def test_of_equal_extremes_the_first_and_of_nans_the_first(kernels, op):
+    for row, place in [([1.0, 1.0, 1.0], 0), ([0.0, math.nan, math.nan], 1), ([math.nan, 5.0, -5.0], 0)]:
+        program = program_of(3, lambda add: add(op, 1, 1, View(1, 3, 0, 0, 1)))
+        executor, together, gradients = make(program, kernels=kernels), np.empty((9, 1)), np.empty((9, 3))
+        executor.run_batch(np.array([row] * 9), (), together, np.ones(1), gradients, None)
+        (out,), gradient = run(executor, program, row, [1.0])
+        np.testing.assert_array_equal([row[place]] * 10, [out, *together.ravel()])
+        assert [np.eye(3)[place].tolist()] * 10 == [gradient.tolist(), *gradients.tolist()]
+
+
+def test_two_numbers_that_cancel_leave_a_sum_in_doubt_wherever_they_are(kernels):
+    """What is left of it is below what rounding may have done."""
+    for n in (2, 3, 5, 9, 17, 33, 40):
+        program = Program(
+            n + 2, np.zeros(n + 2), slot_array(range(n)), slot_array([n]),
+            (Instruction("sum", n, 1, 1, (View(1, n, 0, 0, 1),)),), (Guard(n, ">=", n + 1, True),),
+        )  # fmt: skip
+        executor = make(program, kernels=kernels)
+        for first in range(n - 1):
+            row = np.full(n, 1e-12)
+            row[first : first + 2] = 1e8, -1e8 + 1.5e-8
+            executor.run(row)
+            assert executor.undecided == (n > 2)
+
+
+@pytest.mark.parametrize("n", [1, 4, 9])
+def test_the_length_of_nothing_has_no_gradient(kernels, n):
+    program = program_of(n, lambda add: add("norm", 1, 1, View(1, n, 0, 0, 1)))
+    outputs, gradients = run(make(program, kernels=kernels), program, [0.0] * n, [1.0])
+    assert [0.0] * (n + 1) == [*outputs, *gradients]

@@ -1,10 +1,10 @@
-"""How exact the kernels are: vector functions to 2 ulp, from tiny numbers to where functions saturate."""
+"""How exact the kernels are: vector functions to 2 ulp, from tiny numbers to where they saturate; at any length."""
 
 import math
 
 import numpy as np
 import pytest
-from running_programs import KERNELS, eager, make, program_of, run
+from running_programs import KERNELS, eager, make, native, program_of, run
 
 from gradwalk import ops
 from gradwalk.compiler.program import View
@@ -116,3 +116,63 @@ def test_vector_functions_at_the_edges(kernels, op, given):
         expected = getattr(np, op)(np.array(given))
     np.testing.assert_allclose(out, expected, rtol=4e-16, atol=0.0)
     assert np.signbit(expected[~np.isnan(expected)]).tolist() == np.signbit(out[~np.isnan(expected)]).tolist()
+
+
+VECTOR_OPS = ["neg", "relu", "exp", "log", "tanh", "sqrt", "sigmoid", "sin", "cos", "add", "sub", "mul", "div"]
+
+
+@pytest.mark.parametrize("op", [*VECTOR_OPS, 2.0, 3.0, 0.5, 1.5, -1.0, -2.0, -0.5, -1.5])
+def test_a_number_comes_out_the_same_among_any_others(kernels, op):
+    """At any place, in a vector or behind the last whole one; and so does its gradient."""
+    name, parameters = (op, ()) if isinstance(op, str) else ("pow_number", (op,))
+    inputs = len(ops.OPS[name].inputs)
+
+    def found(xs):
+        n = len(xs) // inputs
+        views = [View(1, n, place * n, n, 1) for place in range(inputs)]
+        program = program_of(len(xs), lambda add: add(name, 1, n, *views, parameters=parameters))
+        outputs, gradients = run(make(program, kernels=kernels), program, xs, np.arange(1.0, n + 1.0))
+        return [outputs.tolist(), *(gradients.reshape(inputs, n) / np.arange(1.0, n + 1.0)).tolist()]
+
+    xs = np.random.default_rng(0).uniform(0.1, 3.0, (inputs, 37))
+    alone = np.column_stack([found(column) for column in xs.T])
+    for n in (*range(1, 20), *range(30, 37)):
+        np.testing.assert_allclose(np.array(found(xs[:, :n].ravel())), alone[:, :n], rtol=1e-15)
+
+
+@pytest.mark.parametrize("op", ["relu", "neg", "sigmoid", "sqrt", "tanh", 2.0, 3.0, 0.5, 1.5])
+def test_slopes_at_the_edges(kernels, op):
+    """As the eager engine has them, signs of zeros too."""
+    name, parameters = (op, ()) if isinstance(op, str) else ("pow_number", (op,))
+    given = [5e-324, 1e-310, 1e300, math.inf] + ([] if op in ("sqrt", 0.5, 1.5) else [0.0, -0.0, -5e-324, -math.inf])
+    given = [x for x in given if abs(x) < 1e50 or isinstance(op, str)]
+    for x in given:
+        program = program_of(1, lambda add: add(name, 1, 1, View(1, 1, 0), parameters=parameters))
+        expected, executor = eager(program, [x], [1.0]), make(program, kernels=kernels)
+        if executor.run(np.array([x])):
+            actual = run(executor, program, [x], [1.0])
+            np.testing.assert_allclose([each[0] for each in actual], [each[0] for each in expected], rtol=4e-16, atol=0)
+            assert math.copysign(1.0, expected[0][0]) == math.copysign(1.0, actual[0][0])
+
+
+@pytest.mark.parametrize("rows", range(1, 10))
+def test_products_of_every_small_shape(kernels, rows):
+    """With whole numbers, so that nothing is rounded; alone, and in a batch that shares the right side."""
+    generator = np.random.default_rng(rows)
+    for columns in (*range(1, 10), 15, 16, 17, 18, 25):
+        for depth in (1, 2, 3, 4, 5, 8, 9):
+            a, b = rows * depth, columns * depth
+            views = View(rows, depth, 0, depth, 1), View(columns, depth, a, depth, 1)
+            program = program_of(a + b, lambda add, views=views, columns=columns: add("matmul", rows, columns, *views))
+            executor, xs = make(program, kernels=kernels), generator.integers(-9, 9, a + b).astype(float)
+            seeds = generator.integers(-9, 9, rows * columns).astype(float)
+            left, right, seed = xs[:a].reshape(rows, -1), xs[a:].reshape(columns, -1), seeds.reshape(rows, -1)
+            outputs, gradients = run(executor, program, xs, seeds)
+            assert (left @ right.T).ravel().tolist() == outputs.tolist()
+            assert [*(seed @ right).ravel(), *(seed.T @ left).ravel()] == gradients.tolist()
+            given, leaves = np.outer(np.arange(9.0), xs[:a]), tuple(map(native.Value, xs[a:]))
+            together, by_given, by_leaf = np.empty((9, len(seeds))), np.empty((9, a)), np.empty(b)
+            assert executor.run_batch(given, leaves, together, seeds, by_given, by_leaf) == []
+            assert np.outer(np.arange(9.0), outputs).tolist() == together.tolist()
+            assert [gradients[:a].tolist()] * 9 == by_given.tolist()
+            assert (36.0 * gradients[a:]).tolist() == by_leaf.tolist()

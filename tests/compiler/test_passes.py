@@ -17,6 +17,7 @@ from gradwalk.compiler.layout import best_width
 from gradwalk.compiler.levels import latest_levels, levels
 from gradwalk.compiler.matrices import NOBODY, matrix_products
 from gradwalk.compiler.rolling import rolled_up, step_by_step
+from gradwalk.compiler.softmaxes import with_softmaxes
 from gradwalk.compiler.sources import split_by_source
 from gradwalk.compiler.strided import strided_view, view_of
 from gradwalk.compiler.subexpressions import with_shared_subexpressions
@@ -370,3 +371,165 @@ def test_what_is_wide_begins_on_a_cache_line() -> None:
     wide = [instruction for instruction in program.instructions if instruction.op == "exp"]
     assert [(instruction.out % 8, instruction.rows * instruction.columns) for instruction in wide] == [(0, 11)]
     assert program.inputs.tolist() == [0, 1, 2, *range(8, 16)]
+
+
+@pytest.mark.parametrize(("rows", "columns", "found"), [(4, 4, 1), (3, 5, 0), (16, 1, 1), (15, 1, 0)])
+def test_a_matrix_product_has_sixteen_dots_or_more(rows: int, columns: int, found: int) -> None:
+    flat = products(rows, columns, 3)
+    groups, rest = matrix_products(flat, flat.outputs, zero=0)
+    assert (len(groups), len(rest)) == (found, 0 if found else rows * columns)
+
+
+@pytest.mark.parametrize(("without", "found"), [(0, 1), (1, 0)])
+def test_a_matrix_product_is_used_by_half(without: int, found: int) -> None:
+    """Each of eight rows meets four of eight columns; or one of them one less."""
+    pairs = [(row, (row + step) % 8) for row in range(8) for step in range(4)][without:]
+    nodes = [("dot", 2 * row, 2 * row + 1, 16 + 2 * column, 17 + 2 * column) for row, column in pairs]
+    flat = flat_of(nodes, inputs=32, outputs=range(32, 32 + len(nodes)))
+    groups, rest = matrix_products(flat, flat.outputs, zero=0)
+    assert (len(groups), len(rest)) == (found, 0 if found else len(nodes))
+
+
+@pytest.mark.parametrize("op", ["dot", "cut"])
+def test_a_dot_that_is_there_twice_is_in_no_product(op: str) -> None:
+    """A product has one place for the two."""
+    flat = products(4, 5, 3) if op == "dot" else masked(6, 4, side=1, softmax=False)
+    first = int(flat.outputs[0])
+    again = tuple(flat.children[flat.starts[first] : flat.starts[first + 1]].tolist())
+    nodes = [("dot", *flat.children[flat.starts[node] : flat.starts[node + 1]].tolist()) for node in flat.outputs]
+    inputs = len(flat.inputs)
+    twice = flat_of([*nodes, ("dot", *again)], inputs=inputs, outputs=range(inputs, inputs + len(nodes) + 1))
+    groups, rest = matrix_products(twice, twice.outputs, zero=0)
+    assert sorted(twice.outputs.tolist()) == sorted([*rest.tolist(), *(n for g in groups for n in g.nodes.ravel())])
+
+
+@pytest.mark.parametrize(("lengths", "found"), [((1, 1, 2, 4), 1), ((1, 1, 1, 4), 0)])
+def test_rows_cut_short_are_used_by_half(lengths: tuple[int, ...], found: int) -> None:
+    """By the entries that are there, of all there would be."""
+    starts = np.cumsum([0, *lengths]).tolist()
+    nodes = [
+        ("dot", *range(start, start + length), *range(starts[-1] + 4 * row, starts[-1] + 4 * row + length))
+        for start, length in zip(starts, lengths, strict=False)
+        for row in range(4)
+    ]
+    inputs = starts[-1] + 16
+    flat = flat_of(nodes, inputs=inputs, outputs=range(inputs, inputs + 16))
+    groups, _ = matrix_products(flat, flat.outputs, zero=0)
+    assert found == len([group for group in groups if group.lengths is not None])
+
+
+def test_a_row_that_no_longest_meets_is_in_no_product_of_cut_rows() -> None:
+    """There is no more of it than what meets the others."""
+    lengths, heads = (2, 3, 3, 4, 4), 4
+    starts = np.cumsum([0, *lengths]).tolist()
+    nodes = [
+        ("dot", *range(start, start + length), *range(starts[-1] + 4 * head, starts[-1] + 4 * head + length))
+        for start, length in zip(starts, lengths, strict=False)
+        for head in range(heads if length < 4 else heads - 1)
+    ]
+    inputs = starts[-1] + 4 * heads
+    flat = flat_of(nodes, inputs=inputs, outputs=range(inputs, inputs + len(nodes)))
+    groups, rest = matrix_products(flat, flat.outputs, zero=0)
+    assert ([], len(nodes)) == (groups, len(rest))
+
+
+@pytest.mark.parametrize(("side", "found"), [(8, 9), (7, 0)])
+def test_nine_products_of_sixty_four_dots_are_worth_an_instruction_each(side: int, found: int) -> None:
+    inputs, nodes = 9 * 4 * side, []
+    for start in range(0, inputs, 4 * side):
+        right = start + 2 * side
+        nodes += [
+            ("dot", start + 2 * i, start + 2 * i + 1, right + 2 * j, right + 2 * j + 1)
+            for i in range(side)
+            for j in range(side)
+        ]
+    flat = flat_of(nodes, inputs=inputs, outputs=range(inputs, inputs + len(nodes)))
+    assert found == len(matrix_products(flat, flat.outputs, zero=0)[0])
+
+
+@pytest.mark.parametrize(
+    ("lengths", "groups"),
+    [((4, 1, 1), [[3, 4, 5]]), ((5, 1, 1), [[3], [4, 5]]), ((9, 5, 1, 1), [[3, 4], [5, 6]]), ((3, 3), [[3, 4]])],
+)
+def test_sums_are_padded_to_twice_their_entries_at_most(lengths: tuple[int, ...], groups: list[list[int]]) -> None:
+    """The longest first; those of one length stay together."""
+    nodes = [("sum", *(i % 3 for i in range(length))) for length in lengths]
+    flat, zero = with_zero(flat_of(nodes, inputs=3, outputs=range(3, 3 + len(nodes))))
+    made = grouped(flat, alike(flat, levels(flat)), zero)
+    assert groups == [group.nodes.ravel().tolist() for group in made]
+
+
+@pytest.mark.parametrize(("wide", "out"), [(8, 16), (7, 11)])
+def test_eight_numbers_are_wide(wide: int, out: int) -> None:
+    nodes = [("exp", i) for i in range(wide)]
+    program = rolled_up(flat_of(nodes, inputs=11, outputs=range(11, 11 + wide)), arguments=11)
+    assert [out] == [instruction.out for instruction in program.instructions]
+
+
+@pytest.mark.parametrize(("sources", "length", "groups"), [(8, 64, 8), (9, 64, 1), (2, 64, 2), (2, 63, 1), (3, 63, 1)])
+def test_a_group_is_split_into_eight_parts_of_sixty_four_at_most(sources: int, length: int, groups: int) -> None:
+    """Fewer entries, or more parts, are better off together."""
+    makers = ["exp", "sin", "cos", "tanh", "atan", "sinh", "cosh", "erf", "expm1"][:sources]
+    nodes: list[tuple[object, ...]] = [(op, i) for op in makers for i in range(length)]
+    nodes += [("neg", length + source * length + i) for i in range(length) for source in range(sources)]
+    count = sources * length
+    flat, zero = with_zero(flat_of(nodes, inputs=length, outputs=range(length + count, length + 2 * count)))
+    made = split_by_source(flat, grouped(flat, alike(flat, levels(flat)), zero))
+    assert groups == len([group for group in made if group.op == "neg"])
+
+
+@pytest.mark.parametrize(("rows", "first"), [(4, "right"), (6, "left")])
+def test_the_larger_matrix_of_a_product_lies_first(rows: int, first: str) -> None:
+    flat = products(rows, 5, 3)
+    left, right = np.split(rolled_up(flat).inputs, [3 * rows])
+    assert (left < right.min() if first == "left" else right < left.min()).all()
+
+
+@pytest.mark.parametrize(("others", "op"), [(15, "softmax"), (14, "div")])
+def test_a_softmax_may_double_what_there_is_to_read(others: int, op: str) -> None:
+    """Sixteen entries have sixteen children each; its parts have 113, what stands beside it the others."""
+    nodes: list[tuple[object, ...]] = [("largest", *range(16)), ("stop_gradient", 16)]
+    nodes += [("sub", i, 17) for i in range(16)]
+    nodes += [("exp", 18 + i) for i in range(16)]
+    nodes += [("sum", *range(34, 50))]
+    nodes += [("div", 34 + i, 50) for i in range(16)]
+    nodes += [("sum", *range(others))]
+    flat = with_softmaxes(flat_of(nodes, inputs=16, outputs=range(51, 68)))
+    assert [op] * 16 == ops_of(flat)[-17:-1]
+
+
+def test_cut_rows_of_which_little_is_used_leave_the_others_alone() -> None:
+    """Of two families the first has weights of length 1 but for one, the second those of a mask."""
+    nodes: list[tuple[object, ...]] = []
+    for family, lengths in enumerate([(1, 1, 1, 4), (1, 2, 3, 4)]):
+        weights, rows = 16 * family, 32 + 16 * family
+        for place, length in enumerate(lengths):
+            own = range(weights + 4 * place, weights + 4 * place + length)
+            nodes += [("dot", *own, *range(rows + 4 * head, rows + 4 * head + length)) for head in range(4)]
+    flat = flat_of(nodes, inputs=64, outputs=range(64, 96))
+    groups, _ = matrix_products(flat, flat.outputs, zero=0)
+    assert [group.lengths.tolist() for group in groups if group.lengths is not None] == [[1, 2, 3, 4]]
+
+
+def test_the_parts_of_two_split_groups_are_sources_of_their_own() -> None:
+    """Neither those of one another nor a group that was there before."""
+    count = 64
+    nodes: list[tuple[object, ...]] = [("exp", i) for i in range(count)]
+    for i in range(count):
+        nodes += [("sub", i, count + i), ("sub", 2 * count + i, count + i)]
+    nodes += [("cos", 2 * count + i) for i in range(count)]  # from 5 count on
+    nodes += [("neg", 3 * count + i) for i in range(2 * count)]  # from 6 count on
+    for i in range(count):
+        nodes += [("sin", 5 * count + i), ("sin", 6 * count + 2 * i)]
+    flat, zero = with_zero(flat_of(nodes, inputs=2 * count, outputs=list(range(8 * count, 10 * count))))
+    level = np.select([flat.is_op(name) for name in ("exp", "sub", "cos", "neg", "sin")], [1, 2, 3, 4, 5])
+    made = split_by_source(flat, grouped(flat, alike(flat, level), zero))
+    assert [group.op for group in made] == ["exp", "sub", "sub", "cos", "neg", "neg", "sin", "sin"]
+
+
+@pytest.mark.parametrize("rows", [4, 40])
+def test_one_row_over_and_over_is_strided(rows: int) -> None:
+    """However many there are; and so is one column."""
+    row, column = np.tile([5, 6, 7], (rows, 1)), np.tile(np.arange(rows)[:, None], (1, 3))
+    strides = [view and (view.row_stride, view.column_stride) for view in map(strided_view, (row, column))]
+    assert strides == [(0, 1), (1, 0)]

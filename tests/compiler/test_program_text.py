@@ -147,3 +147,19 @@ def test_guards_are_printed() -> None:
     compiled = compile(lambda x: x * x if x > 2.0 else x)
     compiled(3.0)
     assert "guard x[0] > 2" in str(compiled.program)
+
+
+def test_what_is_taken_costs_no_operations() -> None:
+    rows = [[gradwalk.Value(float(i)), gradwalk.Value(10.0 * i)] for i in range(3)]
+    compiled = compile(lambda i: gradwalk.dot(gradwalk.take(rows, i), [1.0, 2.0]))
+    assert compiled(1).data == 21.0
+    program = compiled.program
+    assert ([each.op for each in program.instructions], program.counts.flops) == (["take", "dot"], 4)
+
+
+@pytest.mark.parametrize(("outputs", "more"), [(8, False), (9, True)])
+def test_eight_results_are_shown(outputs: int, more: bool) -> None:
+    compiled = compile(lambda xs: [2.0 * x for x in xs])
+    compiled([1.0] * outputs)
+    last = str(compiled.program).splitlines()[-1]
+    assert (last.count("["), last.endswith(", …")) == (8, more)

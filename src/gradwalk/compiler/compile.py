@@ -467,6 +467,8 @@ class Compiled(functional.Replayed, Generic[P, R]):
             if version is not None:
                 made = version.used(use, array if array.ndim == 1 else array.reshape(-1), None)
                 if made is not INAPPLICABLE:
+                    if version is not self._latest and made is not PLAIN:
+                        self._remember(version, array)
                     return made
                 error, failed = version.raised(), version
         call = Call(args, kwargs, apart)
@@ -477,7 +479,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
                 made = version.used(use, numbers, call)
                 if made is not INAPPLICABLE:
                     if version is not self._latest and made is not PLAIN:
-                        self._remember(version, call, array)
+                        self._remember(version, array)
                     return made
                 if (raised := version.raised()) is not None:
                     error, failed = raised, version
@@ -490,7 +492,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         if any(version.digest == other.digest for other in versions):
             return PLAIN  # the guards hold, but an operation came out infinite or nan: the plain says why
         version = self._add(call.key, version, numbers)
-        self._remember(version, call, array)
+        self._remember(version, array)
         made = version.used(use, numbers, call)
         return PLAIN if made is INAPPLICABLE else made
 
@@ -519,15 +521,15 @@ class Compiled(functional.Replayed, Generic[P, R]):
         except Exception as own:
             raise own from None
 
-    def _remember(self, version: Version, call: Call, array: Any) -> None:
+    def _remember(self, version: Version, array: Any) -> None:
         """The version was used last."""
-        if type(array) is np.ndarray and array.dtype == np.float64:
-            self._arrays[array.shape] = version
-        key = call.key
+        key = version.key
         with self._locked.lock:
             others = self._versions.get(key)
             if others is None or version not in others:  # it was dropped meanwhile
                 return
+            if type(array) is np.ndarray and array.dtype == np.float64:
+                self._arrays[array.shape] = version
             if others[0] is not version:
                 self._versions[key] = (version, *[other for other in others if other is not version])
             self._used.pop(key, None)

@@ -260,12 +260,7 @@ class Run:
             for child, contribution in zip(children, gradient[version.of_children].tolist(), strict=True):
                 child.grad += contribution
 
-        made = nodes_over_one(engine.Value, data, children, "compiled", backward)
-        on_record = current_modes()[1]
-        if on_record:
-            for node in made:
-                on_record(node)
-        return made
+        return nodes_over_one(engine.Value, data, children, "compiled", backward)
 
     def gradients_at(self, inputs: Array, seeds: Array) -> Array:
         """`gradients` over a run on these inputs, the leaves' numbers among them."""
