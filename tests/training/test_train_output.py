@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -13,11 +14,14 @@ import xml.etree.ElementTree as ElementTree
 import zlib
 
 import pytest
-from small_runs import COMMAND, TINY_MODEL, run_apart
+from rich.console import Console
+from small_runs import COMMAND, NAMES, TINY_MODEL, run_apart
 
 from gradwalk import engine
 from gradwalk.show import plot, terminal_plot
+from gradwalk.training import report
 from gradwalk.training.checkpoint import load
+from gradwalk.training.loop import Configuration, Record, Trainer
 
 takes_minutes_on_reference = pytest.mark.skipif(engine.NAME == "reference", reason="takes minutes there")
 
@@ -57,6 +61,145 @@ def test_default_run_without_a_terminal(gradwalk, tmp_path):
     made_up = next(line for line in outcome.out.splitlines() if line.startswith("made up: "))
     assert made_up.count(",") == 19
     assert load(tmp_path / "gradwalk-names.safetensors").validation_losses[-1][1] < 2.6
+
+
+class Spoken:
+    """A plain reporter, and what it printed; its clock says what it is told."""
+
+    def __init__(self, capsys, monkeypatch, **settings):
+        self.trainer = Trainer(Configuration(n_embd=4, n_head=2, block_size=4, **settings), NAMES)
+        self.reporter, self._capsys, self.now = report.PlainReporter(), capsys, 10.0
+        monkeypatch.setattr(report.time, "perf_counter", lambda: self.now)
+
+    def lines(self):
+        return self._capsys.readouterr().out.splitlines()
+
+    def start(self, data_name=None, long_documents=0):
+        self.reporter.start(self.trainer, data_name, None, long_documents)
+        return self.lines()
+
+    def step(self, number, loss, validation_loss=None, seconds=0.0):
+        self.reporter.step(Record(number, loss, 0.1, validation_loss, seconds))
+        return self.lines()
+
+    def finish(self, **summary):
+        usual = {"loss": 2.0, "validation_loss": None, "samples": [], "finished": True}
+        self.reporter.finish({**usual, "checkpoint": "c", "sample_command": "s c", **summary}, self.trainer)
+        return self.lines()
+
+
+@pytest.fixture
+def spoken(capsys, monkeypatch):
+    return lambda **settings: Spoken(capsys, monkeypatch, **settings)
+
+
+def test_first_line_says_what_is_trained_on_what(spoken):
+    """And on which engine; whether the run goes on, and what of the documents is not seen, is said only where so."""
+    new = spoken(steps=20)
+    ran = f"18 documents to train on; 376 parameters, Adam; {engine.NAME} engine"
+    assert [f"names.txt (bundled): {ran}"] == new.start()
+    new.trainer.step = 7
+    cut = "1,200 documents are longer than the block: only their first 4 characters count"
+    assert [f"few.txt: {ran}", "resumed at step 7 of 20", cut] == new.start("few.txt", 1200)
+
+
+def test_a_line_for_each_evaluation(spoken):
+    """The loss is the mean of the last 50, the speed that since the run went on; steps are written one below another."""
+    run = spoken(steps=1000)
+    run.trainer.step = 30
+    run.start()
+    silent = [run.step(number, 100.0 if number < 43 else 2.0) for number in range(31, 91)]
+    assert [[]] * 60 == silent
+    shown = "step   91/1000  loss 3.9600  validation loss 3.0000  30 steps/s"
+    assert [shown] == run.step(91, 2.0, validation_loss=3.0, seconds=2.0)
+    assert [] == run.step(100, 2.0)  # something is set aside: it is measured when it is time
+    shown = "step  101/1000  loss 2.0000  validation loss 2.5000  1,000,000 steps/s"
+    assert [shown] == run.step(101, 2.0, validation_loss=2.5, seconds=71e-6)
+
+
+def test_a_line_for_each_hundred_steps_where_nothing_is_set_aside(spoken):
+    run = spoken(steps=200, validation_share=0.0)
+    run.start()
+    told = [line for number in range(1, 201) for line in run.step(number, 1.5, seconds=number / 10)]
+    assert ["step 100/200  loss 1.5000  10 steps/s", "step 200/200  loss 1.5000  10 steps/s"] == told
+
+
+def test_a_run_that_goes_on_has_been_evaluated_before(spoken):
+    """So it is no run in which nothing is set aside."""
+    run = spoken(steps=200)
+    run.trainer.validation_losses.append((50, 3.0))
+    run.start()
+    assert [] == run.step(100, 2.0)
+
+
+@pytest.mark.skipif(engine.NAME == "reference", reason="there is nothing compiled")
+def test_programs_are_counted_in_the_line(spoken, monkeypatch):
+    """Of a compiled step, which is no engine's own."""
+    run = spoken(steps=200, validation_share=0.0, compiled=True)
+    assert run.start()[0].endswith("Adam; compiled")
+    for count, words in ((1, "1 program"), (2, "2 programs")):
+        monkeypatch.setattr(Trainer, "programs", count)
+        assert [f"step 100/200  loss 1.5000  50 steps/s  {words}"] == run.step(100, 1.5, seconds=2.0)
+
+
+def test_last_lines_without_a_curve(spoken):
+    """No step, or one, is no curve."""
+    run = spoken(steps=20)
+    run.start()
+    run.now = 12.25
+    ends = ["checkpoint: c", "more samples: s c"]
+    assert ["", "no steps made, 2.2 s", *ends] == run.finish(loss=None)
+    run.trainer.losses.append(2.0)
+    said = "loss 2.0000 (mean of the last 50 steps), validation loss 2.5000, 2.2 s"
+    found = run.finish(validation_loss=2.5, samples=["ada", "bo"], finished=False, resume_command="r c")
+    assert ["", said, "made up: ada, bo", *ends, "to go on: r c"] == found
+
+
+@pytest.mark.parametrize(
+    ("steps", "window", "validated"), [(2, 1, False), (2, 1, True), (29, 2, True), (200, 20, False), (900, 50, True)]
+)
+def test_curve_stands_between_empty_lines(spoken, steps, window, validated):
+    """Below a heading that says over how many steps it is smoothed: a tenth of them, at most 50."""
+    run = spoken(steps=1000)
+    run.start()
+    run.trainer.losses.extend([3.0] * steps)
+    run.trainer.validation_losses += [(1, 2.0)] * validated
+    lines = run.finish()
+    marks = "; ◆ validation loss" if validated else ""
+    assert ["", f"loss (mean of {window}) by step{marks}"] == lines[:2]
+    points = [(float(step), 3.0) for step in range(1, steps + 1)]
+    curve = terminal_plot.curve(points, [(1.0, 2.0)] * validated, ascii_only=False)
+    assert [*curve, ""] == lines[2:-3]
+
+
+@pytest.mark.parametrize(("width", "speed"), [(100, "45 steps/s"), (99, "45/s")])
+def test_bar_has_the_last_losses_and_the_speed(spoken, monkeypatch, width, speed):
+    """Drawn again only after a while, and at the last step; a run that goes on begins where it had come to."""
+    run, written = spoken(steps=200), io.StringIO()
+    run.trainer.step = 10
+    run.reporter = report.TerminalReporter(Console(file=written, force_terminal=True, width=width, color_system=None))
+
+    def drawn():
+        """The bar, in words; what was written before it is gone."""
+        words = written.getvalue().rpartition("step ")[2].split()
+        written.seek(0)
+        written.truncate()
+        return " ".join(word for word in words if "━" not in word and "\x1b" not in word)
+
+    run.start()
+    with run.reporter:
+        assert drawn().startswith("10/200 loss - validation - -")
+        run.step(11, 100.0, seconds=0.1)
+        assert drawn().startswith("11/200 loss 100.0000 validation - ")
+        run.now += 0.04
+        for number in range(12, 101):
+            run.step(number, 100.0 if number < 53 else 2.0, validation_loss=3.5 if number == 60 else None)
+        assert drawn() == ""
+        run.now += 0.02
+        run.step(100, 2.0, seconds=2.0)
+        assert drawn().startswith(f"100/200 loss 3.9600 validation 3.5000 {speed} ")
+        run.step(200, 2.0, seconds=2.0)
+        assert drawn().startswith("200/200 ")
 
 
 def test_second_run_gets_another_name(train, tmp_path):
