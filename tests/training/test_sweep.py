@@ -9,6 +9,8 @@ import signal
 import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import numpy
@@ -23,6 +25,8 @@ from gradwalk.show.sweep_plot import sweep_picture
 from gradwalk.training import sweep as sweeps
 from gradwalk.training import sweep_report
 from gradwalk.training.checkpoint import load
+from gradwalk.training.loop import Configuration, Trainer
+from gradwalk.training.side_by_side import RunState
 from gradwalk.training.sweep import Span, combinations
 from gradwalk.training.sweep_command import Several
 
@@ -173,6 +177,112 @@ def test_long_tables_are_cut(sweep, monkeypatch):
     """The rest is counted; all of it is in runs.jsonl."""
     monkeypatch.setattr(sweep_report, "ROWS", 2)
     assert "\nand 3 more\n" in sweep("--seed", "1..5").out
+
+
+def made_up(**settings):
+    """A sweep over two rates and two seeds, of which a run failed and one is under way."""
+    runs = [Configuration(steps=10, lr=lr, seed=seed) for lr in (0.1, 0.25) for seed in (1, 2)]
+    told = {"folder": Path("f"), "configurations": runs, "varied": ["lr", "seed"], "data_name": None}
+    sweep = sweeps.Sweep(**{**told, "digest": "", "evaluation": {}, **settings})
+    sweep.lines = {
+        number: {"run": number, "loss": 9.0 - number, "validation_loss": loss}
+        for number, loss in ((1, 4.0), (2, 2.0), (3, 2.5))
+    }
+    return sweep
+
+
+@pytest.mark.parametrize(
+    ("varied", "error", "told"),
+    [(["lr", "seed"], None,
+      ["  lr  runs    mean  deviation    best", "0.25     1  2.5000     0.0000  2.5000",
+       " 0.1     2  3.0000     1.4142  2.0000"]),
+     (["lr", "seed"], "too far",
+      ["  lr  runs    mean  deviation    best", "0.25     1  2.5000     0.0000  2.5000",
+       " 0.1     2  3.0000     1.4142  2.0000", "1 run ended with an error; the first, run 4: too far"]),
+     (["seed"], None, ["seed  run    loss  validation", "   2    2  7.0000      2.0000", "   1    1  8.0000      4.0000"]),
+     (["lr"], None, ["  lr  run    loss  validation", "0.25    3  6.0000      2.5000", " 0.1    1  8.0000      4.0000"])],
+    ids=["seeds of rates", "an error", "seeds", "rates"],
+)  # fmt: skip
+def test_table_has_the_best_settings_first(varied, error, told):
+    """With mean, deviation and best over the seeds of each; or the runs themselves, where there is one for each."""
+    sweep = made_up(varied=varied)
+    if varied == ["seed"]:
+        del sweep.lines[3]
+    if varied == ["lr"]:
+        del sweep.lines[2]
+    if error:
+        sweep.lines[4] = {"run": 4, "error": error}
+    assert told == sweep_report.table(sweep)
+
+
+def test_table_without_anything_set_aside():
+    """Goes by the loss, and has a dash for what was not measured."""
+    sweep = made_up(varied=["lr"])
+    sweep.lines = {1: {"run": 1, "loss": 3.0, "validation_loss": None}, 3: {"run": 3, "loss": 2.0}}
+    sweep.lines[3]["validation_loss"] = None
+    assert ["  lr  run    loss  validation", "0.25    3  2.0000           -", " 0.1    1  3.0000           -"] == (
+        sweep_report.table(sweep)
+    )
+
+
+def test_lines_while_a_sweep_goes_on(capsys):
+    """One at the beginning, and one for each tenth of all steps: runs that are over, and the best of them so far."""
+    sweep, reporter = made_up(data_name="few.txt"), sweep_report.PlainReporter()
+    lines, sweep.lines = sweep.lines, {}
+
+    def told(say, *given):
+        say(sweep, *given)
+        return capsys.readouterr().out.splitlines()
+
+    assert ["few.txt: 4 runs, by lr, seed; in f"] == told(reporter.start)
+    made = {number: SimpleNamespace(step=0) for number in (1, 2, 3, 4)}
+    sweep.states = made
+    assert [] == told(reporter.round)
+    made[4].step = 3
+    assert [] == told(reporter.round)
+    made[4].step = 4
+    assert [" 10%  0/4 runs over"] == told(reporter.round)
+    assert [] == told(reporter.round)
+    for number, line in lines.items():
+        sweep.lines[number] = line
+        del made[number]
+    assert [" 80%  3/4 runs over  best 2.0000"] == told(reporter.round)
+    assert ["few.txt: 4 runs, by lr, seed; in f; 3 are over already"] == told(reporter.start)
+    assert [] == told(reporter.round)
+    found = told(reporter.finish, 12.25)
+    assert ["", "best: run 2 (lr 0.1, seed 2), validation loss 2.0000; 12.2 s"] == found[4:6] == ["", found[5]]
+    assert [
+        "checkpoint: f/best.safetensors",
+        "samples: gradwalk sample f/best.safetensors",
+        "every run: f/runs.jsonl",
+    ] == found[6:]
+
+
+def test_json_of_a_sweep(capsys):
+    """Results in the order of the runs; a sweep that was stopped says how to go on."""
+    sweep = made_up()
+    sweep.lines = dict(reversed(sweep.lines.items()))
+    sweep_report.JsonReporter().finish(sweep, 1.0)
+    found = json.loads(capsys.readouterr().out)
+    assert (True, 4, 2, "f/best.safetensors") == tuple(
+        [found["finished"], found["runs"], found["best"]["run"], found["checkpoint"]]
+    )
+    assert [1, 2, 3] == [line["run"] for line in found["results"]]
+    sweep.lines = {}
+    sweep_report.JsonReporter().interrupted(sweep, "go on")
+    found = json.loads(capsys.readouterr().out)
+    assert (False, None, None, "go on") == tuple(
+        found[name] for name in ("finished", "best", "checkpoint", "resume_command")
+    )
+
+
+def test_the_loss_of_a_run_is_the_mean_of_its_last_fifty_steps(tmp_path):
+    """As train says it."""
+    sweep = made_up(folder=tmp_path)
+    trainer = Trainer(replace(sweep.configurations[3], steps=0, n_embd=4, n_head=2), NAMES)
+    checkpoint = replace(trainer.checkpoint(), losses=[100.0] * 10 + [2.0] * 49 + [4.0], step=60)
+    sweep.take(RunState(4, replace(trainer.configuration, steps=60), checkpoint))
+    assert (2.04, 60, {"lr": 0.25, "seed": 2}) == tuple(sweep.lines[4][name] for name in ("loss", "step", "options"))
 
 
 def test_on_a_terminal(names_file, tmp_path):
