@@ -158,12 +158,15 @@ def test_nodes_from_before_the_block(engine: Any) -> None:
 def test_the_culprit_from_before_the_block(engine: Any) -> None:
     """Seen when it is used: the operation that made it first is named, not the one that used it."""
     culprit = engine.Value(1e200, label="a") * 1e200
-    later = (culprit + 1.0) * 2.0
+    later, other = (culprit + 1.0) * 2.0, engine.Value(1e300) * 1e300
     with pytest.raises(NonFiniteError, match=r"'\*' made inf in the forward pass") as caught, detect_nonfinite():
         later - 1.0
     assert caught.value.node is culprit
     with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
         engine.Value(2.0) * later
+    assert caught.value.node is culprit
+    with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
+        later * other  # of two, the one on the left
     assert caught.value.node is culprit
 
 
@@ -253,6 +256,14 @@ def test_constants_are_nobodys_trouble(engine: Any) -> None:
     with detect_nonfinite():
         quotient.backward()
     assert x.grad == pytest.approx(2e200)
+
+
+def test_behind_a_constant_it_goes_on_looking(engine: Any) -> None:
+    """What a constant is handed is no trouble, but what comes after it in the pass may be."""
+    x, y = engine.Value(1.0), engine.Value(0.0)
+    with pytest.raises(NonFiniteError, match="'sqrt' made inf in the backward pass"), detect_nonfinite():
+        (y.sqrt() + x / 1e-200).backward()
+    assert (x.grad, y.grad) == (0.0, 0.0)
 
 
 @pytest.fixture
