@@ -349,12 +349,12 @@ def test_what_was_used_last_is_kept_longest(monkeypatch):
     def done(*keys, sent=()):
         return workers._done_here(lambda *given: given, keys, {key: pickle.dumps(key) for key in sent}, ())
 
-    assert ("a", "b") == done("a", "b", sent="ab")
-    assert ("a",) == done("a")
-    assert ("c",) == done("c", sent="c")
+    assert done("a", "b", sent="ab") == ("a", "b")
+    assert done("a") == ("a",)
+    assert done("c", sent="c") == ("c",)
     assert workers.Missing({"b"}) == done("a", "b", "c")
-    assert ("a", "b", "c") == done("a", "b", "c", sent="b")
-    assert ("a", "b", "c") == done("a", "b", "c")
+    assert done("a", "b", "c", sent="b") == ("a", "b", "c")
+    assert done("a", "b", "c") == ("a", "b", "c")
 
 
 def test_a_pool_is_made_anew_as_it_was():
@@ -406,8 +406,8 @@ def test_workers_of_a_cluster(monkeypatch):
             return settings
 
     monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=Client))
-    assert {"pure": False} == workers.dask("tcp://host:1")
-    assert [("tcp://host:1", {"timeout": "10s", "set_as_default": False})] == asked
+    assert workers.dask("tcp://host:1") == {"pure": False}
+    assert asked == [("tcp://host:1", {"timeout": "10s", "set_as_default": False})]
     with pytest.raises(ValueError, match=r"dask: expected a scheduler at nowhere: nobody there"):
         workers.dask("nowhere")
     monkeypatch.setitem(sys.modules, "distributed", None)

@@ -237,7 +237,7 @@ def test_a_long_chain_is_told_by_its_ends(length: int) -> None:
     with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
         program()
     first, *steps, last = str(caught.value).splitlines()[-1].split(" → ")
-    assert ("  the chain: 'a' = 1e+200", " = inf") == (first, last[-6:])
+    assert (first, last[-6:]) == ("  the chain: 'a' = 1e+200", " = inf")
     assert ["'abs'"] * min(length, 4) == [step.split()[0] for step in steps]
 
 
@@ -292,15 +292,15 @@ def test_gradients_are_drawn_on_a_logarithmic_axis(report: Any) -> None:
 def test_one_size_of_gradients_has_an_axis_too(report: Any) -> None:
     """Of one power of ten."""
     alone = gradwalk.blame.GradientReport(report.scopes[1:2])
-    assert ["one │◆    │", "     1e+001e+01"] == alone.plot(width=5).splitlines()
+    assert alone.plot(width=5).splitlines() == ["one │◆    │", "     1e+001e+01"]
 
 
 def test_bars_of_a_notebook_are_the_plots(report: Any) -> None:
     """240 pixels from one end of the axis to the other, and 6 on either side of it."""
     page = ElementTree.fromstring(report._repr_html_())
     bars = [[float(line.get("x1")), float(line.get("x2"))] for line in page.iter("line")]  # type: ignore[arg-type]
-    assert [[6.0, 246.0], [126.0, 126.0]] == bars
-    assert ["M91.0 7l5 -5 5 5 -5 5z", "M121.0 7l5 -5 5 5 -5 5z"] == [path.get("d") for path in page.iter("path")]
+    assert bars == [[6.0, 246.0], [126.0, 126.0]]
+    assert [path.get("d") for path in page.iter("path")] == ["M91.0 7l5 -5 5 5 -5 5z", "M121.0 7l5 -5 5 5 -5 5z"]
 
 
 def test_columns_of_the_table_are_as_wide_as_their_cells(report: Any) -> None:
