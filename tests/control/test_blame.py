@@ -214,13 +214,13 @@ def test_a_node_made_by_hand_in_a_checkpoint() -> None:
 
 @pytest.mark.parametrize(
     ("count", "told"),
-    [(4, "1e+308 and 1e+308 and 1e+308 and 1e+308"), (6, "1e+308 and 1e+308 and 1e+308 and 1e+308 and 2 more")],
+    [(3, ""), (4, " and 1e+308"), (5, " and 1e+308 and 1 more"), (6, " and 1e+308 and 2 more")],
 )
 def test_of_many_operands_four_are_told(count: int, told: str) -> None:
     """The others are counted."""
     with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
         gradwalk.sum([Value(1e308) for _ in range(count)])
-    assert f"  from {told}" == str(caught.value).splitlines()[1]
+    assert str(caught.value).splitlines()[1] == f"  from 1e+308 and 1e+308 and 1e+308{told}"
 
 
 @pytest.mark.parametrize("length", [1, 4, 5, 9])
