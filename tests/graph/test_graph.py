@@ -343,6 +343,12 @@ def test_an_overview_folds_no_more_than_it_has_to(engine, most, levels, repeated
     assert graph.overview(most).items == graph.collapse(levels, repeated).items
 
 
+def test_of_what_cannot_be_folded_the_root_is_shown_first(engine):
+    """And what is nearest to it."""
+    assert [item.nodes for item in Graph(chain(engine, 9)).overview(1).items] == [[9]]
+    assert [item.nodes for item in Graph(chain(engine, 9)).overview(3).items] == [[7], [8], [9]]
+
+
 def test_overview_shows_small_graphs_whole(engine):
     """Up to the limit, every node is an item."""
     graph = Graph(chain(engine, 99))
