@@ -263,6 +263,11 @@ def test_lines_while_a_sweep_goes_on(capsys):
     ]
 
 
+def test_steps_of_a_run_that_is_over_are_its_own():
+    sweep = made_up(configurations=[Configuration(steps=steps) for steps in (1, 20, 300, 4000)])
+    assert sweep.steps_made == 321
+
+
 def test_json_of_a_sweep(capsys):
     """Results in the order of the runs; a sweep that was stopped says how to go on."""
     sweep = made_up()
