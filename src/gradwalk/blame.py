@@ -135,10 +135,12 @@ class _Detector:
     def first_nonfinite(self, order: list[Any]) -> NonFiniteError | None:
         """Walk as backward() did: the first node whose own gradient is finite and what it hands on is not."""
         for node in reversed(order):
+            if node._constant:
+                continue
             grad, site = _number(node.grad), self.sites.get(node)
             if not math.isfinite(grad):
                 text = f"the gradient of {_shown(node)} overflowed as its contributions were added up{_at(site)}"
-                return None if node._constant else self.error(node, "backward", text, site)
+                return self.error(node, "backward", text, site)
             for i, (child, local_grad) in enumerate(zip(node._children, node._local_grads, strict=False)):
                 handed_on = contribution(local_grad, grad, node._name)
                 if not child._constant and not math.isfinite(handed_on):

@@ -173,7 +173,7 @@ class Walk:
             raise IndexError(
                 f"walk: expected a number from {self.forward_steps + 1} to {self.last_number}, got {number}"
             )
-        index = bisect_right(self._numbers, number, hi=len(self._steps)) - 1
+        index = bisect_right(self._numbers, number) - 1
         return self[index], number - self._numbers[index]
 
     def _computed(self, index: int) -> Step:
@@ -213,7 +213,7 @@ class Walk:
     def _observed(self, node: Any) -> tuple[Contribution, ...]:
         """What a `_backward` written by hand does to the children: it is run on lent gradients, then undone."""
         children = list(dict.fromkeys(node._children))
-        lent = [node, *(child for child in children if child is not node)]
+        lent = [node, *children]
         own = [each.grad for each in lent]
         upstream, before = self._at(node), [self._at(child) for child in children]
         try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import platform
 import shutil
 import sys
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -83,7 +85,10 @@ def test_missing_compiler_comes_with_advice(monkeypatch):
     assert line.endswith("pip install --force-reinstall --no-cache-dir --no-binary gradwalk gradwalk")
 
 
-@pytest.mark.parametrize(("platform", "advice"), [("darwin", "xcode-select --install"), ("linux", "apt install gcc")])
+@pytest.mark.parametrize(
+    ("platform", "advice"),
+    [("darwin", "xcode-select --install"), ("linux", "apt install gcc"), ("win32", "Visual Studio Build Tools")],
+)
 def test_advice_is_for_this_system(monkeypatch, platform, advice):
     """Each system has its own way to a C compiler."""
     monkeypatch.setattr(sys, "platform", platform)
@@ -111,6 +116,75 @@ def test_a_system_that_does_not_list_its_features(monkeypatch):
     monkeypatch.setattr(doctor, "open", fail, raising=False)
     found = doctor.cpu()
     assert (found["machine"], found["features"], found["kernels"] is None) == (platform.machine(), [], False)
+
+
+@pytest.mark.parametrize(
+    ("said", "features"),
+    [
+        ("processor\t: 0\nflags\t\t: fpu avx2 sse4_2 avx512bw\nflags\t\t: sve\n", ["sse4_2", "avx2"]),
+        ("processor\t: 0\nFeatures\t: fp asimd\n", ["asimd"]),
+        ("processor\t: 0\n", []),
+    ],
+    ids=["x86", "ARM", "neither"],
+)
+def test_vector_features_are_those_that_linux_lists(monkeypatch, said, features):
+    """Of the first processor, and only those that kernels are written for."""
+    monkeypatch.setattr(doctor, "open", lambda *_, **__: io.StringIO(said), raising=False)
+    assert features == doctor.cpu()["features"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "shown"),
+    [
+        ("", []),
+        ("one\ntwo\nthree\nfour", ["two", "three", "four"]),
+        ("a\nb\nx.c: Error: 1\nc\nerror 2\nd\nerror 3\nerror 4\ne", ["x.c: Error: 1", "error 2", "error 3"]),
+    ],
+    ids=["nothing", "its end", "errors"],
+)
+def test_of_what_the_compiler_said_three_lines_are_shown(failure, shown):
+    """The first errors, or else the end."""
+    assert shown == doctor.excerpt(failure)
+
+
+@pytest.mark.parametrize(
+    ("out", "err", "line"),
+    [("cc 1.0\nand more\n", "warning", "cc 1.0"), ("", "cl 2.0\nusage", "cl 2.0"), ("", "\n", None)],
+    ids=["stdout", "stderr", "silent"],
+)
+def test_version_of_the_compiler(monkeypatch, out, err, line):
+    """The first line of what it says, wherever it says it."""
+    monkeypatch.setattr(doctor.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=out, stderr=err))
+    assert line == doctor.version_line("cc")
+
+
+@pytest.mark.parametrize(
+    ("variable", "there", "file"),
+    [
+        ("mycc -O2", {"mycc", "cc"}, "/bin/mycc"),
+        ("mycc -O2", {"cc", "gcc"}, "/bin/cc"),
+        ("", {"clang"}, "/bin/clang"),
+    ],
+    ids=["CC", "CC is missing", "clang"],
+)
+def test_which_compiler_a_build_would_use(monkeypatch, variable, there, file):
+    """The one of CC, else of Python's own build, else whichever is there."""
+    monkeypatch.setenv("CC", variable)
+    monkeypatch.setattr("sysconfig.get_config_var", lambda _name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}" if name in there else None)
+    monkeypatch.setattr(doctor, "version_line", lambda file: "1.0")
+    assert doctor.compiler() == {"file": file, "version": "1.0", "advice": None}
+
+
+@pytest.mark.parametrize(
+    ("available", "verdict"), [(True, "all is well"), (False, "look at: native engine, C compiler")]
+)
+def test_who_needs_a_compiler(monkeypatch, available, verdict):
+    """Nobody, once the native engine is there."""
+    native = NATIVE if available else {**NATIVE, "available": False, "file": None, "error": "no"}
+    monkeypatch.setattr(doctor, "native_extension", lambda: native)
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    assert run().output.endswith(f"verdict: {verdict}\n")
 
 
 def test_compiler_that_does_not_start(monkeypatch):

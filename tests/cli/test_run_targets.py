@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import pathlib
 import py_compile
 import zipfile
 
 import pytest
 from running import LECTURE_CLASS, MICROGPT_CLASS, TELL_CLASS, assert_same, outcome, with_gradwalk, with_python, write
+
+from gradwalk.run import report
 
 ABOUT = "import sys\nprint(__name__, __package__, sys.argv[1:], sys.argv[0].rpartition('/')[2], __spec__ is None)\n"
 
@@ -186,3 +189,36 @@ def test_report_without_a_class():
     assert outcome(with_gradwalk("--report", "s.py")) == (
         "1\n", "gradwalk: no class was offered: none has __init__, backward and __add__ or __mul__\n", 0,
     )  # fmt: skip
+
+
+def test_advice_of_a_report():
+    """Which methods are slow because they are Python's, and whether the script's own loops are."""
+
+    class Own:
+        tanh = math.tanh
+
+        def exp(self):
+            return self
+
+    own = "exp() is the script's own, in Python: written as the math module computes it, it would run native"
+    loops = "most of the time is the script's own loops: gradwalk.compile(loss) replays a step without them"
+    for replaced, rest, told in (([], 2.0, []), ([Own], 2.0, [own]), ([object, Own], 2.5, [own, loops])):
+        assert report.advice(replaced, 1.0, rest) == [f"for more speed: {line}" for line in told]
+
+
+def test_backward_is_timed_whatever_comes_of_it(monkeypatch):
+    """Each pass counts, one that raises, too."""
+    clock = iter([1.0, 3.0, 10.0, 10.5])
+    monkeypatch.setattr(report.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(report, "_backward_seconds", 0.0)
+    monkeypatch.setattr(report, "_backward_passes", 0)
+
+    class Own:
+        def backward(self, again, *, fails=False):
+            return 1 / 0 if fails else again
+
+    report.timed(Own)
+    assert Own().backward(4) == 4
+    with pytest.raises(ZeroDivisionError):
+        Own().backward(4, fails=True)
+    assert (report._backward_seconds, report._backward_passes) == (2.5, 2)

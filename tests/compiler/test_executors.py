@@ -135,6 +135,8 @@ def test_around_the_ends_of_pieces():
         if count <= 2 * size + 1:  # and each example counts, once
             rows = compiled.map_gradients(inputs, model.parameters())[1]
             assert found[0][1] == pytest.approx(rows.sum(axis=0).tolist(), rel=1e-9, abs=1e-12)
+            elsewhere = compiled.map_gradients(inputs, model.parameters(), executor=Elsewhere(3))[1]
+            assert rows.tolist() == elsewhere.tolist()
 
 
 @native
@@ -295,3 +297,119 @@ def test_a_cluster_without_workers(monkeypatch):
     monkeypatch.setattr(workers, "WITHOUT_WORKERS", 3)
     with pytest.raises(WorkerError, match="the cluster has had no workers for some minutes"):
         workers.Workers(Deserted()).results([workers.Task(len, (), ("",))])
+
+
+def test_a_cluster_that_grows_in_time(monkeypatch):
+    """Looks that found nobody are counted anew once somebody was there, or something was done."""
+    monkeypatch.setattr(workers, "WITHOUT_WORKERS", 3)
+    cluster = Deserted()
+    looking = workers.Workers(cluster)
+    for found in ({}, {}, {"tcp://one": 1}, {}, {}):
+        cluster._client.ncores = lambda found=found: found
+        looking._look_after({cluster})
+    done = Future()
+    done.set_result("")
+    cluster.submit = lambda *_: done
+    assert looking.results([workers.Task(len, (), ("",))]) == [""]
+    looking._look_after({cluster})
+    looking._look_after({cluster})
+    with pytest.raises(WorkerError, match="the cluster has had no workers for some minutes"):
+        looking._look_after({cluster})
+
+
+class Knowing(Executor):
+    """One of whom some things are known."""
+
+    def __init__(self, knows):
+        vars(self).update(knows)
+
+
+@pytest.mark.parametrize(
+    ("knows", "count"),
+    [
+        ({"_client": SimpleNamespace(ncores=lambda: {"a": 4, "b": 4})}, 2),
+        ({"_client": SimpleNamespace(ncores=dict)}, 1),
+        ({"num_workers": 3, "_max_workers": 7}, 3),
+        ({"_max_workers": 7}, 7),
+        ({}, os.cpu_count()),
+        ({"num_workers": "many"}, os.cpu_count()),
+    ],
+    ids=["cluster", "empty cluster", "told", "pool", "unknown", "not a number"],
+)
+def test_how_many_workers_there_are(knows, count):
+    """As far as that is known; else as many as this machine has cores."""
+    assert workers.Workers(Knowing(knows)).count == count
+
+
+def test_what_was_used_last_is_kept_longest(monkeypatch):
+    """A worker forgets what it has not needed for the longest time; what one piece of work needs, it keeps."""
+    monkeypatch.setattr(workers, "KEPT", 2)
+    monkeypatch.setattr(workers, "_here", {})
+
+    def done(*keys, sent=()):
+        return workers._done_here(lambda *given: given, keys, {key: pickle.dumps(key) for key in sent}, ())
+
+    assert done("a", "b", sent="ab") == ("a", "b")
+    assert done("a") == ("a",)
+    assert done("c", sent="c") == ("c",)
+    assert workers.Missing({"b"}) == done("a", "b", "c")
+    assert done("a", "b", "c", sent="b") == ("a", "b", "c")
+    assert done("a", "b", "c") == ("a", "b", "c")
+
+
+def test_a_pool_is_made_anew_as_it_was():
+    """As many processes, started in the same way, with the same to do at first; of other kinds nothing is known."""
+    with workers.processes(3) as pool, workers._like(pool) as anew:
+        kept = ("_max_workers", "_mp_context", "_initializer", "_initargs")
+        assert [vars(pool)[name] for name in kept] == [vars(anew)[name] for name in kept]
+        assert (type(pool), 3) == (type(anew), anew._max_workers)
+    assert workers._like(Elsewhere(2)) is None
+
+
+class GaveUpError(Exception):
+    """As Dask has them."""
+
+    __module__ = "distributed.scheduler"
+
+
+@pytest.mark.parametrize(
+    ("raised", "seen", "words"),
+    [
+        (GaveUpError("killed 3 times"), WorkerError, "executor: the cluster gave work up: killed 3 times"),
+        (KeyError("x"), KeyError, "x"),
+    ],
+    ids=["cluster", "function"],
+)
+def test_what_is_not_begun_is_called_off(raised, seen, words):
+    """Where a piece of work raises: the others are nobody's any more."""
+    futures = [Future(), Future()]
+    futures[0].set_exception(raised)
+    given = iter(futures)
+    executor = Elsewhere(2)
+    executor.submit = lambda *_: next(given)
+    with pytest.raises(seen, match=words):
+        workers.Workers(executor).results([workers.Task(len, (), ("",)) for _ in futures])
+    assert futures[1].cancelled()
+
+
+def test_workers_of_a_cluster(monkeypatch):
+    """Of the one that is named, which does not become everybody's; each piece of work is done, alike or not."""
+    asked = []
+
+    class Client:
+        def __init__(self, address, **settings):
+            if address == "nowhere":
+                raise OSError("nobody there")
+            asked.append((address, settings))
+
+        def get_executor(self, **settings):
+            return settings
+
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=Client))
+    assert workers.dask("tcp://host:1") == {"pure": False}
+    assert asked == [("tcp://host:1", {"timeout": "10s", "set_as_default": False})]
+    with pytest.raises(ValueError, match=r"dask: expected a scheduler at nowhere: nobody there"):
+        workers.dask("nowhere")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ValueError, match=r"pip install 'gradwalk\[cluster\]'"):
+        workers.dask("tcp://host:1")

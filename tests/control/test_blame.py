@@ -158,12 +158,15 @@ def test_nodes_from_before_the_block(engine: Any) -> None:
 def test_the_culprit_from_before_the_block(engine: Any) -> None:
     """Seen when it is used: the operation that made it first is named, not the one that used it."""
     culprit = engine.Value(1e200, label="a") * 1e200
-    later = (culprit + 1.0) * 2.0
+    later, other = (culprit + 1.0) * 2.0, engine.Value(1e300) * 1e300
     with pytest.raises(NonFiniteError, match=r"'\*' made inf in the forward pass") as caught, detect_nonfinite():
         later - 1.0
     assert caught.value.node is culprit
     with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
         engine.Value(2.0) * later
+    assert caught.value.node is culprit
+    with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
+        later * other  # of two, the one on the left
     assert caught.value.node is culprit
 
 
@@ -207,6 +210,126 @@ def test_a_node_made_by_hand_in_a_checkpoint() -> None:
     """Both who checkpoints and who watches are told of it."""
     with detect_nonfinite(), pytest.raises(NonFiniteError, match="'hand' made inf in the forward pass"):
         checkpoint(lambda x: Value(math.inf, (x,), "hand", local_grads=(1.0,)))(Value(1.0))
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [(3, ""), (4, " and 1e+308"), (5, " and 1e+308 and 1 more"), (6, " and 1e+308 and 2 more")],
+)
+def test_of_many_operands_four_are_told(count: int, told: str) -> None:
+    """The others are counted."""
+    with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
+        gradwalk.sum([Value(1e308) for _ in range(count)])
+    assert str(caught.value).splitlines()[1] == f"  from 1e+308 and 1e+308 and 1e+308{told}"
+
+
+@pytest.mark.parametrize("length", [1, 4, 5, 9])
+def test_a_long_chain_is_told_by_its_ends(length: int) -> None:
+    """Where it begins, and the last steps: six in all."""
+    x = Value(1e200, label="a")
+
+    def program() -> None:
+        y = x
+        for _ in range(length):
+            y = abs(y)
+        y * 1e200
+
+    with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
+        program()
+    first, *steps, last = str(caught.value).splitlines()[-1].split(" → ")
+    assert (first, last[-6:]) == ("  the chain: 'a' = 1e+200", " = inf")
+    assert ["'abs'"] * min(length, 4) == [step.split()[0] for step in steps]
+
+
+def test_a_chain_begins_at_the_nearest_leaf_where_nothing_has_a_label() -> None:
+    """A constant is no beginning."""
+    with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
+        (Value(1e200) * 2.0 * 3.0) * (2.0 * Value(1e300))
+    assert "  the chain: 1e+300 → " in str(caught.value)
+
+
+def test_constants_are_nobodys_trouble(engine: Any) -> None:
+    """They are no inputs: what one is handed, or holds, may be anything."""
+    x = engine.Value(1.0)
+    quotient = x / 1e-200  # by the constant, the derivative is infinite
+    quotient.backward()
+    with detect_nonfinite():
+        quotient.backward()
+    assert x.grad == pytest.approx(2e200)
+
+
+def test_behind_a_constant_it_goes_on_looking(engine: Any) -> None:
+    """What a constant is handed is no trouble, but what comes after it in the pass may be."""
+    x, y = engine.Value(1.0), engine.Value(0.0)
+    with pytest.raises(NonFiniteError, match="'sqrt' made inf in the backward pass"), detect_nonfinite():
+        (y.sqrt() + x / 1e-200).backward()
+    assert (x.grad, y.grad) == (0.0, 0.0)
+
+
+@pytest.fixture
+def report() -> gradwalk.blame.GradientReport:
+    """Four scopes: one over all of the axis, one at its middle, one without a gradient, one that is infinite."""
+    kinds = [
+        ("wide", 3, 1e-4, 1e-1, 1e4, 0.25, 0),
+        ("one", 1, 1.0, 1.0, 1.0, 0.0, 0),
+        ("none", 1, 0.0, 0.0, 0.0, 1.0, 0),
+        ("burst", 1200, 0.0, math.nan, 0.0, 0.0, 1200),
+    ]
+    return gradwalk.blame.GradientReport([gradwalk.blame.ScopeGradients(*kind) for kind in kinds])
+
+
+def test_gradients_are_drawn_on_a_logarithmic_axis(report: Any) -> None:
+    """A line from the smallest to the largest, a diamond at the median, powers of ten below both ends."""
+    assert report.plot(width=17).splitlines() == [
+        "wide  │──────◆──────────│",
+        "one   │        ◆        │",
+        "none  │                 │",
+        "burst │                 │",
+        "       1e-04       1e+04",
+    ]
+
+
+def test_one_size_of_gradients_has_an_axis_too(report: Any) -> None:
+    """Of one power of ten."""
+    alone = gradwalk.blame.GradientReport(report.scopes[1:2])
+    assert alone.plot(width=5).splitlines() == ["one │◆    │", "     1e+001e+01"]
+
+
+def test_bars_of_a_notebook_are_the_plots(report: Any) -> None:
+    """240 pixels from one end of the axis to the other, and 6 on either side of it."""
+    page = ElementTree.fromstring(report._repr_html_())
+    bars = [[float(line.get("x1")), float(line.get("x2"))] for line in page.iter("line")]  # type: ignore[arg-type]
+    assert bars == [[6.0, 246.0], [126.0, 126.0]]
+    assert [path.get("d") for path in page.iter("path")] == ["M91.0 7l5 -5 5 5 -5 5z", "M121.0 7l5 -5 5 5 -5 5z"]
+
+
+def test_columns_of_the_table_are_as_wide_as_their_cells(report: Any) -> None:
+    assert report.table().splitlines() == [
+        "scope  nodes  smallest   median  largest  zero",
+        "wide       3   1.0e-04  1.0e-01  1.0e+04   25%  exploding",
+        "one        1   1.0e+00  1.0e+00  1.0e+00    0%",
+        "none       1   0.0e+00  0.0e+00  0.0e+00  100%  no gradient",
+        "burst  1,200   0.0e+00      nan  0.0e+00    0%  inf or nan",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("median", "largest", "verdict"),
+    [(1e-6, 1e3, ""), (9e-7, 1e3, "vanishing"), (1.0, 1001.0, "exploding"), (9e-7, 1001.0, "exploding")],
+)
+def test_verdicts_of_scopes(median: float, largest: float, verdict: str) -> None:
+    """Vanishing goes by the median, exploding by the largest."""
+    assert gradwalk.blame.ScopeGradients("a", 1, 1e-9, median, largest, 0.0, 0).verdict == verdict
+
+
+def test_gradients_of_a_scope_are_summed_up() -> None:
+    """The smallest is one that is not 0; the share of zeros is one of those that are finite."""
+    a, b, c, d = (Value(1.0) for _ in range(4))
+    with scope("s"):
+        out = a * 4.0 + b * -0.5 + c * 0.0 + d * math.inf
+    [found] = gradient_report(out).scopes
+    assert (found.nodes, found.nonfinite, found.smallest, found.median, found.largest) == (11, 1, 0.5, 1.0, 4.0)
+    assert found.zero == pytest.approx(1 / 10)
 
 
 def test_gradient_report_names_what_vanishes_and_explodes() -> None:

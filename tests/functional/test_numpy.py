@@ -337,6 +337,64 @@ def test_nan_among_values() -> None:
     ]
 
 
+SPECIAL: dict[str, Any] = {
+    "signbit": np.signbit,
+    "heaviside": lambda s: np.heaviside(s, 0.25),
+    "angle": np.angle,
+    "angle in degrees": lambda s: np.angle(s, deg=True),
+    "sign": np.sign,
+    "copysign": lambda s: np.copysign(2.0, s),
+    "isclose": lambda s: np.isclose(s, s),
+    "isclose to infinity": lambda s: np.isclose(s, np.inf),
+    "isclose, nan": lambda s: np.isclose(s, s, equal_nan=True),
+    "isclose, near": lambda s: np.isclose(s, s * (1.0 + 0.9e-5) + 1e-9) | np.isclose(s, s * (1.0 + 1.2e-5)),
+    "array_equal": lambda s: np.array_equal(s, s),
+    "array_equal, nan": lambda s: np.array_equal(s, s, equal_nan=True),
+    "array_equal, shapes": lambda s: np.array_equal(s[3:], s[3:4]),
+    "nan_to_num": lambda s: np.nan_to_num(s, nan=3.0),
+    "nan_to_num, infinities": lambda s: np.nan_to_num(s, posinf=1.0, neginf=-7.0),
+    "median": np.median,
+    "median of rows": lambda s: np.median(np.stack([s, 0.5 + np.isnan(s)]), axis=1),
+    "quantiles": lambda s: np.quantile(np.stack([s, s[::-1]]), [0.25, 0.5], axis=0),
+    "logical_not": np.logical_not,
+    "modulo": lambda s: np.mod(s[5:], [0.3, -0.3]),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_zeros_infinities_and_nan_are_what_numpy_makes_of_them(name: str) -> None:
+    """Both zeros have their sign; nan is neither above nor below, and has no place in an order."""
+    numbers = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -2.5])
+    with np.errstate(all="ignore"):
+        expected = SPECIAL[name](numbers)
+    found = np.asarray(SPECIAL[name](gnp.array(list(map(Value, numbers)))), object)
+    plain = [float(each.data if isinstance(each, Value) else each) for each in found.ravel()]
+    assert found.shape == np.shape(expected)
+    assert plain == pytest.approx(np.ravel(expected).astype(float).tolist(), nan_ok=True)
+
+
+@pytest.mark.parametrize("q", [0.3, [0.3, 0.5], [[0.3, 0.5, 0.6]]], ids=["one", "row", "matrix"])
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_shapes_of_quantiles(q: Any, axis: Any, keepdims: bool) -> None:
+    """The shape of what is asked for comes first, as NumPy has it."""
+    numbers = np.arange(12.0).reshape(3, 4) ** 1.5
+    expected = np.quantile(numbers, q, axis=axis, keepdims=keepdims)
+    found = np.asarray(np.quantile(gnp.array(numbers) * Value(1.0), q, axis=axis, keepdims=keepdims), object)
+    assert found.shape == expected.shape
+    assert [each.data for each in found.ravel()] == pytest.approx(expected.ravel().tolist())
+
+
+def test_a_sample_is_correlated_with_itself() -> None:
+    """One alone gives a number, not a matrix; and samples may stand in columns."""
+    assert np.corrcoef(gnp.array([Value(1.0), 2.0, 4.0])).data == 1.0
+    numbers = np.array([[1.0, 2.0, 3.5], [4.0, -5.0, 6.0], [7.0, 8.0, 10.0]])
+    values = gnp.array(numbers) * Value(1.0)
+    for function in (np.corrcoef, np.cov, lambda m, **how: np.cov(m, m**2, ddof=0, **how)):
+        found, expected = function(values, rowvar=False), function(numbers, rowvar=False)
+        assert [each.data for each in found.ravel()] == pytest.approx(expected.ravel().tolist())
+
+
 REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "matmul": (lambda x: np.outer(x, x) @ x[:2], ValueError, r"shapes that fit, got \(3, 3\) and \(2,\)"),
     "after out": (lambda x: np.mean(x, 0, None, None, True), TypeError, "mean: expected what comes after out= by its"),

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from gradwalk.graph import Graph
+from gradwalk.graph import Graph, edge_caption
 from gradwalk.scopes import scope
 
 HOSTILE = [
@@ -63,6 +63,24 @@ def test_a_folded_scope_says_how_many_nodes_it_has(engine):
     assert '["layer<br/>3 nodes"]' in view.to_mermaid()
 
 
+def test_edges_are_counted_where_there_are_several(engine):
+    """Of one there is nothing to say."""
+    x, y = engine.Value(3.0, label="x"), engine.Value(2.0, label="y")
+    view = Graph(x * x + y).view()
+    captions = [edge_caption(edge) for edge in view.edges]
+    assert captions == ["3 ×2", "1", "1"]
+
+
+def test_json_says_where_nodes_were_made_and_what_is_hidden(engine):
+    """The scope of each, and how many are not among the items."""
+    with scope("a"), scope("b"):
+        inner = engine.Value(2.0).tanh()
+    root = inner.exp().exp()
+    made = Graph(root).neighbourhood(inner, radius=1).to_dict()
+    assert [item["scope"] for item in made["items"]] == [["a", "b"], ["a", "b"], []]
+    assert (made["nodes"], made["hidden"]) == (4, 1)
+
+
 def test_json_has_no_bare_nan(engine):
     """What JSON lacks is written as a string."""
     root = engine.Value(math.inf) * 0.0
@@ -81,6 +99,8 @@ def test_networkx_has_the_numbers(engine):
     assert (made.nodes[1]["data"], made.nodes[0]["grad"], made.nodes[0]["label"]) == (9.0, 6.0, "x")
     assert [attributes["local_grad"] for _, _, attributes in made.edges(data=True)] == [3.0]
     assert [attributes["count"] for _, _, attributes in made.edges(data=True)] == [2]
+    not_finite = Graph(engine.Value(math.inf) * 1.0).view().to_networkx()
+    assert not_finite.nodes[0]["data"] == math.inf  # which JSON has no number for
 
 
 def test_networkx_missing_is_said():

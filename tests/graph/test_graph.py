@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pydoc
 import random
+from functools import partial
+from operator import add
 
 import pytest
 
 from gradwalk import scope
-from gradwalk.graph import Graph, short_number
+from gradwalk.graph import Graph, glyph_of, short_number
 from gradwalk.scopes import path_of
 
 
@@ -69,6 +71,29 @@ def test_no_two_nodes_share_a_name(engine):
     products = [leaves[0] * leaves[1], leaves[0] * leaves[1]]
     graph = Graph(engine.composites.sum([*leaves, *products]))
     assert len(set(graph.names)) == len(graph)
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["a", "a", "a"], ["a", "a#2", "a#3"]),
+        (["a", "a", "a#2", "a"], ["a", "a#3", "a#2", "a#4"]),
+        (["layers.0.w.123", "layers.0.w.1234"], ["layers.0.w.123", "l0.w1234"]),
+    ],
+    ids=["equal", "taken", "long"],
+)
+def test_names_of_labels(engine, labels, names):
+    """Of equal ones the second is #2, unless that is a label itself; up to 14 characters are not shortened."""
+    graph = Graph(engine.composites.sum([engine.Value(1.0, label=label) for label in labels]))
+    assert names == graph.names[:-1]
+
+
+def test_what_made_a_node_is_told_as_it_is_written(engine):
+    """A short whole power is raised; whatever was made by hand, and has no name, is a question mark."""
+    x = engine.Value(2.0)
+    by_hand = engine.Value(1.0, (x,), local_grads=(1.0,))
+    nodes = [x**2, x**-3, x**99, x**100, x**0.5, x * 2.0, x.relu(), by_hand, x]
+    assert [glyph_of(node) for node in nodes] == ["x²", "x⁻³", "x⁹⁹", "xⁿ", "xⁿ", "×", "relu", "?", "leaf"]
 
 
 def test_names_show_no_control_characters(engine):
@@ -158,6 +183,25 @@ def test_collapse_by_path(engine):
     assert [view.title(k) for k, item in enumerate(view.items) if item.kind == "scope"] == ["model/second"]
 
 
+def test_of_paths_within_each_other_the_outer_one_is_folded(engine):
+    """Whichever comes first."""
+    for chosen in ([("model",), ("model", "second")], [("model", "second"), ("model",)]):
+        view = Graph(scoped(engine)).collapse(chosen)
+        assert [view.title(k) for k, item in enumerate(view.items) if item.kind == "scope"] == ["model"]
+
+
+def test_a_leaf_that_several_parts_use_stays_in_sight(engine):
+    """One that a single part uses is folded with it, and a part of one node is still a part."""
+    shared, own = engine.Value(2.0, label="shared"), engine.Value(3.0, label="own")
+    with scope("first"):
+        first = shared * own
+    with scope("second"):
+        second = shared.tanh()
+    view = Graph(first + second).collapse()
+    assert [view.title(k) for k in range(len(view.items))] == ["shared", "first", "second", "v3"]
+    assert [item.kind for item in view.items] == ["node", "scope", "scope", "node"]
+
+
 def test_the_root_is_never_folded(engine):
     """The result stays in sight, whatever scope it was made in."""
     with scope("loss"):
@@ -203,6 +247,61 @@ def test_different_uses_stay_apart(engine):
     assert sum(view.operation(k) == "tanh" for k in range(len(view.items))) == 2
 
 
+def items_of(engine, *terms):
+    """What a sum of such terms is folded to."""
+    view = Graph(engine.composites.sum(terms)).collapse(False, repeated=True)
+    return [view.title(k) for k in range(len(view.items) - 1)]
+
+
+def in_scope(name, make):
+    with scope(name):
+        return make()
+
+
+@pytest.mark.parametrize(
+    ("terms", "titles"),
+    [
+        (lambda x: [x("w.1").tanh(), x("w.23").tanh()], ["leaf ×2", "tanh ×2"]),
+        (lambda x: [x("w.1").tanh(), x("b.1").tanh()], ["w.1", "v1", "b.1", "v2"]),
+        (lambda x: [x("w1") ** 2, x("w2") ** 2], ["leaf ×2", "x² ×2"]),
+        (lambda x: [x("w1") ** 2, x("w2") ** 3], ["w1", "v1", "w2", "v2"]),
+        (lambda x: [x("") * 3.0, x("") * x("")], ["x1", "3", "v1", "leaf ×2", "v2"]),
+        (lambda x: [in_scope(name, x("").tanh) for name in "aa"], ["leaf ×2", "tanh ×2"]),
+        (lambda x: [in_scope(name, x("").tanh) for name in "ab"], ["x1", "v1", "x2", "v2"]),
+        (lambda x: [in_scope(name, partial(add, x(""), x(""))) for name in "aa"], ["leaf ×4", "+ ×2"]),
+        (lambda x: [in_scope(name, partial(add, x(""), x(""))) for name in "ab"], ["leaf ×2", "v1", "leaf ×2", "v2"]),
+    ],
+    ids=[
+        "labels",
+        "other labels",
+        "powers",
+        "other powers",
+        "constants",
+        "scope",
+        "other scopes",
+        "sums",
+        "other sums",
+    ],
+)
+def test_what_is_the_same_and_what_is_not(engine, terms, titles):
+    """Numbers in a label do not count; its words, an operation's own numbers, constants and scopes do."""
+    assert titles == items_of(engine, *terms(lambda label: engine.Value(2.0, label=label)))
+
+
+def test_a_sum_that_is_used_twice_is_no_part_of_another(engine):
+    """Only what nobody else sees goes into the longer sum."""
+    a, b, c = (engine.Value(x) for x in (1.0, 2.0, 3.0))
+    both = a + b
+    view = Graph((both + c) * both).collapse(False, repeated=True)
+    assert [view.operation(k) for k in range(len(view.items))].count("+") == 2
+
+
+def test_a_root_that_ends_a_sum_belongs_to_no_part(engine):
+    """The partial sums before it do."""
+    folds = Graph(engine.Value(1.0) + engine.Value(2.0) + engine.Value(3.0)).folds()
+    assert (len(folds[2]), folds[-1]) == (1, ())
+
+
 def test_a_constant_belongs_to_the_part_that_uses_it(engine):
     """To the scope, and to what is repeated there; the root belongs to none."""
     xs = [engine.Value(x) for x in (1.0, 2.0)]
@@ -233,6 +332,29 @@ def test_neighbourhood_of_a_stranger_is_refused(engine):
     """A node of another graph is named in the error."""
     with pytest.raises(ValueError, match="expected a node of this graph"):
         Graph(neuron(engine)).neighbourhood(engine.Value(7.0))
+
+
+def test_the_nearest_are_kept(engine):
+    """As many as asked for, by their distance, and no matter how far the rest is."""
+    root = chain(engine, 9)
+    view = Graph(root).neighbourhood(root, radius=9, most=3)
+    assert ([item.nodes for item in view.items], view.hidden) == ([[7], [8], [9]], 7)
+
+
+@pytest.mark.parametrize(
+    ("most", "levels", "repeated"),
+    [(40, 2, False), (13, 2, False), (12, 1, False), (11, 2, True), (5, 2, True), (4, 1, True)],
+)
+def test_an_overview_folds_no_more_than_it_has_to(engine, most, levels, repeated):
+    """Scopes from the inside out, and what is repeated only where that is not enough."""
+    graph = Graph(scoped(engine, samples=5))
+    assert graph.overview(most).items == graph.collapse(levels, repeated).items
+
+
+def test_of_what_cannot_be_folded_the_root_is_shown_first(engine):
+    """And what is nearest to it."""
+    assert [item.nodes for item in Graph(chain(engine, 9)).overview(1).items] == [[9]]
+    assert [item.nodes for item in Graph(chain(engine, 9)).overview(3).items] == [[7], [8], [9]]
 
 
 def test_overview_shows_small_graphs_whole(engine):

@@ -158,6 +158,21 @@ def test_the_caret_is_under_the_character():
     assert len(shown) < 80
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (50, 20, "x" * 50 + "?" + "y" * 19 + "…"),
+        (51, 19, "…" + "x" * 50 + "?" + "y" * 19),
+        (0, 0, "?"),
+    ],
+    ids=["cut behind", "cut before", "whole"],
+)
+def test_of_a_long_line_what_is_near_is_shown(before, after, shown):
+    """50 characters before the place and 20 from it on; a mark stands for more."""
+    caret = " " * shown.index("?") + "^"
+    assert excerpt("x" * before + "?" + "y" * after, before) == f"  {shown}\n  {caret}"
+
+
 def test_a_domain_error_points_at_the_operation():
     """A number outside a domain is reported when it is evaluated, at the operation."""
     with pytest.raises(ExpressionError, match=r"log: expected x > 0, got -3\.0") as caught:
@@ -169,6 +184,12 @@ def test_missing_values_are_named():
     """Every leaf without a value is named, with what to add."""
     with pytest.raises(ExpressionError, match=r"no value for p, q; add p=1\.0 q=1\.0"):
         parsed("a*p + q").evaluate({"a": 1.0})
+    for names, told in (("p*q*r*s*t", "p, q, r, s, t; add"), ("p*q*r*s*t*u", "p, q, r, s, t …; add")):
+        with pytest.raises(ExpressionError, match=f"no value for {told} p=1.0 q=1.0 r=1.0 s=1.0 t=1.0\n"):
+            parsed(names).evaluate()
+    with pytest.raises(ExpressionError) as caught:
+        parsed("a*p + q").evaluate({"a": 1.0, "p": 1.0})
+    assert caught.value.position == 6
 
 
 def test_limits():

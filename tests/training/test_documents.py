@@ -82,6 +82,25 @@ def test_restored_order_goes_on(before):
     assert order.take(25) == other.take(25)
 
 
+@pytest.mark.parametrize("taken", [0, 1, 6, 7, 30])
+def test_an_order_goes_back(taken):
+    """As if nothing had been taken since, in this epoch or in those after it."""
+    order, other = data.Order(10, seed=1), data.Order(10, seed=1)
+    order.take(4)
+    other.take(4)
+    mark = order.mark()
+    order.take(taken)
+    order.go_back(mark)
+    assert other.state() == order.state()
+    assert other.take(25) == order.take(25)
+
+
+@pytest.mark.parametrize(("count", "shown"), [(60, 60), (61, 57)])
+def test_many_characters_are_not_all_told(count, shown):
+    characters = "".join(map(chr, range(200, 200 + count)))
+    assert characters[:shown] + "..." * (count > 60) == Tokenizer(characters).shown()
+
+
 def test_tokens_and_back():
     """Every character is a token, and decoding gives the text back."""
     tokenizer = Tokenizer.for_documents(["emma", "zoé"])

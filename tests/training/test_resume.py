@@ -10,6 +10,8 @@ import signal
 import subprocess
 import time
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
 
 import numpy
 import pytest
@@ -17,7 +19,8 @@ from small_runs import TINY_MODEL, run_apart, start
 
 from gradwalk import engine
 from gradwalk.training.checkpoint import load
-from gradwalk.training.session import stop_signals
+from gradwalk.training.loop import Configuration, Trainer
+from gradwalk.training.session import Plan, PlanError, check_workers, long_documents, resume_command, stop_signals
 
 KILLS = 100 if os.environ.get("GRADWALK_SOAK") else 8
 
@@ -137,6 +140,66 @@ def test_stopping_saves_and_says_how_to_go_on(names_file, tmp_path, number, stat
     assert 0 < step < 100000
     assert run_apart(*shlex.split(err.partition("to go on: gradwalk ")[2]), "--stop-after", step + 5).status == 0
     assert load(path).step == step + 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({}, ""),
+        ({"checkpoint_every": 100, "samples": 3, "stop_after": 5}, ""),
+        (
+            {"checkpoint_every": 7, "metrics": Path("m"), "plot": Path("p q.svg")},
+            " --checkpoint-every 7 --metrics m --plot 'p q.svg'",
+        ),
+        ({"workers": 2}, " --workers 2"),
+        ({"dask": "tcp://host:1"}, " --dask tcp://host:1"),
+    ],
+    ids=["as usual", "what was for this run", "files", "workers", "dask"],
+)
+def test_the_command_that_goes_on(settings, options):
+    """It saves, measures and shares the work as the run did."""
+    assert f"gradwalk train --resume r{options}" == resume_command(Plan(**settings), None, Path("r"))
+    assert resume_command(Plan(**settings), "d", Path("r")).startswith("gradwalk train --resume r --data d")
+
+
+def test_a_resumed_run_is_evaluated_as_it_was(train, resume, tmp_path):
+    """As often, and on as many documents, unless it is told otherwise, which is kept, too."""
+    train("--steps", 4, "--checkpoint", "run", "--eval-every", 2, "--eval-documents", 1)
+    kept = {"every": 2, "documents": 1}
+    assert kept == load(tmp_path / "run").evaluation
+    found = json.loads(resume("run", "--steps", 9, "--json").out)
+    assert found["documents"] == {"training": 18, "evaluated": 1}
+    assert (kept, [2, 4, 6, 8, 9]) == (load(tmp_path / "run").evaluation, steps_of(tmp_path / "run"))
+    resume("run", "--steps", 12, "--eval-every", 3, "--eval-documents", 2)
+    assert load(tmp_path / "run").evaluation == {"every": 3, "documents": 2}
+
+
+def steps_of(path):
+    return [step for step, _ in load(path).validation_losses]
+
+
+@pytest.mark.parametrize(
+    ("plan", "settings", "words"),
+    [
+        (Plan(workers=1), {"compiled": False}, None),
+        (Plan(workers=2), {"batch_size": 2}, None),
+        (Plan(dask="a"), {"compiled": False}, "--dask: expected the compiled engine"),
+        (Plan(dask="a"), {}, "--dask: a step has one document"),
+        (Plan(workers=2), {}, "--workers: a step has one document"),
+        (Plan(workers=1, dask="a"), {"batch_size": 2}, "--workers and --dask: expected one of them, got both"),
+    ],
+)
+def test_whether_there_is_work_for_several(plan, settings, words):
+    """One process needs nothing; several need a compiled step over several documents."""
+    configuration = Configuration(**{"compiled": True, **settings})
+    with nullcontext() if words is None else pytest.raises(PlanError, match=words):
+        check_workers(plan, configuration)
+
+
+def test_documents_that_are_longer_than_the_block_are_counted():
+    """One that just fits is seen whole."""
+    settings = Configuration(n_embd=4, n_head=2, block_size=3, validation_share=0.0)
+    assert long_documents(Trainer(settings, ["ab", "abc", "abcd", "abcde"])) == 2
 
 
 def test_second_interrupt_stops_at_once():

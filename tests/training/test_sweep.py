@@ -8,7 +8,10 @@ import os
 import signal
 import time
 import xml.etree.ElementTree as ElementTree
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import numpy
@@ -23,6 +26,8 @@ from gradwalk.show.sweep_plot import sweep_picture
 from gradwalk.training import sweep as sweeps
 from gradwalk.training import sweep_report
 from gradwalk.training.checkpoint import load
+from gradwalk.training.loop import Configuration, Trainer
+from gradwalk.training.side_by_side import RunState
 from gradwalk.training.sweep import Span, combinations
 from gradwalk.training.sweep_command import Several
 
@@ -175,6 +180,174 @@ def test_long_tables_are_cut(sweep, monkeypatch):
     assert "\nand 3 more\n" in sweep("--seed", "1..5").out
 
 
+def made_up(**settings):
+    """A sweep over two rates and two seeds, of which a run failed and one is under way."""
+    runs = [Configuration(steps=10, lr=lr, seed=seed) for lr in (0.1, 0.25) for seed in (1, 2)]
+    told = {"folder": Path("f"), "configurations": runs, "varied": ["lr", "seed"], "data_name": None}
+    sweep = sweeps.Sweep(**{**told, "digest": "", "evaluation": {}, **settings})
+    sweep.lines = {
+        number: {"run": number, "loss": 9.0 - number, "validation_loss": loss}
+        for number, loss in ((1, 4.0), (2, 2.0), (3, 2.5))
+    }
+    return sweep
+
+
+@pytest.mark.parametrize(
+    ("varied", "error", "told"),
+    [(["lr", "seed"], None,
+      ["  lr  runs    mean  deviation    best", "0.25     1  2.5000     0.0000  2.5000",
+       " 0.1     2  3.0000     1.4142  2.0000"]),
+     (["lr", "seed"], "too far",
+      ["  lr  runs    mean  deviation    best", "0.25     1  2.5000     0.0000  2.5000",
+       " 0.1     2  3.0000     1.4142  2.0000", "1 run ended with an error; the first, run 4: too far"]),
+     (["seed"], None,
+      ["seed  run    loss  validation", "   2    2  7.0000      2.0000", "   1    1  8.0000      4.0000"]),
+     (["lr"], None,
+      ["  lr  run    loss  validation", "0.25    3  6.0000      2.5000", " 0.1    1  8.0000      4.0000"])],
+    ids=["seeds of rates", "an error", "seeds", "rates"],
+)  # fmt: skip
+def test_table_has_the_best_settings_first(varied, error, told):
+    """With mean, deviation and best over the seeds of each; or the runs themselves, where there is one for each."""
+    sweep = made_up(varied=varied)
+    if varied == ["seed"]:
+        del sweep.lines[3]
+    if varied == ["lr"]:
+        del sweep.lines[2]
+    if error:
+        sweep.lines[4] = {"run": 4, "error": error}
+    assert told == sweep_report.table(sweep)
+
+
+def test_table_without_anything_set_aside():
+    """Goes by the loss, and has a dash for what was not measured."""
+    sweep = made_up(varied=["lr"])
+    sweep.lines = {1: {"run": 1, "loss": 3.0, "validation_loss": None}, 3: {"run": 3, "loss": 2.0}}
+    sweep.lines[3]["validation_loss"] = None
+    assert (sweep_report.table(sweep)) == [
+        "  lr  run    loss  validation",
+        "0.25    3  2.0000           -",
+        " 0.1    1  3.0000           -",
+    ]
+
+
+def test_lines_while_a_sweep_goes_on(capsys):
+    """One at the beginning, and one for each tenth of all steps: runs that are over, and the best of them so far."""
+    sweep, reporter = made_up(data_name="few.txt"), sweep_report.PlainReporter()
+    lines, sweep.lines = sweep.lines, {}
+
+    def told(say, *given):
+        say(sweep, *given)
+        return capsys.readouterr().out.splitlines()
+
+    assert told(reporter.start) == ["few.txt: 4 runs, by lr, seed; in f"]
+    made = {number: SimpleNamespace(step=0) for number in (1, 2, 3, 4)}
+    sweep.states = made
+    assert told(reporter.round) == []
+    made[4].step = 3
+    assert told(reporter.round) == []
+    made[4].step = 4
+    assert told(reporter.round) == [" 10%  0/4 runs over"]
+    assert told(reporter.round) == []
+    for number, line in lines.items():
+        sweep.lines[number] = line
+        del made[number]
+    assert told(reporter.round) == [" 80%  3/4 runs over  best 2.0000"]
+    assert told(reporter.start) == ["few.txt: 4 runs, by lr, seed; in f; 3 are over already"]
+    assert told(reporter.round) == []
+    found = told(reporter.finish, 12.25)
+    assert ["", "best: run 2 (lr 0.1, seed 2), validation loss 2.0000; 12.2 s"] == found[4:6] == ["", found[5]]
+    assert found[6:] == [
+        "checkpoint: f/best.safetensors",
+        "samples: gradwalk sample f/best.safetensors",
+        "every run: f/runs.jsonl",
+    ]
+
+
+def test_steps_of_a_run_that_is_over_are_its_own():
+    sweep = made_up(configurations=[Configuration(steps=steps) for steps in (1, 20, 300, 4000)])
+    assert sweep.steps_made == 321
+
+
+def test_json_of_a_sweep(capsys):
+    """Results in the order of the runs; a sweep that was stopped says how to go on."""
+    sweep = made_up()
+    sweep.lines = dict(reversed(sweep.lines.items()))
+    sweep_report.JsonReporter().finish(sweep, 1.0)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["finished"], found["runs"], found["best"]["run"]) == (True, 4, 2)
+    assert found["checkpoint"] == "f/best.safetensors"
+    assert [line["run"] for line in found["results"]] == [1, 2, 3]
+    sweep.lines = {}
+    sweep_report.JsonReporter().interrupted(sweep, "go on")
+    found = json.loads(capsys.readouterr().out)
+    assert tuple(found[name] for name in ("finished", "best", "checkpoint", "resume_command")) == (
+        False,
+        None,
+        None,
+        "go on",
+    )
+
+
+def test_the_loss_of_a_run_is_the_mean_of_its_last_fifty_steps(tmp_path):
+    """As train says it."""
+    sweep = made_up(folder=tmp_path)
+    trainer = Trainer(replace(sweep.configurations[3], steps=0, n_embd=4, n_head=2), NAMES)
+    checkpoint = replace(trainer.checkpoint(), losses=[100.0] * 10 + [2.0] * 49 + [4.0], step=60)
+    sweep.take(RunState(4, replace(trainer.configuration, steps=60), checkpoint))
+    assert tuple(sweep.lines[4][name] for name in ("loss", "step", "options")) == (2.04, 60, {"lr": 0.25, "seed": 2})
+
+
+@pytest.mark.parametrize(("every", "saves"), [(30.0, False), (0.0, True)])
+def test_what_is_not_over_is_saved_after_a_while(sweep, monkeypatch, every, saves):
+    """And at the end, in any case."""
+    saved = []
+    monkeypatch.setattr(sweeps, "ROUND", 1e-9)
+    monkeypatch.setattr(sweeps, "SAVED_EVERY", every)
+    monkeypatch.setattr(sweeps.Sweep, "save", lambda sweep: saved.append(sweep.steps_made))
+    assert sweep("--seed", "1..2", "-q").status == 0
+    assert (saved[-1], len(saved) > 1) == (24, saves)
+
+
+def test_runs_of_one_program_are_shared_out_among_the_workers():
+    """Each gets as many, though one could take them all."""
+    sweep, given = made_up(), []
+    sweep.states = {number: RunState(number, replace(sweep.configurations[0], compiled=True)) for number in range(1, 6)}
+    two = SimpleNamespace(count=2, done=lambda tasks, at_once: given.extend(tasks) or [])
+    list(sweeps._rounds(sweep, NAMES, two))
+    assert [[run.number for run in task.arguments[1]] for task in given] == [[1, 2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings", "count"),
+    [(None, {"compiled": True}, None), (None, {}, 2), (1, {}, None), (2, {"compiled": True}, 2), (9, {}, 4)],
+    ids=["one program", "a program each", "one", "two", "more than runs"],
+)
+def test_how_many_processes_a_sweep_takes(monkeypatch, asked, settings, count):
+    """As many as are asked for and have something to do; else as there are cores, where one program is not enough."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(sweeps, "processes", nullcontext)
+    monkeypatch.setattr(sweeps, "Workers", lambda count: count)
+    sweep = made_up()
+    sweep.states = {n: RunState(n, replace(each, **settings)) for n, each in enumerate(sweep.configurations, 1)}
+    with ExitStack() as stack:
+        assert sweeps._workers(sweeps.Plan(workers=asked), sweep, stack) == count
+
+
+def test_as_many_runs_as_there_may_be():
+    """10,000, also at random, and as many numbers of a range."""
+    assert len(combinations({"lr": (0.1,), "seed": tuple(range(100))}, 100)) == 10_000
+    assert len(combinations({"lr": (0.1, 0.2), "seed": tuple(range(5000))}, None)) == 10_000
+    assert len(Several(click.INT).convert("1..10000", None, None)) == 10_000
+
+
+def test_how_a_sweep_is_evaluated_is_kept(sweep, tmp_path):
+    """As often, and on as many documents, as it was told; each run's checkpoint says so, too."""
+    assert sweep("--seed", "1,2", "--eval-every", 3, "--eval-documents", 1, "-q").status == 0
+    kept = {"every": 3, "documents": 1}
+    assert json.loads((tmp_path / "gradwalk-sweep" / "sweep.json").read_text())["evaluation"] == kept
+    assert load(tmp_path / "gradwalk-sweep" / "best.safetensors").evaluation == kept
+
+
 def test_on_a_terminal(names_file, tmp_path):
     """A bar counts the steps of all runs and the runs that are over; the table stands below it."""
     command = ("sweep", "--data", names_file, *TINY, "--workers", 1, "--seed", "1..2", "--folder", tmp_path / "two")
@@ -259,7 +432,9 @@ def test_of_several_seeds_the_best_curve_lies_on_top():
         (("--lr", "0.1,x"), "Invalid value for '--lr': 'x' is not a valid float"),
         (("--lr", "0.1,nan"), "'nan' is not a finite number"),
         (("--seed", "5..2"), "'5..2' does not go from a number to a larger one"),
+        (("--seed", "3..3"), "'3..3' does not go from a number to a larger one"),
         (("--seed", "1..99999999999"), "'1..99999999999' are more than 10,000 numbers"),
+        (("--seed", "0..10000"), "'0..10000' are more than 10,000 numbers"),
         (("--seed", "1..5000", "--lr", "1,2,3"), "expected at most 10,000 runs, got 15,000"),
         (("--seed", "1..5000", "--lr", "1..2", "--random", 3), "expected at most 10,000 runs, got 15,000"),
         (("--optimizer", "adam,sg"), "'sg' is not one of 'adam', 'adamw', 'sgd'"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import os
 import pty
+import random
 import select
 import struct
 import subprocess
@@ -13,11 +16,16 @@ import xml.etree.ElementTree as ElementTree
 import zlib
 
 import pytest
-from small_runs import COMMAND, TINY_MODEL, run_apart
+from rich.console import Console
+from small_runs import COMMAND, NAMES, TINY_MODEL, run_apart
 
 from gradwalk import engine
+from gradwalk.nn import MLP
 from gradwalk.show import plot, terminal_plot
+from gradwalk.training import moons_report, report
 from gradwalk.training.checkpoint import load
+from gradwalk.training.loop import Configuration, Record, Trainer
+from gradwalk.training.moons import Moons, Progress, two_moons
 
 takes_minutes_on_reference = pytest.mark.skipif(engine.NAME == "reference", reason="takes minutes there")
 
@@ -57,6 +65,145 @@ def test_default_run_without_a_terminal(gradwalk, tmp_path):
     made_up = next(line for line in outcome.out.splitlines() if line.startswith("made up: "))
     assert made_up.count(",") == 19
     assert load(tmp_path / "gradwalk-names.safetensors").validation_losses[-1][1] < 2.6
+
+
+class Spoken:
+    """A plain reporter, and what it printed; its clock says what it is told."""
+
+    def __init__(self, capsys, monkeypatch, **settings):
+        self.trainer = Trainer(Configuration(n_embd=4, n_head=2, block_size=4, **settings), NAMES)
+        self.reporter, self._capsys, self.now = report.PlainReporter(), capsys, 10.0
+        monkeypatch.setattr(report.time, "perf_counter", lambda: self.now)
+
+    def lines(self):
+        return self._capsys.readouterr().out.splitlines()
+
+    def start(self, data_name=None, long_documents=0):
+        self.reporter.start(self.trainer, data_name, None, long_documents)
+        return self.lines()
+
+    def step(self, number, loss, validation_loss=None, seconds=0.0):
+        self.reporter.step(Record(number, loss, 0.1, validation_loss, seconds))
+        return self.lines()
+
+    def finish(self, **summary):
+        usual = {"loss": 2.0, "validation_loss": None, "samples": [], "finished": True}
+        self.reporter.finish({**usual, "checkpoint": "c", "sample_command": "s c", **summary}, self.trainer)
+        return self.lines()
+
+
+@pytest.fixture
+def spoken(capsys, monkeypatch):
+    return lambda **settings: Spoken(capsys, monkeypatch, **settings)
+
+
+def test_first_line_says_what_is_trained_on_what(spoken):
+    """And on which engine; whether the run goes on, and what of the documents is not seen, is said only where so."""
+    new = spoken(steps=20)
+    ran = f"18 documents to train on; 376 parameters, Adam; {engine.NAME} engine"
+    assert [f"names.txt (bundled): {ran}"] == new.start()
+    new.trainer.step = 7
+    cut = "1,200 documents are longer than the block: only their first 4 characters count"
+    assert [f"few.txt: {ran}", "resumed at step 7 of 20", cut] == new.start("few.txt", 1200)
+
+
+def test_a_line_for_each_evaluation(spoken):
+    """The loss is the mean of the last 50, the speed that since the run went on; numbers stand below each other."""
+    run = spoken(steps=1000)
+    run.trainer.step = 30
+    run.start()
+    silent = [run.step(number, 100.0 if number < 43 else 2.0) for number in range(31, 91)]
+    assert silent == [[]] * 60
+    shown = "step   91/1000  loss 3.9600  validation loss 3.0000  30 steps/s"
+    assert [shown] == run.step(91, 2.0, validation_loss=3.0, seconds=2.0)
+    assert run.step(100, 2.0) == []  # something is set aside: it is measured when it is time
+    shown = "step  101/1000  loss 2.0000  validation loss 2.5000  1,000,000 steps/s"
+    assert [shown] == run.step(101, 2.0, validation_loss=2.5, seconds=71e-6)
+
+
+def test_a_line_for_each_hundred_steps_where_nothing_is_set_aside(spoken):
+    run = spoken(steps=200, validation_share=0.0)
+    run.start()
+    told = [line for number in range(1, 201) for line in run.step(number, 1.5, seconds=number / 10)]
+    assert told == ["step 100/200  loss 1.5000  10 steps/s", "step 200/200  loss 1.5000  10 steps/s"]
+
+
+def test_a_run_that_goes_on_has_been_evaluated_before(spoken):
+    """So it is no run in which nothing is set aside."""
+    run = spoken(steps=200)
+    run.trainer.validation_losses.append((50, 3.0))
+    run.start()
+    assert run.step(100, 2.0) == []
+
+
+@pytest.mark.skipif(engine.NAME == "reference", reason="there is nothing compiled")
+def test_programs_are_counted_in_the_line(spoken, monkeypatch):
+    """Of a compiled step, which is no engine's own."""
+    run = spoken(steps=200, validation_share=0.0, compiled=True)
+    assert run.start()[0].endswith("Adam; compiled")
+    for count, words in ((1, "1 program"), (2, "2 programs")):
+        monkeypatch.setattr(Trainer, "programs", count)
+        assert [f"step 100/200  loss 1.5000  50 steps/s  {words}"] == run.step(100, 1.5, seconds=2.0)
+
+
+def test_last_lines_without_a_curve(spoken):
+    """No step, or one, is no curve."""
+    run = spoken(steps=20)
+    run.start()
+    run.now = 12.25
+    ends = ["checkpoint: c", "more samples: s c"]
+    assert ["", "no steps made, 2.2 s", *ends] == run.finish(loss=None)
+    run.trainer.losses.append(2.0)
+    said = "loss 2.0000 (mean of the last 50 steps), validation loss 2.5000, 2.2 s"
+    found = run.finish(validation_loss=2.5, samples=["ada", "bo"], finished=False, resume_command="r c")
+    assert ["", said, "made up: ada, bo", *ends, "to go on: r c"] == found
+
+
+@pytest.mark.parametrize(
+    ("steps", "window", "validated"), [(2, 1, False), (2, 1, True), (29, 2, True), (200, 20, False), (900, 50, True)]
+)
+def test_curve_stands_between_empty_lines(spoken, steps, window, validated):
+    """Below a heading that says over how many steps it is smoothed: a tenth of them, at most 50."""
+    run = spoken(steps=1000)
+    run.start()
+    run.trainer.losses.extend([3.0] * steps)
+    run.trainer.validation_losses += [(1, 2.0)] * validated
+    lines = run.finish()
+    marks = "; ◆ validation loss" if validated else ""
+    assert ["", f"loss (mean of {window}) by step{marks}"] == lines[:2]
+    points = [(float(step), 3.0) for step in range(1, steps + 1)]
+    curve = terminal_plot.curve(points, [(1.0, 2.0)] * validated, ascii_only=False)
+    assert [*curve, ""] == lines[2:-3]
+
+
+@pytest.mark.parametrize(("width", "speed"), [(100, "45 steps/s"), (99, "45/s")])
+def test_bar_has_the_last_losses_and_the_speed(spoken, monkeypatch, width, speed):
+    """Drawn again only after a while, and at the last step; a run that goes on begins where it had come to."""
+    run, written = spoken(steps=200), io.StringIO()
+    run.trainer.step = 10
+    run.reporter = report.TerminalReporter(Console(file=written, force_terminal=True, width=width, color_system=None))
+
+    def drawn():
+        """The bar, in words; what was written before it is gone."""
+        words = written.getvalue().rpartition("step ")[2].split()
+        written.seek(0)
+        written.truncate()
+        return " ".join(word for word in words if "━" not in word and "\x1b" not in word)
+
+    run.start()
+    with run.reporter:
+        assert drawn().startswith("10/200 loss - validation - -")
+        run.step(11, 100.0, seconds=0.1)
+        assert drawn().startswith("11/200 loss 100.0000 validation - ")
+        run.now += 0.04
+        for number in range(12, 101):
+            run.step(number, 100.0 if number < 53 else 2.0, validation_loss=3.5 if number == 60 else None)
+        assert drawn() == ""
+        run.now += 0.02
+        run.step(100, 2.0, seconds=2.0)
+        assert drawn().startswith(f"100/200 loss 3.9600 validation 3.5000 {speed} ")
+        run.step(200, 2.0, seconds=2.0)
+        assert drawn().startswith("200/200 ")
 
 
 def test_second_run_gets_another_name(train, tmp_path):
@@ -232,6 +379,87 @@ def test_moons(gradwalk):
     assert all(mark in outcome.out for mark in "░○●")
     assert json.loads(gradwalk("train", "moons", "--json").out)["accuracy"] >= 0.98
     assert float(gradwalk("train", "moons", "--quiet").out) >= 0.98
+
+
+def test_moons_are_those_of_micrograds_demo():
+    """The loss, its penalty, the accuracy and the falling rate, written by hand as they are there."""
+    moons = Moons(two_moons(7, 0.1, random.Random(1)), seed=3)
+    random.seed(3)
+    model, records = MLP(2, [16, 16, 1]), list(moons.run(2))
+    for k, record in enumerate(records):
+        scores = [model([x, y]) for x, y, _ in moons.examples]
+        margins = [(1 + -label * score).relu() for (_, _, label), score in zip(moons.examples, scores, strict=True)]
+        loss = sum(margins) / len(margins) + 1e-4 * sum(p * p for p in model.parameters())
+        right = [(score.data > 0) == (label > 0) for (_, _, label), score in zip(moons.examples, scores, strict=True)]
+        assert (k + 1, sum(right) / 7) == (record.step, record.accuracy)
+        assert loss.data == pytest.approx(record.loss, rel=1e-12)
+        model.zero_grad()
+        loss.backward()
+        for p in model.parameters():
+            p.data -= (1.0 - 0.9 * k / 2) * p.grad
+    assert [p.data for p in model.parameters()] == pytest.approx([p.data for p in moons.parameters], rel=1e-9)
+    points = [(x, y) for x, y, _ in moons.examples]
+    assert [model(point).data for point in points] == pytest.approx(moons.scores(points), rel=1e-9)
+    right = [(model([x, y]).data > 0) == (label > 0) for x, y, label in moons.examples]
+    assert sum(right) / 7 == moons.accuracy()
+
+
+def test_moons_of_an_odd_number_of_points():
+    """The upper one has one more, and both reach from end to end."""
+    found = [(round(x, 2), round(y, 2), label) for x, y, label in two_moons(5, 0.0, random.Random(1))]
+    assert found == [(1.0, 0.0, -1), (0.0, 0.5, 1), (0.0, 1.0, -1), (2.0, 0.5, 1), (-1.0, 0.0, -1)]
+
+
+def test_the_networks_regions_are_drawn_from_the_top(monkeypatch):
+    """Each cell by its middle; the picture has room around the points."""
+    moons, asked = Moons([(0.0, 0.0, 1), (2.0, 1.0, -1)], seed=1), []
+    monkeypatch.setattr(moons, "scores", lambda points: asked.extend(points) or [y - x / 2.0 for x, y in points])
+    assert moons.limits() == (-0.4, 2.4, -0.4, 1.4)
+    assert moons.regions(2, 2) == [[True, True], [False, False]]
+    assert asked == [pytest.approx(point) for point in ((0.3, 0.95), (1.7, 0.95), (0.3, 0.05), (1.7, 0.05))]
+
+
+def test_moons_leave_pythons_generator_as_it_was():
+    """Its own weights come from a seed."""
+    random.seed(5)
+    before = random.getstate()
+    Moons([(0.0, 0.0, 1)], seed=1)
+    assert before == random.getstate()
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"), [(4, [1, 2, 3, 4]), (20, [1, *range(2, 21, 2)]), (105, [1, *range(10, 101, 10)])]
+)
+def test_ten_lines_of_moons_and_the_first(capsys, steps, told):
+    for step in range(1, steps + 1):
+        moons_report.printed(Progress(step, 0.25, 0.5), steps)
+    expected = [f"step {step:>4}/{steps}  loss 0.2500  accuracy 50%" for step in told]
+    assert expected == capsys.readouterr().out.splitlines()
+
+
+def test_moons_in_numbers(gradwalk, monkeypatch):
+    """--json has every loss; --plot is named in it, and at the end of what is printed."""
+    monkeypatch.setattr(moons_report, "PICTURE_CELLS", (4, 4))
+    small = ("train", "moons", "--steps", 2, "--points", 6)
+    found = json.loads(gradwalk(*small, "--json", "--plot", "a.svg").out)
+    assert tuple(found[name] for name in ("steps", "points", "parameters", "engine", "plot")) == (
+        2,
+        6,
+        337,
+        engine.NAME,
+        "a.svg",
+    )
+    assert len(found["losses"]) == 2
+    assert json.loads(gradwalk(*small, "--json").out)["plot"] is None
+    lines = gradwalk(*small, "--plot", "a.svg").out.splitlines()
+    assert lines[-2].startswith(f"accuracy {found['accuracy']:.1%} after 2 steps, 337 parameters, ")
+    assert lines[-1] == "picture: a.svg"
+
+
+def test_moons_that_diverge_are_an_error(gradwalk, monkeypatch):
+    """With the step at which they did."""
+    monkeypatch.setattr(Moons, "run", lambda moons, steps: iter([Progress(1, 0.5, 0.5), Progress(2, math.inf, 0.5)]))
+    assert gradwalk("train", "moons", "-q").err == "gradwalk: step 2: the loss is inf\n"
 
 
 @takes_minutes_on_reference

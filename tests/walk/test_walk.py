@@ -129,10 +129,20 @@ def test_what_is_not_in_a_walk_is_refused(engine):
     walking = walk(engine.Value(1.0) * 2.0)
     with pytest.raises(ValueError, match="grad: expected a node of this walk, got Value"):
         walking.grad(engine.Value(1.0))
-    with pytest.raises(IndexError, match="expected a step from 0 to 1, got 2"):
-        walking[2]
-    with pytest.raises(IndexError, match="expected a number from 2 to 3, got 4"):
-        walking.numbered(4)
+    for index in (2, -3):
+        with pytest.raises(IndexError, match=f"expected a step from 0 to 1, got {index}"):
+            walking[index]
+    for number in (1, 4):
+        with pytest.raises(IndexError, match=f"expected a number from 2 to 3, got {number}"):
+            walking.numbered(number)
+
+
+def test_steps_are_counted_from_either_end(engine):
+    """As in a list."""
+    walking = walk(engine.Value(1.0) * 2.0)
+    assert (walking[1], walking[0]) == (walking[-1], walking[-2])
+    walking.seek(-2)
+    assert walking.position == 1
 
 
 def test_shown_with_where_it_stands(engine):
@@ -162,6 +172,28 @@ def test_a_leaf_alone(engine):
     assert (len(walking), walking.grad(leaf)) == (1, 3.5)
 
 
+@pytest.mark.parametrize(("mode", "after"), [("right", 3.5), ("not_reset", 3.5), ("assign", 1.0)])
+def test_the_seed_of_a_leaf_that_holds_a_gradient(engine, mode, after):
+    """A leaf is never reset, so only who assigns loses what it held."""
+    leaf = engine.Value(1.0)
+    leaf.grad = 2.5
+    assert walk(leaf, mode)[0].contributions[0].after == after
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_fresh_walk_forgets_what_leaves_hold(engine, mode):
+    """And is compared with one that has forgotten it, too."""
+    x = engine.Value(3.0)
+    unspoilt = walk(x.tanh() * 2.0, mode)
+    goes_wrong = unspoilt.first_difference
+    unspoilt.seek(-1)
+    x.grad = 5.0
+    walking = walk(unspoilt.root, mode, fresh=True)
+    assert goes_wrong == walking.first_difference
+    walking.seek(-1)
+    assert unspoilt.gradients() == walking.gradients()
+
+
 def test_zeros_keep_their_sign(engine):
     """-0.0 plus a contribution of -0.0 stays -0.0, as in backward()."""
     leaf = engine.Value(1.0)
@@ -187,6 +219,14 @@ def test_hand_written_backward_takes_part(engine):
     assert (walking.grad(a), walking.grad(b)) == (15.0, 6.0)
     assert (a.grad, b.grad, product.grad) == (0.0, 0.0, 0.0)
     assert [c.local_grad for c in walking[2].contributions] == [None, None]
+
+
+def test_a_hand_written_leaf_is_a_step(engine):
+    """It hands nothing on, but it is told with the gradient that it has."""
+    leaf = engine.Value(2.0)
+    leaf._backward = lambda: None
+    walking = walk(leaf * 3.0)
+    assert (leaf, 3.0, ()) == (walking[-1].node, walking[-1].upstream, walking[-1].contributions)
 
 
 def test_a_node_without_local_gradients_is_refused(engine):
@@ -273,6 +313,15 @@ def test_a_nan_on_both_sides_is_no_difference(engine):
     assert walking.first_difference is None
     walking.seek(-1)
     assert math.isnan(walking.grad(x))
+
+
+def test_a_nan_on_one_side_is_a_difference(engine):
+    """Infinities of both signs add up to nan, unless one of them is lost."""
+    x = engine.Value(1.0)
+    u = x.tanh()
+    walking = walk(u * math.inf + u * -math.inf, "assign")
+    assert math.isnan(walking.right_step(walking[-1]).upstream)
+    assert walking[walking.first_difference].contributions[0].child is u
 
 
 def test_no_order_hands_on_nothing(engine):

@@ -213,7 +213,8 @@ def isrealobj(_: Any) -> bool:
 @handles(np.angle)
 def angle(z: Any, deg: bool = False) -> Any:
     """0 or π: a Value is real."""
-    return np.where(objects(z) < 0.0, 180.0 if deg else np.pi, 0.0)
+    array = objects(z)
+    return np.where(np.isnan(array), np.nan, np.where(np.signbit(array), 180.0 if deg else np.pi, 0.0))
 
 
 @handles(np.median)
@@ -236,14 +237,19 @@ def quantile(
     if method != "linear":
         raise TypeError(f"quantile: expected method 'linear' with Values, got {method!r}")
     array = objects(a)
-    ordered = np.sort(array.ravel() if axis is None else np.moveaxis(array, axis, 0), axis=0)
+    sample = array.ravel() if axis is None else np.moveaxis(array, axis, 0)
+    ordered = np.sort(sample, axis=0)
     places = np.asarray(q) * (len(ordered) - 1)
     below = np.floor(places).astype(int)
     share = (places - below).reshape(places.shape + (1,) * (ordered.ndim - 1))
     low, high = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
     made = low + share * (high - low)
+    unknown = np.isnan(sample).any(axis=0)  # which has no place in an order
+    if np.any(unknown):
+        made = np.where(unknown, np.nan, made)
     if keepdims:
-        made = np.expand_dims(objects(made), tuple(range(array.ndim)) if axis is None else axis)
+        axes = range(array.ndim) if axis is None else (axis % array.ndim,)
+        made = np.expand_dims(objects(made), tuple(places.ndim + each for each in axes))
     return made
 
 
@@ -259,7 +265,9 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
 @handles(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
     """As np.corrcoef."""
-    spread = cov(x, y, rowvar)
+    spread = objects(cov(x, y, rowvar))
+    if not spread.ndim:
+        return spread / spread
     sizes = np.sqrt(np.diag(spread))
     return np.clip(spread / np.outer(sizes, sizes), -1.0, 1.0)
 

@@ -40,7 +40,7 @@ def _power(x: Any, y: Any) -> Any:
 
 
 def _heaviside(x: Any, at_0: Any) -> Any:
-    return at_0 if x == 0.0 else 0.0 if x < 0.0 else 1.0
+    return at_0 if x == 0.0 else 0.0 if x < 0.0 else 1.0 if x > 0.0 else standard.nan
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
@@ -88,6 +88,10 @@ def _not(x: Any) -> bool:
     return not x
 
 
+def _signbit(x: Any) -> Any:
+    return functions.copysign(1.0, x) < 0.0  # of -0.0 and of nan, too
+
+
 def _entr(x: Any) -> Any:
     return -_xlogy(x, x)
 
@@ -106,7 +110,7 @@ RULES: dict[str, Rule] = {
                                             "ldexp", "gamma", "frexp")},
     "absolute": abs, "fabs": abs, "negative": lambda x: -x, "positive": lambda x: x, "conjugate": lambda x: x,
     "square": lambda x: x * x, "reciprocal": lambda x: 1.0 / x, "rint": round, "round": round,
-    "deg2rad": gm.radians, "rad2deg": gm.degrees, "logical_not": _not, "signbit": lambda x: x < 0.0,
+    "deg2rad": gm.radians, "rad2deg": gm.degrees, "logical_not": _not, "signbit": _signbit,
     "add": lambda x, y: x + y, "subtract": lambda x, y: x - y, "multiply": lambda x, y: x * y,
     "divide": lambda x, y: x / y, "power": _power, "float_power": _power, "floor_divide": lambda x, y: x // y,
     "remainder": lambda x, y: x % y, "divmod": divmod, "heaviside": _heaviside,
