@@ -86,6 +86,22 @@ def test_a_child_that_does_not_come_first_is_refused(children: list[int]) -> Non
 
 
 @native_only
+@pytest.mark.parametrize("starts", [[-1, 0, 1], [1, 1, 1], [0, 2, 1]])
+def test_children_begin_with_the_first_and_go_on_in_order(starts: list[int]) -> None:
+    with pytest.raises(ValueError, match="children come before the nodes that use them"):
+        LOOPS.levels(np.array(starts), np.array([0]), np.zeros(2, np.int64))
+
+
+@native_only
+@pytest.mark.parametrize("end", [-1, 2])
+def test_a_replacement_outside_the_array_is_refused(end: int) -> None:
+    """Also where what lies there would end the chain."""
+    whole = np.array([-1, end, 1, 2])
+    with pytest.raises(ValueError, match="chains of replacements that end"):
+        LOOPS.follow(whole[1:3])
+
+
+@native_only
 def test_an_array_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="expected 2 items of 8 bytes as nodes"):
         LOOPS.levels(starts_of(np.array([0, 1])), np.array([0]), np.zeros(3, np.int64))
