@@ -409,6 +409,20 @@ def test_no_model_moves_after_one_that_raised() -> None:
     assert weights.tolist() == [0.0, 4.0]
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((doubles(), doubles(1.0, 2.0, 3.0), doubles()), "expected arguments, outputs and at most 2 leaves"),
+        ((None, (), doubles()), "expected arguments, outputs and at most 2 leaves"),
+        ((doubles(1.0, 2.0), (), None), "expected arguments, outputs and at most 2 leaves"),
+        ((doubles(1.0, 2.0, 3.0), (), doubles(0.0)), "expected rows of 2 arguments, got 3 numbers"),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_refused(given: tuple[Any, ...], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        run_once().run_batch(*given)
+
+
 # ---------------------------------------------------------------- directions, nodes, functions
 
 
@@ -470,12 +484,51 @@ def test_a_guard_whose_outcome_cannot_be_told_is_refused() -> None:
         make(changed(product_of_two(), guards=(Guard(0, "<", 1, Undecided()),)))  # type: ignore[arg-type]
 
 
+# ---------------------------------------------------------------- training steps
+
+
+def train(executor: Any, parameters: tuple[Any, ...], slots: array[int], means: array[float] | None = None) -> None:
+    moments = means if means is not None else doubles(*[0.0] * len(parameters))
+    executor.train(parameters, slots, *SETTINGS, moments, doubles(*[0.0] * len(parameters)))
+
+
 def test_the_slots_of_the_same_parameters_may_be_others() -> None:
-    parameters, means, squares = (_native.Value(2.0),), doubles(0.0), doubles(0.0)
-    executor = run_once()
+    executor, parameters, means = run_once(), (_native.Value(2.0),), doubles(0.0)
     for slot in (0, 1):
-        executor.train(parameters, array("i", [slot]), *SETTINGS, means, squares)
+        train(executor, parameters, array("i", [slot]), means)
     assert means.tolist() == [pytest.approx(0.9 * 0.1 * 2.0 + 0.1 * 0.5)]
+
+
+def test_each_of_other_parameters_has_a_slot() -> None:
+    """Slots that were right for the last ones may be too few."""
+    executor, slots = run_once(), array("i", [1])
+    train(executor, (LEAF,), slots)
+    with pytest.raises(TypeError, match="expected slots as an array of int32 for the parameters"):
+        train(executor, (LEAF, LEAF), slots)
+
+
+def test_a_step_begins_where_the_parameter_is_now() -> None:
+    """Not where it was when the program ran."""
+    executor, leaf, slots = run_once(), _native.Value(2.0), array("i", [1])
+    parameters = (leaf,)
+    for _ in range(2):
+        executor.value(doubles(0.5), parameters)
+        train(executor, parameters, slots)
+    executor.value(doubles(0.5), parameters)
+    leaf.data = 50.0
+    train(executor, parameters, slots)
+    assert leaf.data == pytest.approx(50.0, abs=1.0)
+
+
+@pytest.mark.parametrize("then", [lambda executor: train(executor, (LEAF,), array("i", [1])), lambda executor: None])
+def test_slots_are_let_go_of_with_the_next_ones_and_with_the_executor(then: Callable[[Any], None]) -> None:
+    slots = array("i", [1])
+    before = sys.getrefcount(slots)
+    executor = run_once()
+    train(executor, (LEAF,), slots)
+    then(executor)
+    del executor
+    assert before == sys.getrefcount(slots)
 
 
 def blocks_left(round_: Callable[[], None], first: int, then: int) -> int:
@@ -519,5 +572,7 @@ def test_making_and_running_executors_leaves_nothing_behind() -> None:
         use(make(made, functions=made.functions))
         batch = doubles(*range(20)), doubles(2.0), doubles(*range(20)), doubles(1.0), doubles(*range(20)), doubles(0.0)
         make(product_of_two()).run_batch(*batch)
+        for call, given in (HOLDERS[name]() for name in ("node", "step_models", "train")):
+            call(*given)
 
     assert blocks_left(round_, 250, 1000) < 500
