@@ -391,22 +391,38 @@ def test_leaves_are_read_again_after_other_numbers_were_in_their_slots(between: 
     assert before == executor.value(doubles(0.5), (leaf,)) == 2.0
 
 
-def test_no_model_moves_after_one_that_raised() -> None:
-    """The first asks Python for its gradient, 0 times an infinite slope, and is told an error."""
-
-    def raising(*given: bytes) -> None:
-        raise LookupError
-
+def asking(again: Callable[..., Any]) -> Any:
+    """sqrt(x * y), which asks for its gradient where it is 0 times an infinite slope."""
     root = (
         Instruction("matmul", 2, 1, 1, (View(1, 1, 0), View(1, 1, 1))),
         Instruction("sqrt", 3, 1, 1, (View(1, 1, 2),)),
     )
-    executor = make(Program(4, np.zeros(4), slot_array([0, 1]), slot_array([3]), root), gradients_again=raising)
+    return make(Program(4, np.zeros(4), slot_array([0, 1]), slot_array([3]), root), gradients_again=again)
+
+
+def test_no_model_moves_after_one_that_raised() -> None:
+    def raising(*given: bytes) -> None:
+        raise LookupError
+
     weights = doubles(0.0, 4.0)
     models = array("i", [0, 1]), array("i", [1]), doubles(0.0, 0.5), weights, doubles(0.0, 0.0)
     with pytest.raises(LookupError):
-        executor.step_models(*models, doubles(*2 * [0.1, 0.0, 0.0, 0.0]), None, None)
+        asking(raising).step_models(*models, doubles(*2 * [0.1, 0.0, 0.0, 0.0]), None, None)
     assert weights.tolist() == [0.0, 4.0]
+
+
+def test_gradients_that_were_asked_for_are_let_go_of() -> None:
+    """As what was handed in to ask for them is."""
+    found, asked, into = doubles(3.0, 4.0), [], doubles(0.0, 0.0)
+    executor = asking(lambda *given: asked.extend(given) or found)
+    executor.run(doubles(0.0, 0.0))
+    executor.gradients(doubles(1.0), into)
+    assert into == found
+    assert [sys.getrefcount(each) for each in asked] == [sys.getrefcount(each) for each in (bytes(32), bytes(33))]
+    before = sys.getrefcount(found)
+    executor.gradients(doubles(1.0), into)
+    assert before == sys.getrefcount(found)
+    found.append(0.0)  # which nobody looks into
 
 
 @pytest.mark.parametrize(
