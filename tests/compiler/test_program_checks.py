@@ -360,6 +360,9 @@ MISFITS: dict[str, Callable[[], Any]] = {
     "another input": lambda: step_models(
         make(changed(product_of_two(), size=4, initial=np.zeros(4), inputs=slot_array([0, 1, 3]))), *NO_MOMENTS
     ),
+    "an argument left over": lambda: run_once().step_models(
+        array("i", [0, 1]), array("i", [1]), doubles(*[0.5] * 3), doubles(1.0, 2.0), doubles(0.0, 0.0), *[None] * 3
+    ),
     "part of a model": lambda: run_once().step_models(
         array("i", [0]), array("i", [1, 3]), doubles(0.5), doubles(1.0, 2.0, 3.0), doubles(0.0), *NO_MOMENTS
     ),
@@ -382,13 +385,13 @@ def test_momentum_of_any_model_needs_moments(which: int) -> None:
 
 @pytest.mark.parametrize("between", ["step_models", "run"])
 def test_leaves_are_read_again_after_other_numbers_were_in_their_slots(between: str) -> None:
-    executor = run_once()
-    before = executor.value(doubles(0.5), (leaf := _native.Value(4.0),))
+    executor, leaves = run_once(), (_native.Value(4.0),)
+    before = executor.value(doubles(0.5), leaves)
     if between == "run":
         executor.run(doubles(0.5, 7.0))
     else:
         step_models(executor, *NO_MOMENTS)
-    assert before == executor.value(doubles(0.5), (leaf,)) == 2.0
+    assert before == executor.value(doubles(0.5), leaves) == 2.0
 
 
 def asking(again: Callable[..., Any]) -> Any:
@@ -443,17 +446,18 @@ def test_a_batch_that_does_not_fit_is_refused(given: tuple[Any, ...], said: str)
 
 
 @pytest.mark.parametrize(
-    ("executor", "point"),
+    ("executor", "point", "directions"),
     [
-        pytest.param(lambda: make(product_of_two(), exact=True), doubles(0.5), id="exact"),
-        pytest.param(of_a_function, doubles(0.5), id="a function"),
-        pytest.param(run_once, doubles(), id="no point"),
+        pytest.param(lambda: make(product_of_two(), exact=True), doubles(0.5), doubles(2.0), id="exact"),
+        pytest.param(of_a_function, doubles(0.5), doubles(2.0), id="a function"),
+        pytest.param(run_once, doubles(), doubles(2.0, 2.0), id="no point"),
+        pytest.param(run_once, doubles(0.5), doubles(), id="no direction"),
+        pytest.param(lambda: of_three(), doubles(0.5), doubles(1.0, 2.0, 3.0), id="a direction and a half"),
     ],
 )
-def test_what_has_no_directions_is_refused(executor: Callable[[], Any], point: array[float]) -> None:
-    width = 2 - len(point)
+def test_what_has_no_directions_is_refused(executor: Callable[[], Any], point: Any, directions: Any) -> None:
     with pytest.raises(ValueError, match="expected directions of a program that is not exact"):
-        executor().run_directions(point, (), doubles(*[2.0] * width), doubles(0.0))
+        executor().run_directions(point, (), directions, doubles(0.0) if directions else doubles())
 
 
 def test_leaves_beside_directions_are_values() -> None:
