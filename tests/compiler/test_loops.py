@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from array import array
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,43 @@ def test_the_twins_agree(seed: int) -> None:
 def test_a_child_that_does_not_come_first_is_refused(children: list[int]) -> None:
     with pytest.raises(ValueError, match="children come before the nodes that use them"):
         LOOPS.levels(starts_of(np.array([0, 1])), np.array(children), np.zeros(2, np.int64))
+
+
+@native_only
+@pytest.mark.parametrize("starts", [[-1, 0, 1], [1, 1, 1], [0, 0, 3, 1]])
+def test_children_begin_with_the_first_and_go_on_in_order(starts: list[int]) -> None:
+    """Also where what lies outside of the array would do."""
+    with pytest.raises(ValueError, match="children come before the nodes that use them"):
+        LOOPS.levels(np.array(starts), np.zeros(4, np.int64)[:1], np.zeros(len(starts) - 1, np.int64))
+
+
+@native_only
+@pytest.mark.parametrize("place", range(3))
+def test_items_of_another_size_are_refused(place: int) -> None:
+    """However many bytes there are of them."""
+    given = [np.array([0, 0, 1]), np.array([0]), np.zeros(2, np.int64)]
+    given[place] = given[place].view(np.int32)
+    with pytest.raises(ValueError, match="items of 8 bytes"):
+        LOOPS.levels(*given)
+
+
+@native_only
+def test_a_graph_that_was_refused_is_not_held() -> None:
+    """Its arrays could not grow while somebody looks into them."""
+    graph = [array("q", numbers) for numbers in ([0, 0, 1], [1], [0, 0])]
+    with pytest.raises(ValueError, match="children come before"):
+        LOOPS.levels(*graph)
+    for each in graph:
+        each.append(0)
+
+
+@native_only
+@pytest.mark.parametrize("end", [-1, 2])
+def test_a_replacement_outside_the_array_is_refused(end: int) -> None:
+    """Also where what lies there would end the chain."""
+    whole = np.array([-1, end, 1, 2])
+    with pytest.raises(ValueError, match="chains of replacements that end"):
+        LOOPS.follow(whole[1:3])
 
 
 @native_only

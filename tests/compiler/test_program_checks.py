@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import itertools
@@ -11,6 +12,7 @@ import re
 import sys
 from array import array
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -229,10 +231,11 @@ HOLDERS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "value": lambda: (run_once().value, (doubles(0.5), (LEAF,))),
     "value_and_gradients": lambda: (run_once().value_and_gradients, (doubles(0.5), (LEAF,), doubles(0.0, 0.0))),
     "add_gradients": lambda: (run_once().add_gradients, ((LEAF,), doubles(0.0))),
+    "node": lambda: (run_once().node, ((LEAF, LEAF), array("i", [0, 1]))),
     "run_directions": lambda: (run_once().run_directions, (doubles(0.5), (), doubles(2.0, 3.0), doubles(0.0, 0.0))),
     "run_batch": lambda: (
         run_once().run_batch,
-        (doubles(0.5, 0.6), doubles(2.0), doubles(0.0, 0.0), doubles(1.0), doubles(0.0, 0.0), doubles(0.0)),
+        (doubles(0.5, 0.6, 0.7), doubles(2.0), doubles(*[0.0] * 3), doubles(1.0), doubles(*[0.0] * 3), doubles(0.0)),
     ),
     "train": lambda: (run_once().train, ((LEAF,), array("i", [1]), *SETTINGS, doubles(0.0), doubles(0.0))),
     "step_models": lambda: (
@@ -248,6 +251,7 @@ HOLDERS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "mark_needed": lambda: (_native.LOOPS["mark_needed"], (*starts_and_children(), bytearray(3))),
     "mark_users": lambda: (_native.LOOPS["mark_users"], (*starts_and_children(), bytearray(3))),
     "follow": lambda: (_native.LOOPS["follow"], (longs(0, 0, 1),)),
+    "first_equals": lambda: (_native.LOOPS["first_equals"], (*starts_and_children(), longs(0, 0, 0), longs(0, 0, 1))),
     "row_numbers": lambda: (_native.LOOPS["row_numbers"], (longs(1, 2, 1), longs(0, 0, 0), longs(0, 0, 0))),
 }  # fmt: skip
 
@@ -272,11 +276,309 @@ def test_an_array_can_grow_again_after_the_call(name: str) -> None:
             each.extend(each[:1])
 
 
-def test_models_without_weights_do_not_fit_a_program_that_has_some() -> None:
-    """They are refused, however many there would be."""
-    nothing, no_slots = doubles(), array("i")
+WRITTEN = {
+    "outputs": [0], "gradients": [1], "value_and_gradients": [2], "run_directions": [3], "run_batch": [2, 4, 5],
+    "train": [8, 9], "step_models": [3, 4, 6, 7], "adam": [7, 8], "sgd": [5], "write": [1], "levels": [2],
+    "latest_levels": [2], "mark_needed": [2], "mark_users": [2], "follow": [0], "first_equals": [2],
+    "row_numbers": [1, 2],
+}  # fmt: skip
+ARRAYS = [(name, place) for name in HOLDERS for place, each in enumerate(HOLDERS[name]()[1]) if isinstance(each, array)]
+
+
+def with_argument(name: str, place: int, given: Any) -> tuple[Any, list[Any]]:
+    """A call, with one of its arguments replaced."""
+    call, arguments = HOLDERS[name]()
+    return call, [*arguments[:place], given, *arguments[place + 1 :]]
+
+
+@pytest.mark.parametrize(("name", "place"), ARRAYS)
+def test_what_is_written_has_to_be_writable_and_nothing_else_has(name: str, place: int) -> None:
+    call, given = HOLDERS[name]()
+    call, given = with_argument(name, place, memoryview(given[place]).toreadonly())
+    refused = False
+    try:
+        call(*given)
+    except BufferError:
+        refused = True
+    assert refused is (place in WRITTEN.get(name, []))
+
+
+@pytest.mark.parametrize(("name", "place"), [pair for pair in ARRAYS if pair[0] != "follow"])
+@pytest.mark.parametrize("longer", [True, False])
+def test_an_array_of_another_length_is_refused_and_none_is_held(name: str, place: int, longer: bool) -> None:
+    """By one entry, more or fewer."""
+    right = HOLDERS[name]()[1][place]
+    call, given = with_argument(name, place, right + right[:1] if longer else right[1:])
+    with pytest.raises((ValueError, TypeError)):
+        call(*given)
+    for each in given:
+        if isinstance(each, array | bytearray):
+            each.extend(each)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("add_gradients", 0), ("value", 1), ("node", 0), ("train", 0), ("adam", 0), ("sgd", 0)]
+)
+def test_parameters_and_leaves_are_values(name: str, place: int) -> None:
+    """Another object of the same number is refused, and not read."""
+    values = HOLDERS[name]()[1][place]
+    call, given = with_argument(name, place, (*values[:-1], 2.0))
+    with pytest.raises(TypeError, match="expected a Value of the native engine"):
+        call(*given)
+
+
+@pytest.mark.parametrize("name", ["train", "step_models"])
+@pytest.mark.parametrize("slot", [-1, 4])
+def test_parameters_are_in_slots_of_the_program_or_in_the_one_after(name: str, slot: int) -> None:
+    call, given = with_argument(name, 1, array("i", [slot]))
+    with pytest.raises(ValueError, match=f"expected slots from 0 to 3 for the parameters, got {slot}"):
+        call(*given)
+
+
+def step_models(executor: Any, *arguments: Any, models: int = 1) -> Any:
+    """Of so many models of one weight each, in slot 1."""
+    given = doubles(*[0.5] * models), doubles(*[2.0] * models), doubles(*[0.0] * models)
+    return executor.step_models(array("i", range(models)), array("i", [1]), *given, *arguments)
+
+
+def of_two(*instructions: Instruction, outputs: tuple[int, ...] = (2,), **options: Any) -> Any:
+    """A program of three slots and two inputs."""
+    return make(Program(3, np.zeros(3), slot_array([0, 1]), slot_array(outputs), instructions), **options)
+
+
+def of_a_function(**options: Any) -> Any:
+    return of_two(Instruction("call", 2, 1, 1, (View(1, 2, 0, 0, 1),), (0.0, 0.0)), functions=(Doubled(),), **options)
+
+
+NO_MOMENTS = doubles(0.1, 0.0, 0.0, 0.0), None, None
+MOMENTUM = 0.1, 0.9, 0.0, 0.0
+MISFITS: dict[str, Callable[[], Any]] = {
+    "no weights": lambda: run_once().step_models(array("i"), array("i"), *[doubles()] * 3, None, None, None),
+    "two results": lambda: step_models(of_two(outputs=(0, 1)), *NO_MOMENTS),
+    "a function": lambda: step_models(of_a_function(), *NO_MOMENTS),
+    "second moments alone": lambda: step_models(run_once(), doubles(*SETTINGS), None, doubles(0.0)),
+    "another input": lambda: step_models(
+        make(changed(product_of_two(), size=4, initial=np.zeros(4), inputs=slot_array([0, 1, 3]))), *NO_MOMENTS
+    ),
+    "an argument left over": lambda: run_once().step_models(
+        array("i", [0, 1]), array("i", [1]), doubles(*[0.5] * 3), doubles(1.0, 2.0), doubles(0.0, 0.0), *[None] * 3
+    ),
+    "part of a model": lambda: run_once().step_models(
+        array("i", [0]), array("i", [1, 3]), doubles(0.5), doubles(1.0, 2.0, 3.0), doubles(0.0), *NO_MOMENTS
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_models_that_do_not_fit_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="rows of arguments, weights, settings and moments that fit it"):
-        run_once().step_models(no_slots, no_slots, nothing, nothing, nothing, None, None, None)
+        MISFITS[name]()
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_momentum_of_any_model_needs_moments(which: int) -> None:
+    settings = [*NO_MOMENTS[0], *NO_MOMENTS[0]]
+    settings[4 * which : 4 * which + 4] = MOMENTUM
+    with pytest.raises(ValueError, match="expected moments where there is momentum"):
+        step_models(run_once(), doubles(*settings), None, None, models=2)
+
+
+@pytest.mark.parametrize("between", ["step_models", "run"])
+def test_leaves_are_read_again_after_other_numbers_were_in_their_slots(between: str) -> None:
+    executor, leaves = run_once(), (_native.Value(4.0),)
+    before = executor.value(doubles(0.5), leaves)
+    if between == "run":
+        executor.run(doubles(0.5, 7.0))
+    else:
+        step_models(executor, *NO_MOMENTS)
+    assert before == executor.value(doubles(0.5), leaves) == 2.0
+
+
+def asking(again: Callable[..., Any]) -> Any:
+    """sqrt(x * y), which asks for its gradient where it is 0 times an infinite slope."""
+    root = (
+        Instruction("matmul", 2, 1, 1, (View(1, 1, 0), View(1, 1, 1))),
+        Instruction("sqrt", 3, 1, 1, (View(1, 1, 2),)),
+    )
+    return make(Program(4, np.zeros(4), slot_array([0, 1]), slot_array([3]), root), gradients_again=again)
+
+
+def test_no_model_moves_after_one_that_raised() -> None:
+    def raising(*given: bytes) -> None:
+        raise LookupError
+
+    weights = doubles(0.0, 4.0)
+    models = array("i", [0, 1]), array("i", [1]), doubles(0.0, 0.5), weights, doubles(0.0, 0.0)
+    with pytest.raises(LookupError):
+        asking(raising).step_models(*models, doubles(*2 * [0.1, 0.0, 0.0, 0.0]), None, None)
+    assert weights.tolist() == [0.0, 4.0]
+
+
+def test_gradients_that_were_asked_for_are_let_go_of() -> None:
+    """As what was handed in to ask for them is."""
+    found, asked, into = doubles(3.0, 4.0), [], doubles(0.0, 0.0)
+    executor = asking(lambda *given: asked.extend(given) or found)
+    executor.run(doubles(0.0, 0.0))
+    executor.gradients(doubles(1.0), into)
+    assert into == found
+    assert [sys.getrefcount(each) for each in asked] == [sys.getrefcount(each) for each in (bytes(32), bytes(33))]
+    before = sys.getrefcount(found)
+    executor.gradients(doubles(1.0), into)
+    assert before == sys.getrefcount(found)
+    found.append(0.0)  # which nobody looks into
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((doubles(), doubles(1.0, 2.0, 3.0), doubles()), "expected arguments, outputs and at most 2 leaves"),
+        ((None, (), doubles()), "expected arguments, outputs and at most 2 leaves"),
+        ((doubles(1.0, 2.0), (), None), "expected arguments, outputs and at most 2 leaves"),
+        ((doubles(1.0, 2.0, 3.0), (), doubles(0.0)), "expected rows of 2 arguments, got 3 numbers"),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_refused(given: tuple[Any, ...], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        run_once().run_batch(*given)
+
+
+# ---------------------------------------------------------------- directions, nodes, functions
+
+
+@pytest.mark.parametrize(
+    ("executor", "point", "directions"),
+    [
+        pytest.param(lambda: make(product_of_two(), exact=True), doubles(0.5), doubles(2.0), id="exact"),
+        pytest.param(of_a_function, doubles(0.5), doubles(2.0), id="a function"),
+        pytest.param(run_once, doubles(), doubles(2.0, 2.0), id="no point"),
+        pytest.param(run_once, doubles(0.5), doubles(), id="no direction"),
+        pytest.param(lambda: of_three(), doubles(0.5), doubles(1.0, 2.0, 3.0), id="a direction and a half"),
+    ],
+)
+def test_what_has_no_directions_is_refused(executor: Callable[[], Any], point: Any, directions: Any) -> None:
+    with pytest.raises(ValueError, match="expected directions of a program that is not exact"):
+        executor().run_directions(point, (), directions, doubles(0.0) if directions else doubles())
+
+
+def test_leaves_beside_directions_are_values() -> None:
+    with pytest.raises(TypeError, match="expected a Value of the native engine as leaf 0"):
+        of_three().run_directions(doubles(3.0), (2.0,), doubles(2.0), doubles(0.0))
+
+
+def of_three() -> Any:
+    """x + y * z * z."""
+    cell = [View(1, 1, slot) for slot in range(5)]
+    steps = ("mul", 3, cell[2], cell[2]), ("mul", 4, cell[1], cell[3]), ("add", 5, cell[0], cell[4])
+    instructions = tuple(Instruction(op, out, 1, 1, operands) for op, out, *operands in steps)  # type: ignore[arg-type]
+    return make(Program(6, np.zeros(6), slot_array([0, 1, 2]), slot_array([5]), instructions))
+
+
+def test_a_leaf_may_become_part_of_the_direction() -> None:
+    """What stands still is found anew."""
+    executor, out = of_three(), doubles(0.0, 0.0)
+    executor.run_directions(doubles(1.0), (LEAF,), doubles(2.0, 3.0), out)
+    executor.run_directions(doubles(1.0), (), doubles(2.0, 3.0, 2.0, 5.0), out)
+    assert out.tolist() == [19.0, 51.0]
+
+
+@pytest.mark.parametrize("method", ["node", "train"])
+def test_a_program_of_two_results_is_no_node_and_has_no_step(method: str) -> None:
+    with pytest.raises(ValueError, match="expected a program with one result, got 2"):
+        getattr(of_two(outputs=(0, 1)), method)(*HOLDERS[method]()[1])
+
+
+@pytest.mark.parametrize("slopes", [[], [1.0], [1.0, 2.0, 3.0], (1.0, 2.0)])
+def test_a_function_gives_a_slope_for_each_input(slopes: Any) -> None:
+    """Or else the program does not apply."""
+    function = SimpleNamespace(evaluated=lambda xs: (1.0, slopes))
+    call = Instruction("call", 2, 1, 1, (View(1, 2, 0, 0, 1),), (0.0, 0.0))
+    assert of_two(call, functions=(function,)).run(doubles(0.5, 2.0)) is False
+
+
+def test_a_guard_whose_outcome_cannot_be_told_is_refused() -> None:
+    class Undecided:
+        def __bool__(self) -> bool:
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        make(changed(product_of_two(), guards=(Guard(0, "<", 1, Undecided()),)))  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- training steps
+
+
+def train(executor: Any, parameters: tuple[Any, ...], slots: array[int], means: array[float] | None = None) -> None:
+    moments = means if means is not None else doubles(*[0.0] * len(parameters))
+    executor.train(parameters, slots, *SETTINGS, moments, doubles(*[0.0] * len(parameters)))
+
+
+def test_the_slots_of_the_same_parameters_may_be_others() -> None:
+    executor, parameters, means = run_once(), (_native.Value(2.0),), doubles(0.0)
+    for slot in (0, 1):
+        train(executor, parameters, array("i", [slot]), means)
+    assert means.tolist() == [pytest.approx(0.9 * 0.1 * 2.0 + 0.1 * 0.5)]
+
+
+def test_each_of_other_parameters_has_a_slot() -> None:
+    """Slots that were right for the last ones may be too few."""
+    executor, slots = run_once(), array("i", [1])
+    train(executor, (LEAF,), slots)
+    with pytest.raises(TypeError, match="expected slots as an array of int32 for the parameters"):
+        train(executor, (LEAF, LEAF), slots)
+
+
+def test_a_step_begins_where_the_parameter_is_now() -> None:
+    """Not where it was when the program ran."""
+    executor, leaf, slots = run_once(), _native.Value(2.0), array("i", [1])
+    parameters = (leaf,)
+    for _ in range(2):
+        executor.value(doubles(0.5), parameters)
+        train(executor, parameters, slots)
+    executor.value(doubles(0.5), parameters)
+    leaf.data = 50.0
+    train(executor, parameters, slots)
+    assert leaf.data == pytest.approx(50.0, abs=1.0)
+
+
+@pytest.mark.parametrize("then", [lambda executor: train(executor, (LEAF,), array("i", [1])), lambda executor: None])
+def test_slots_are_let_go_of_with_the_next_ones_and_with_the_executor(then: Callable[[Any], None]) -> None:
+    slots = array("i", [1])
+    before = sys.getrefcount(slots)
+    executor = run_once()
+    train(executor, (LEAF,), slots)
+    then(executor)
+    del executor
+    assert before == sys.getrefcount(slots)
+
+
+def blocks_left(round_: Callable[[], None], first: int, then: int) -> int:
+    """By how many blocks of memory more is in use after so many rounds, and others first, for what is made once."""
+    for rounds in (first, then):
+        before = sys.getallocatedblocks()
+        for _ in range(rounds):
+            round_()
+        gc.collect()
+    return sys.getallocatedblocks() - before
+
+
+@pytest.mark.unsanitized
+def test_what_is_refused_leaves_nothing_behind() -> None:
+    """Programs, and calls with an argument that does not fit."""
+
+    def round_() -> None:
+        for refused in hostile_programs():
+            with contextlib.suppress(Exception):
+                make(refused, functions=(Doubled(),))
+        for name in HOLDERS:
+            for place in range(len(HOLDERS[name]()[1])):
+                call, given = with_argument(name, place, "x")
+                with contextlib.suppress(Exception):
+                    call(*given)
+        for loops in ((1, 1), 3), ((2, 3),), ((1, 1),):
+            with contextlib.suppress(Exception):
+                _looped(*loops)
+
+    assert blocks_left(round_, 2, 8) < 8
 
 
 @pytest.mark.unsanitized
@@ -290,10 +592,7 @@ def test_making_and_running_executors_leaves_nothing_behind() -> None:
         use(make(made, functions=made.functions))
         batch = doubles(*range(20)), doubles(2.0), doubles(*range(20)), doubles(1.0), doubles(*range(20)), doubles(0.0)
         make(product_of_two()).run_batch(*batch)
+        for call, given in (HOLDERS[name]() for name in ("node", "step_models", "train")):
+            call(*given)
 
-    for rounds in (250, 1000):  # first for what is made once
-        before = sys.getallocatedblocks()
-        for _ in range(rounds):
-            round_()
-        gc.collect()
-    assert sys.getallocatedblocks() - before < 500
+    assert blocks_left(round_, 250, 1000) < 500

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -95,6 +97,38 @@ def test_the_extension_refuses_what_it_cannot_write_to() -> None:
     with pytest.raises(TypeError, match="expected velocities"):
         native.OPTIMISERS["sgd"]((x,), 0.1, 0.9, 0.0, False)
     assert x.data == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "rest"),
+    [
+        ("adam", (0.9, 0.95, 0.1, 1.0, 1e-8, 1.0, np.zeros(1), np.zeros(1))),
+        ("adam", (0.9, 0.95, 0.1, 1.0, 1e-8, 1.0, np.zeros(1), np.zeros(2))),
+        ("sgd", (0.1, 0.9, 0.0, False, np.zeros(1))),
+        ("sgd", (0.1, 0.9, 0.0, False, np.zeros(2))),
+        ("zero_grad", ()),
+        ("gradient_norm", ()),
+        ("scale_gradients", (0.5,)),
+    ],
+)
+def test_the_extension_lets_go_of_the_parameters(name: str, rest: tuple[Any, ...]) -> None:
+    """Also where it refuses what comes with them."""
+    native = engine.load("native")
+    parameters = (native.Value(1.0),)
+    before = sys.getrefcount(parameters)
+    with contextlib.suppress(ValueError):
+        native.OPTIMISERS[name](parameters, *rest)
+    assert before == sys.getrefcount(parameters)
+
+
+def test_looking_for_parameters_holds_on_to_nothing() -> None:
+    """Neither to what is looked through, nor to what the visitor returns, nor to a place on the stack."""
+    native = engine.load("native")
+    x, returned = native.Value(1.0), object()
+    nested, before = {"a": [x, 1]}, (sys.getrefcount(x), sys.getrefcount(returned))
+    for _ in range(2 * sys.getrecursionlimit()):
+        native.OPTIMISERS["gather_leaves"](nested, [], int, lambda owner: returned)
+    assert before == (sys.getrefcount(x), sys.getrefcount(returned))
 
 
 # ---------------------------------------------------------------- formulas

@@ -1,6 +1,7 @@
 /* Calls of Python functions (custom_op), a row of inputs each. One example wide, with the GIL held. */
 
 #include "step.h"
+#include "read.h"
 
 /* What a call needs beside its operand: `evaluated` of the function at that place, and the guards before it. */
 INTERNAL int call_read(Step *step, PyObject *functions)
@@ -11,7 +12,7 @@ INTERNAL int call_read(Step *step, PyObject *functions)
         PyErr_Format(PyExc_ValueError, "Executor: expected a call of one of %zd functions, and whole numbers", count);
         return -1;
     }
-    step->call.function = PyObject_GetAttrString(PyTuple_GET_ITEM(functions, place), "evaluated");
+    step->call.function = read_attribute(PyTuple_GET_ITEM(functions, place), "evaluated");
     return step->call.function == NULL ? -1 : 0;
 }
 

@@ -22,7 +22,7 @@ static int directions_mark(Executor *self, Count first, Count end)
             step->moves |= moves;
         }
     }
-    self->moving_from = first;
+    self->moving_from = first, self->moving_to = end;
     PyMem_Free(moving);
     return 0;
 }
@@ -108,8 +108,8 @@ INTERNAL PyObject *executor_run_directions(Executor *self, PyObject *const *args
     }
     if (program_check_leaves(self, leaves, end) < 0 || program_begin(self) < 0)
         goto done;
-    if ((self->moving_from != first && directions_mark(self, first, end) < 0)
-        || program_batch_make(self, 1) < 0) {
+    int marked = self->moving_from == first && self->moving_to == end;
+    if ((!marked && directions_mark(self, first, end) < 0) || program_batch_make(self, 1) < 0) {
         program_unlock(self);
         goto done;
     }
