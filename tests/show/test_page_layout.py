@@ -52,7 +52,7 @@ def laid_out(
     v8: MiniRacer, children: list[list[int]], sizes: Any = None, gap: float = 12, vertical: bool = False
 ) -> Any:
     sized = [{"width": w, "height": h} for w, h in sizes or [(40, 20)] * len(children)]
-    return json.loads(v8.call("laidOut", children, sized, gap, vertical))
+    return json.loads(v8.call("laidOut", children, sized, 12, vertical))
 
 
 def points(found: Any) -> list[tuple[float, float]]:
@@ -195,7 +195,10 @@ def test_few_edges_cross_and_most_are_straight(v8: MiniRacer) -> None:
     found = [laid_out(v8, children, sizes) for children, sizes in GRAPHS]
     steep = sum(abs(b[1] - a[1]) for each in found for way in ways(each) for a, b in itertools.pairwise(way))
     bent = sum(
-        abs(a[1] - 2 * b[1] + c[1]) for each in found for way in ways(each) for a, b, c in zip(way, way[1:], way[2:])
+        abs(way[k - 1][1] - 2 * way[k][1] + way[k + 1][1])
+        for each in found
+        for way in ways(each)
+        for k in range(1, len(way) - 1)
     )
     assert sum(map(crossings, found)) <= 317
     assert steep <= 40_010
@@ -303,6 +306,31 @@ def test_a_number_stands_beside_its_own_edge(
             )
     assert [now <= before for now, before in zip((met, mistaken, none), most, strict=True)] == [True] * 3
     assert free >= least
+
+
+@pytest.mark.parametrize(
+    ("way", "box", "side"),
+    [
+        ("{ x: 100 * share, y: 0 }", None, [0, 0]),
+        ("{ x: 100 * share, y: 0 }", [35, -8, 65, 8], [0, 26]),
+        ("{ x: 100 * share, y: 0 }", [90, -8, 120, 8], [-32, 0]),
+        ("{ x: 100 * share, y: 0 }", [-20, -8, 10, 8], [32, 0]),
+        ("{ x: 100 * share, y: 0 }", [35, -30, 65, -15], [0, 0]),  # 15 above, and no more
+        ("{ x: 100 * share, y: 0 }", [35, -30, 65, -14], [0, 16]),
+        ("{ x: 100 * share, y: 0 }", [35, 15, 65, 30], [0, 0]),
+        ("{ x: 100 * share, y: 0 }", [35, 14, 65, 30], [0, -16]),
+        ("{ x: 0, y: 100 * share }", [12, 40, 40, 60], [0, 0]),  # half of its width, and 2
+        ("{ x: 0, y: 100 * share }", [11, 40, 40, 60], [-32, 0]),
+        ("{ x: 0, y: 100 * share }", [-40, 40, -11, 60], [32, 0]),
+        ("{ x: 0, y: 100 * share }", [-999, -999, 999, 999], [0, 0]),  # there is no room anywhere
+    ],
+)
+def test_what_travels_goes_beside_the_number_that_stands_there(
+    v8: MiniRacer, way: str, box: list[int] | None, side: list[int]
+) -> None:
+    """On its edge if it can, else as near to it as it can: below, then above, or to a side."""
+    spot = json.dumps(box and {"box": box})
+    assert side == told(v8, f"return module_edges.beside((share) => ({way}), {spot}, 20);")
 
 
 def test_boxes_that_touch_do_not_overlap(v8: MiniRacer) -> None:
