@@ -158,7 +158,7 @@ def near(one: Any, other: Any) -> bool:
 
 
 def test_edges_go_from_card_to_card(walks: list[dict[str, Any]]) -> None:
-    """From the middle of the operand's end to the result's beginning, arguments in order, with the head at the result."""
+    """From the middle of the operand's end to the result's beginning, arguments in order, the head at the result."""
     for walk in walks:
         expected = [
             (port(walk, child, 1), port(walk, i, -1, len(node["children"]), slot))
@@ -197,8 +197,8 @@ def test_local_gradients_stand_on_the_edges(walks: list[dict[str, Any]]) -> None
     """From when a node is computed on; one makes room for the number of the edge that fires; constants have none."""
     for walk in walks:
         for t, (step, seen) in enumerate(zip(walk["steps"], walk["forth"], strict=True)):
-            fired = [e["spot"]["box"] for e in walk["edges"] if (e["node"], e["slot"]) == (step["node"], step["slot"])] \
-                if step["kind"] == "contribution" else []  # fmt: skip
+            fires = step.get("node"), step.get("slot")
+            fired = [each["spot"]["box"] for each in walk["edges"] if (each["node"], each["slot"]) == fires]
             for edge, label in zip(walk["edges"], seen["labels"], strict=True):
                 node = walk["nodes"][edge["node"]]
                 if walk["nodes"][node["children"][edge["slot"]]]["constant"]:
