@@ -396,6 +396,15 @@ def test_a_large_part_unfolds_into_smaller_ones(v8: MiniRacer) -> None:
     assert [len(nodes) for nodes, _ in unfolded[:14]] == [3] * 13 + [2]
 
 
+def test_a_part_that_is_unfolded_by_hand(v8: MiniRacer) -> None:
+    """A part of a single node, inside, is that node at once; what was split and unfolded is listed to be folded up."""
+    body = """const [{ nodes, part }] = folding.items(); folding.toggle(part);
+      const inside = shown(folding).find(([nodes]) => nodes[0] === 5); folding.toggle(part.parts[1]);
+      return [nodes, inside, opened(folding)];"""
+    found = folded(v8, chain(51), ["x/y" if i == 5 else "x" for i in range(51)], body)
+    assert found == [list(range(50)), [[5], None], ["x", "x 1…"]]
+
+
 def test_without_parts_the_nodes_nearest_the_result_stay(v8: MiniRacer) -> None:
     """Sixty of them, each with all that uses it; the others are the rest."""
     items = folded(v8, chain(300), [""] * 300, "return shown(folding);")
