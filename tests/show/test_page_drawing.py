@@ -153,6 +153,12 @@ def ends(drawn: str) -> list[tuple[float, float]]:
     return [(at[0][0], at[0][1]), (at[0][-2], at[0][-1]), (at[1][2], at[1][3])]
 
 
+def is_backward(drawn: str, vertical: bool) -> bool:
+    """Whether the arrowhead opens toward the result."""
+    wing_x, wing_y, x, y, *_ = (float(each) for each in re.findall(r"-?[\d.]+", drawn.split("M")[2]))
+    return wing_y > y if vertical else wing_x > x
+
+
 def near(one: Any, other: Any) -> bool:
     return all(abs(a - b) < 0.11 for p, q in zip(one, other, strict=True) for a, b in zip(p, q, strict=True))
 
@@ -169,6 +175,7 @@ def test_edges_go_from_card_to_card(walks: list[dict[str, Any]]) -> None:
         for (start, end), (name, drawn) in zip(expected, walk["paths"], strict=True):
             assert name == "edge"
             assert near([start, end, end], ends(drawn))
+            assert not is_backward(drawn, walk["vertical"])
 
 
 def test_what_fires_is_what_the_step_uses(walks: list[dict[str, Any]]) -> None:
@@ -185,6 +192,7 @@ def test_what_fires_is_what_the_step_uses(walks: list[dict[str, Any]]) -> None:
             for slot, (_, drawn) in zip(slots, seen["fires"], strict=True):
                 start, end = port(walk, operands[slot], 1), port(walk, step["node"], -1, len(operands), slot)
                 assert near([start, end, end if forward else start], ends(drawn))
+                assert is_backward(drawn, walk["vertical"]) is not forward
             if step["kind"] != "contribution":
                 assert seen["told"] == []
                 continue
