@@ -345,7 +345,7 @@ class App {
   /** Drag a leaf's value with the pointer. */
   scrub(i, event, target, tap) {
     const from = this.values[i];
-    drag(event, target, (distance, isFine) => this.edit(i, nudge(from, Math.round(distance / 2) * (isFine ? 0.1 : 0.01))), tap);
+    drag(event, target, (distance, isCoarse) => this.edit(i, nudge(from, Math.round(distance / 2) * (isCoarse ? 0.1 : 0.01))), tap);
   }
 
   moved(t, how) {

@@ -97,7 +97,7 @@ export function download(name, content, type) {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-/** Drag with the pointer: `move` hears how far, and whether finely; a press that does not move is a tap. */
+/** Drag with the pointer: `move` hears how far, and whether by more (with Shift); a press that does not move is a tap. */
 export function drag(event, target, move, tap = () => {}) {
   if (event.button !== 0) return;
   let moved = false;

@@ -152,7 +152,6 @@ export function wholeScale(view, { width, height }) {
 function shift(stretches, extent) {
   const low = Math.min(...stretches.map(([from]) => from));
   const high = Math.max(...stretches.map(([, to]) => to));
-  if (low >= 0 && high <= extent) return 0;
   const [from, to] = high - low <= extent ? [low, high] : stretches.at(-1);
   if (from >= 0 && to <= extent) return 0;
   return extent / 2 - (from + to) / 2;
