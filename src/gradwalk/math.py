@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from gradwalk import composites
 from gradwalk.control import is_traced
+from gradwalk.custom import custom_op
 from gradwalk.errors import DivisionByZeroError, DomainError, RangeError
 from gradwalk.functions import abs as fabs
 from gradwalk.functions import (
@@ -207,8 +208,13 @@ def prod(xs: Iterable[Any], *, start: Any = 1) -> Any:
     return start
 
 
+_EXACT_SUM = custom_op(
+    lambda *terms: _standard.fsum(terms), lambda *terms: (1.0,) * (len(terms) - 1), name="fsum", check=False
+)
+
+
 def fsum(xs: Iterable[Any]) -> Any:
-    """The sum, without the rounding errors of adding one by one; in compiled functions with them.
+    """The sum, without the rounding errors of adding one by one. In a compiled function it is a call of Python's.
 
     >>> fsum([1e16, 1.0, -1e16])
     1.0
@@ -216,9 +222,9 @@ def fsum(xs: Iterable[Any]) -> Any:
     terms = list(xs)
     if not any(map(is_value, terms)):
         return _standard.fsum(terms)
-    total = composites.sum(terms)
     if is_traced():
-        return total
+        return _EXACT_SUM(*terms)
+    total = composites.sum(terms)
     error = _standard.fsum(map(_number, terms)) - total.data
     return total + error if error and _standard.isfinite(error) else total
 
