@@ -179,6 +179,45 @@ for _ in range(2000):
     v._gradients([v])
 gc.set_threshold(700)
 """,
+    "gc_callback_that_calls_init_while_an_attribute_is_hung_on": """
+Value(0.0).foo = 1
+w = Value(1.0)
+w.foo = [w]
+nodes, thing = [], [1]
+def move(phase, info):
+    if phase == "start" and not nodes:
+        v.__init__(4.0)
+        nodes.extend(Value(float(i), label="z") for i in range(100))
+gc.callbacks.append(move)
+spare = []
+for make in (lambda: Value(1.0, label="x"), lambda: Value(1.0), lambda: Value(1.0) * 2.0) * 4:
+    gc.disable()
+    gc.set_threshold(1, 1000, 1000)
+    v = make()
+    spare.append([[{} for _ in range(200)], [[] for _ in range(100)]])
+    nodes.clear()
+    gc.enable()
+    v.foo = thing
+    gc.disable()
+    assert v.foo is thing and not any(hasattr(node, "foo") for node in nodes)
+gc.callbacks.remove(move)
+gc.set_threshold(700)
+""",
+    "list_that_is_cleared_while_repetitions_are_found": """
+from gradwalk import _native
+def clear(phase, info):
+    items.clear()
+gc.callbacks.append(clear)
+for _ in range(50):
+    gc.disable()
+    gc.set_threshold(1, 1000, 1000)
+    items = [object()] * 5000
+    spare = [[[] for _ in range(200)], [(i, i) for i in range(2300)]]
+    gc.enable()
+    assert len(_native.repetitions(items)) < 5000
+gc.callbacks.remove(clear)
+gc.set_threshold(700)
+""",
     "gc_callback_during_everything": """
 leaves = [Sub(0.5) for _ in range(4)]
 def disturb(phase, info):

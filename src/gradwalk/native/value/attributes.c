@@ -41,17 +41,30 @@ static PyObject *hung_get(PyObject *descriptor, PyObject *self, PyObject *type)
     return PyErr_Occurred() ? NULL : refuse_name(self, name);
 }
 
+/* Where a node's attributes are, or are to be: in its own memory, or its subclass's. NULL without an exception: it has
+ * none, and gets none. */
+static PyObject **hung_on(PyObject *self, PyObject *given)
+{
+    PyObject **own = Py_TYPE(self) == value_type ? NULL : _PyObject_GetDictPtr(self);
+    if (own != NULL)
+        return own;
+    int may_lead_back = given != NULL && (is_value(given) || PyObject_IS_GC(given));
+    if ((may_lead_back && cycles_watch((Value *)self) < 0) || (given != NULL && value_details((Value *)self) == NULL))
+        return NULL;
+    return kind_of((Value *)self) == MANY ? &details_of((Value *)self)->attributes : NULL;
+}
+
 static int hung_set(PyObject *descriptor, PyObject *self, PyObject *given)
 {
-    PyObject *name = ((Hung *)descriptor)->name;
-    PyObject **own = Py_TYPE(self) == value_type ? NULL : _PyObject_GetDictPtr(self);
-    if (own == NULL) {
-        int may_lead_back = given != NULL && (is_value(given) || PyObject_IS_GC(given));
-        if ((may_lead_back && cycles_watch((Value *)self) < 0) || (given != NULL && value_details((Value *)self) == NULL))
-            return -1;
-        own = kind_of((Value *)self) == MANY ? &details_of((Value *)self)->attributes : NULL;
+    PyObject *name = ((Hung *)descriptor)->name, **own = hung_on(self, given);
+    if (given != NULL && own != NULL && *own == NULL) {
+        PyObject *made = PyDict_New(); /* which may run the collector, and with it __init__: then they are elsewhere */
+        own = made != NULL ? hung_on(self, given) : NULL;
+        if (own != NULL && *own == NULL)
+            *own = Py_NewRef(made);
+        Py_XDECREF(made);
     }
-    if (own != NULL && *own == NULL && given != NULL && (*own = PyDict_New()) == NULL)
+    if (given != NULL && own == NULL)
         return -1;
     PyObject *attributes = own ? Py_XNewRef(*own) : NULL; /* setting may drop what holds the node */
     int failed = 0;

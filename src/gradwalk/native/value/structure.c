@@ -239,7 +239,8 @@ static PyObject *structure_repetitions(PyObject *module, PyObject *items)
         if ((places = PyMem_Calloc((size_t)room, sizeof *places)) == NULL)
             return PyErr_NoMemory();
     }
-    for (Py_ssize_t i = 0; i < count && !failed; i++) { /* a table of places, one more each; 0: empty */
+    /* a table of places, one more each; 0: empty. Making a pair may run the collector, and with it who shortens the list */
+    for (Py_ssize_t i = 0; i < count && i < PyList_GET_SIZE(items) && !failed; i++) {
         PyObject *item = PyList_GET_ITEM(items, i);
         size_t at = (size_t)((uintptr_t)item >> 4) * (size_t)UINT64_C(0x9E3779B97F4A7C15) >> 20;
         at &= (size_t)room - 1;
