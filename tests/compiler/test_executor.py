@@ -354,7 +354,7 @@ def test_guards(kernels, sign):
     """A comparison with another outcome than when it was traced."""
     program = Program(2, np.zeros(2), slot_array([0, 1]), slot_array([0]), (), (Guard(0, sign, 1, True),))
     executor = make(program, kernels=kernels)
-    for pair in [(1.0, 2.0), (2.0, 2.0), (2.0, 1.0), (math.nan, 1.0)]:
+    for pair in [(1.0, 2.0), (2.0, 2.0), (2.0, 1.0), (1.0, math.nan)]:
         assert eval(f"x {sign} y", {"x": pair[0], "y": pair[1]}) == executor.run(np.array(pair))
     rows = np.array([[1.0, 2.0], [2.0, 2.0], [2.0, 1.0]] * 5)
     expected = [i for i, (x, y) in enumerate(rows) if not eval(f"x {sign} y", {"x": x, "y": y})]
@@ -370,12 +370,16 @@ def test_not_finite(kernels, op, x):
     assert not make(program, kernels=kernels).run(np.array([x]))
 
 
-@pytest.mark.parametrize("op", ["tanh", "sigmoid", "relu", "add"])
-def test_infinities_pass_where_the_table_says_so(kernels, op):
-    """An op that is defined everywhere is not checked."""
+@pytest.mark.parametrize(("op", "is_finite"), [("tanh", True), ("sigmoid", True), ("relu", False), ("add", False)])
+def test_infinities_pass_where_the_table_says_so_but_not_as_results(kernels, op, is_finite):
+    """An op that is defined everywhere is not checked; an infinite result is for the plain function to make."""
     inputs = ops.OPS[op].inputs
     program = program_of(1, lambda add: add(op, 1, 1, *(View(1, 1, 0, 1, 1) for _ in inputs)))
-    assert make(program, kernels=kernels).run(np.array([math.inf]))
+    executor = make(program, kernels=kernels)
+    assert (is_finite, not is_finite) == (executor.run(np.array([math.inf])), executor.undecided)
+    rows = np.array([[1.0], [math.inf], [2.0]] * 7)
+    failed = [] if is_finite else list(range(1, 21, 3))
+    assert failed == executor.run_batch(rows, (), np.empty((21, 1)))
 
 
 def test_an_unreached_instruction_passes_nothing_on(kernels):
@@ -551,13 +555,19 @@ def test_an_extreme_counts_wherever_it_is(kernels, op, special):
 
 @pytest.mark.parametrize("op", ["largest", "smallest"])
 def test_of_equal_extremes_the_first_and_of_nans_the_first(kernels, op):
+    """A nan that is the result is told of, too: the plain function may choose otherwise."""
     for row, place in [([1.0, 1.0, 1.0], 0), ([0.0, math.nan, math.nan], 1), ([math.nan, 5.0, -5.0], 0)]:
         program = program_of(3, lambda add: add(op, 1, 1, View(1, 3, 0, 0, 1)))
-        executor, together, gradients = make(program, kernels=kernels), np.empty((9, 1)), np.empty((9, 3))
-        executor.run_batch(np.array([row] * 9), (), together, np.ones(1), gradients, None)
-        (out,), gradient = run(executor, program, row, [1.0])
-        np.testing.assert_array_equal([row[place]] * 10, [out, *together.ravel()])
-        assert [np.eye(3)[place].tolist()] * 10 == [gradient.tolist(), *gradients.tolist()]
+        executor, together, gradients = make(program, kernels=kernels), np.empty((9, 1)), np.zeros((9, 3))
+        failed = executor.run_batch(np.array([row] * 9), (), together, np.ones(1), gradients, None)
+        out, gradient = np.empty(1), np.empty(3)
+        is_finite = math.isfinite(row[place])
+        assert (is_finite, [] if is_finite else list(range(9))) == (executor.run(np.array(row)), failed)
+        executor.outputs(out)
+        executor.gradients(np.ones(1), gradient)
+        np.testing.assert_array_equal([row[place]] * 10, [*out, *together.ravel()])
+        assert np.eye(3)[place].tolist() == gradient.tolist()
+        assert not is_finite or [np.eye(3)[place].tolist()] * 9 == gradients.tolist()
 
 
 def test_two_numbers_that_cancel_leave_a_sum_in_doubt_wherever_they_are(kernels):

@@ -28,8 +28,9 @@ class Interpreted:
 
     def run(self, inputs: Array) -> bool:
         self.slots, verdict = interpret.run_guarded(self.program, inputs)
-        self.undecided = verdict is None
-        return bool(verdict)
+        finite = self.program.exact or bool(np.isfinite(self.slots[self.program.outputs]).all())
+        self.undecided = verdict is None or (verdict and not finite)
+        return verdict is True and finite
 
     def run_values(self, arguments: Array, leaves: tuple[Any, ...] | Array) -> bool:
         numbers = leaves if isinstance(leaves, np.ndarray) else [leaf.data for leaf in leaves]

@@ -169,6 +169,20 @@ static unsigned program_call(const Executor *self, const Step *step, const Memor
     return raised ? FAILED(0) : 0;
 }
 
+/* Results that are infinite or nan: added up in another order, or with a nan among the numbers of a min, the plain
+ * function may have others. */
+static unsigned program_overflowed(const Executor *self, const Memory *memory)
+{
+    unsigned lanes = 0;
+    Count width = memory->width;
+    for (Count i = 0; i < self->output_count && !self->exact; i++) {
+        const double *out = memory->values + self->outputs[i] * width;
+        for (Count lane = 0; lane < width; lane++)
+            lanes |= isfinite(out[lane]) ? 0 : UNDECIDED(lane);
+    }
+    return lanes;
+}
+
 INTERNAL unsigned program_forward(const Executor *self, const Memory *memory)
 {
     unsigned failed = 0;
@@ -195,8 +209,9 @@ INTERNAL unsigned program_forward(const Executor *self, const Memory *memory)
                 failed |= (unsigned)!isfinite(out[j]) << (j % width);
         }
     }
-    /* what is not finite does not apply, whatever the guards say */
-    return failed | (guards_failed(self, memory, self->guard_count, self->size) & ~(failed << BATCH));
+    /* what is not finite does not apply, whatever the guards say; and what they fail is for another program */
+    failed |= guards_failed(self, memory, self->guard_count, self->size) & ~(failed << BATCH);
+    return failed | (program_overflowed(self, memory) & ~(failed | failed << BATCH));
 }
 
 INTERNAL void program_clear_grads(const Memory *memory, Count first, Count end)
