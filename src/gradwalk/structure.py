@@ -176,8 +176,7 @@ def key_of(whole: Any, numbers: list[Any], reading: Reading) -> Key:
     if kind is float:
         return reading.number(whole, numbers)
     if kind is list or kind is tuple:
-        row = reading.row(whole, numbers)
-        return row if row is not None else reading.container(SEQUENCE, whole, numbers)
+        return reading.row(whole, numbers) or reading.container(SEQUENCE, whole, numbers)
     return kind_of(kind).key(whole, numbers, reading)
 
 
@@ -312,7 +311,8 @@ class Container(Kind):
         return () if type(whole) in _WITHOUT_ATTRIBUTES else tuple(getattr(whole, "__dict__", ()))
 
     def parts(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
-        return [*whole, *(getattr(whole, name) for name in about)] if about else whole
+        of: Any = list if isinstance(whole, list) else tuple  # what it holds; a subclass may show something else
+        return whole if type(whole) is of else [*of.__iter__(whole), *(getattr(whole, name) for name in about)]
 
     def part_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
         return [*(f"[{i}]" for i in range(len(whole))), *(f".{name}" for name in about)]

@@ -488,3 +488,35 @@ def test_in_a_checkpoint_the_leaves_of_a_compiled_function_keep_their_gradients(
         return out.data, weight.grad, x.grad
 
     assert found(function) == found(checkpoint(function))
+
+
+@pytest.mark.parametrize(
+    ("function", "first", "then"),
+    [
+        (lambda xs: sum(xs), [1.0] * 40, [1e308, -1e308] * 20),
+        (lambda xs: gradwalk.sum(xs), [1.0] * 40, [1e308, -1e308] * 20),
+        (lambda xs: sum(x * 2.0**600 for x in xs), [1.0] * 40, [2.0**423, -(2.0**423)] * 20),
+        (lambda xs: min(2.0, xs[0]) + xs[1], [1.0, 1.0], [math.nan, 3.0]),
+        (lambda xs: max(-1.0, min(1.0, xs[0])) + xs[1], [1.0, 1.0], [math.nan, 3.0]),
+        (lambda xs: max(xs) * 2.0, [1.0, 1.0], [5.0, math.nan]),
+        (lambda xs: gradwalk.math.fsum([xs[0], 1e100, -1e100]) * xs[1], [1.0, 1.0], [3.0, 2.0]),
+    ],
+)
+def test_results_that_depend_on_the_order_or_on_a_nan_are_the_plain_functions(
+    function: Any, first: list[float], then: list[float]
+) -> None:
+    """Added up in another order a sum is infinite or nan on the way, and where a nan is looked at first matters."""
+    compiled = compile(function)
+    for xs in (first, then, first):
+        found = [compiled(xs).data, compiled.value_and_grad(xs)[0], compiled.backward(xs)]
+        found += [out.data for out in compiled.map([(xs,)] * 9)]
+        assert [pytest.approx(function(xs), rel=1e-12)] * 12 == found
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_subclass_that_shows_other_items_than_it_holds(kind: Any) -> None:
+    """What it holds is what is handed to the function, which then sees what it shows."""
+    shown = type("Shown", (kind,), {"__iter__": lambda self: (x * 100.0 for x in kind.__iter__(self))})
+    for function in (sum, compile(lambda xs: sum(xs))):
+        value, gradient = gradwalk.value_and_grad(function)(shown([1.0, 2.0]))
+        assert (value, list(kind.__iter__(gradient))) == (300.0, [100.0, 100.0])

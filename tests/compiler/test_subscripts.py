@@ -85,6 +85,11 @@ def empty(x, i, j):
         return [][i] * x
     except IndexError:
         return SINGLE[j] * x
+def of_one_row(x, i, j):
+    try:
+        return sum([[x * 2.0, x]][i]) * SINGLE[j]
+    except IndexError:
+        return SINGLE[j] * x
 def of_one(x, i, j):
     try:
         return [x * 2.0][i] * SINGLE[j]
@@ -118,7 +123,7 @@ not_yet_filled = next(unfinished)
 OPEN = ("table", "single", "pairs", "computed", "argument", "nested", "model", "method", "partial",
         "not_yet_filled")  # fmt: skip
 FIXED = ("negative", "permuted", "ragged", "numbers", "lengths", "counted_once", "known_by_name", "the_same",
-         "the_same_row", "labelled", "changed", "caught", "stored", "out_of_range", "empty", "of_one",
+         "the_same_row", "labelled", "changed", "caught", "stored", "out_of_range", "empty", "of_one", "of_one_row",
          "mixed")  # fmt: skip
 
 

@@ -6,6 +6,8 @@ import itertools
 import math
 import random
 import time
+from array import array
+from collections import UserList, defaultdict, deque
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -51,6 +53,42 @@ def test_arguments_are_copies() -> None:
     assert compile(closing_over)(xs).data == 2.0
     compile(counting)(1.0, counter)
     assert counter.calls == 1
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda *items: deque(items),
+        lambda *items: array("d", items),
+        lambda *items: UserList(items),
+        lambda *items: SimpleNamespace(items=list(items)),
+    ],
+)
+def test_so_is_what_is_inside_an_argument_of_another_class(made: Any) -> None:
+    compiled = compile(lambda x, held: x * (held.items if isinstance(held, SimpleNamespace) else held)[0])
+    held = made(2.0, 3.0)
+    assert compiled(1.0, held).data == 2.0
+    (held.items if isinstance(held, SimpleNamespace) else held)[0] = 5.0
+    assert (compiled(1.0, held).data, compiled(1.0, made(5.0, 3.0)).data) == (2.0, 5.0)
+
+
+def test_so_is_what_a_defaultdict_fills_in() -> None:
+    compiled = compile(lambda d: d["a"] + d["missing"])
+    assert [compiled(defaultdict(lambda k=k: k, a=1.0)).data for k in (5.0, 6.0)] == [6.0, 6.0]
+
+
+def test_which_one_it_was() -> None:
+    choosing, twice = compile(lambda a: a[0] * (2.0 if max(a) is a[0] else 3.0)), compile(lambda x: [[x * 2.0]] * 2)
+    assert [choosing([1.0, 2.0]).data, choosing([3.0, 2.0]).data] == [3.0, 9.0]
+    assert (lambda made: made[0] is made[1])(twice(1.0)) is False
+
+
+def test_what_an_array_is_made_of() -> None:
+    transposed = np.arange(4.0).reshape(2, 2).T
+    compiled = compile(lambda a: a.ravel("K")[1] * 1.0)
+    assert (transposed.ravel("K")[1], compiled(transposed).data) == (1.0, 2.0)
+    assert compile(lambda a: (a.__setitem__(0, a[0] * 2.0), a.sum())[1])(np.broadcast_to(2.0, (2,))).data == 6.0
+    assert compile(lambda x: x * x)(np.float32(0.3)).data == float(np.float32(0.3)) ** 2
 
 
 def test_what_is_outside_is_fixed() -> None:

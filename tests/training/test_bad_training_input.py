@@ -144,7 +144,8 @@ def test_no_permission(gradwalk, tmp_path, names_for_everybody, request):
 def test_metrics_on_a_full_disk_keep_the_checkpoint(train, tmp_path):
     """Where metrics cannot be written any more, the run stops in one line, and what it learnt is saved."""
     path = tmp_path / "run"
-    assert refused(train("--steps", 20, "--metrics", "/dev/full", "--quiet", "--checkpoint", path), "No space left")
+    full = train("--steps", 20, "--metrics", "/dev/full", "--quiet", "--checkpoint", path)
+    assert refused(full, "/dev/full: No space left on device")
     assert path.exists()
 
 

@@ -304,6 +304,15 @@ def test_pipes_that_somebody_is_at_work(names_file, pipe, tmp_path):
     assert run_apart(*common, "--metrics", "/dev/null", "--checkpoint", tmp_path / "c").status == 0
 
 
+def test_a_reader_of_metrics_that_goes_away_is_told_of(names_file, pipe, tmp_path):
+    """It is not taken for the reader of our own output, whose going ends a command in silence."""
+    reader = subprocess.Popen(["head", "-n", "1", pipe], stdout=subprocess.PIPE, text=True)
+    common = ("train", "--data", names_file, *TINY_MODEL, "--steps", 2000, "--metrics", pipe)
+    outcome = run_apart(*common, "--checkpoint", tmp_path / "a")
+    assert reader.communicate()[0].count('"step"') == 1
+    assert (outcome.status, f"gradwalk: {pipe}: Broken pipe\n") == (2, outcome.err)
+
+
 def test_devices_are_never_replaced(train, gradwalk, tmp_path, monkeypatch):
     """--overwrite replaces files; a device stays a device, also for root."""
     device = tmp_path / "device"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,16 @@ class MetricsFile:
         line: dict[str, Any] = {"step": record.step, "loss": record.loss, "lr": record.lr}
         if record.validation_loss is not None:
             line["validation_loss"] = record.validation_loss
-        try:
-            self._file.write(json.dumps({**line, "seconds": round(record.seconds, 6)}) + "\n")
-        except OSError as error:
-            error.filename = self._file.name
-            raise
+        self._tried(self._file.write, json.dumps({**line, "seconds": round(record.seconds, 6)}) + "\n")
 
     def close(self) -> None:
-        self._file.close()
+        self._tried(self._file.close)
+
+    def _tried(self, what: Callable[..., object], *given: str) -> None:
+        try:
+            what(*given)
+        except OSError as error:  # with its name: or it would be taken for our own output's, whose reader may go
+            raise MetricsError(f"{self._file.name}: {error.strerror}") from None
 
 
 def _without_waiting(path: str, flags: int) -> int:
