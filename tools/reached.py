@@ -34,6 +34,8 @@ C_REASONS = {
     r"munmap\(start": "where the system puts memory, which is its own affair",
     r"share_run\(&shares\[i\]\)": "a thread that the system does not start",
     r"tp_free\(self\)|hung_dealloc": "a place for attributes, which lives as long as the type",
+    r"Py_SETREF\(tuple": "the collector, just then: tests/engine/test_reentrancy.py, now and then",
+    r"GetAttrString\(object, text\)": "more names of attributes than there are",
 }  # fmt: skip
 PYTHON_REASONS = {
     r"NotImplementedError": "a base class's: what derives from it has its own",
@@ -43,6 +45,7 @@ PYTHON_REASONS = {
     r"os\._exit": "the last line of a process, which leaves without writing its counts down",
     r"np\.dot, np\.concatenate": "for another version of NumPy, whose functions in C have no signature",
     r"setattr\(self\.cls, name, method\)": "a formula that was read, and differs all the same: none is known",
+    r"part \+ _read_up_to": "a pipe whose writer comes late: now and then",
     r"raised by a signal handler": "between two instructions: tests/control does that, untraced",
 }
 

@@ -282,3 +282,16 @@ def test_directions_side_by_side(monkeypatch: pytest.MonkeyPatch, made: Callable
 
     at = [0.1 * i - 0.5 for i in range(12)]
     assert np.allclose(gradwalk.hessian(compile(function))(made(at)), gradwalk.hessian(function)(at), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("x", "direction", "numbers"),
+    [(np.ones(3), np.ones(2), 3), (np.ones((2, 2)), np.ones(4), 4), (np.ones(2), [1.0], 2)],
+)
+def test_a_direction_of_another_shape_is_refused(x: Any, direction: Any, numbers: int) -> None:
+    with pytest.raises(ValueError, match=f"hvp: the direction, like the argument: expected {numbers} numbers"):
+        gradwalk.hvp(compile(lambda x: (x * x).sum()))(x, direction)
+
+
+def test_there_is_nothing_to_move_along_in_an_empty_array() -> None:
+    assert gradwalk.hvp(compile(lambda x: (x * x).sum()))(np.ones(0), np.ones(0)).shape == (0,)

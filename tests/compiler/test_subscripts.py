@@ -90,6 +90,7 @@ def of_one_row(x, i, j):
         return sum([[x * 2.0, x]][i]) * SINGLE[j]
     except IndexError:
         return SINGLE[j] * x
+def endless(x, i, j): return endless(x, i, j) if j > 3 else SINGLE[i] * x
 def of_one(x, i, j):
     try:
         return [x * 2.0][i] * SINGLE[j]
@@ -160,6 +161,13 @@ def test_one_program_serves_every_integer(functions: Any, name: str) -> None:
     for i, j in itertools.product(range(5), range(3)):
         compiled(0.7, i, j)
     assert len(compiled.programs) <= (3 if name == "nested" else 1)  # j % 3 needs j
+
+
+def test_endless_recursion_is_the_functions_own_error(functions: Any) -> None:
+    compiled = compile(functions.endless)
+    assert [compiled(2.0, i, 0).data for i in range(3)] == [2.0 * single.data for single in functions.SINGLE[:3]]
+    with pytest.raises(RecursionError, match="maximum recursion depth"):
+        compiled(2.0, 3, 4)
 
 
 def test_a_gpt_of_scalars_has_one_program_for_each_length() -> None:
