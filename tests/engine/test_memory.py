@@ -528,3 +528,14 @@ def test_every_number_is_kept_through_layout_changes(native: Any) -> None:
         assert (node._local_grads, node._op, node._name) == (untouched._local_grads, untouched._op, untouched._name)
         assert node._parameters == untouched._parameters
         assert math.isclose(node.data, untouched.data)
+
+
+def test_a_collection_leaves_nothing_behind(native: Any) -> None:
+    """The engine looks at each, and asks whether anybody has asked for it."""
+    node = native.Value(1.0)
+    node.ring = [node]
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(60):
+        gc.collect()
+    assert sys.getallocatedblocks() - before < 30
