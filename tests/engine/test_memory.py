@@ -530,12 +530,13 @@ def test_every_number_is_kept_through_layout_changes(native: Any) -> None:
         assert math.isclose(node.data, untouched.data)
 
 
-def test_a_collection_leaves_nothing_behind(native: Any) -> None:
-    """The engine looks at each, and asks whether anybody has asked for it."""
+@pytest.mark.parametrize("asked", ["get_count", "get_threshold"])
+def test_what_is_asked_at_a_collection_is_let_go(native: Any, asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = (700, 10, 10)
+    monkeypatch.setattr(gc, asked, lambda: answer)
     node = native.Value(1.0)
     node.ring = [node]
-    gc.collect()
-    before = sys.getallocatedblocks()
-    for _ in range(60):
+    before = sys.getrefcount(answer)
+    for _ in range(3):
         gc.collect()
-    assert sys.getallocatedblocks() - before < 30
+    assert before == sys.getrefcount(answer)
