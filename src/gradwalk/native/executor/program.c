@@ -173,14 +173,17 @@ static unsigned program_call(const Executor *self, const Step *step, const Memor
  * function may have others. */
 static unsigned program_overflowed(const Executor *self, const Memory *memory)
 {
+    enum { EXPONENT = 0x7ff }; /* by its bits, without a branch: a Hessian has thousands of results */
     unsigned lanes = 0;
     Count width = memory->width;
     for (Count i = 0; i < self->output_count && !self->exact; i++) {
-        const double *out = memory->values + self->outputs[i] * width;
-        for (Count lane = 0; lane < width; lane++)
-            lanes |= isfinite(out[lane]) ? 0 : UNDECIDED(lane);
+        for (Count lane = 0; lane < width; lane++) {
+            uint64_t bits;
+            memcpy(&bits, &memory->values[self->outputs[i] * width + lane], sizeof bits);
+            lanes |= (unsigned)((bits >> 52 & EXPONENT) == EXPONENT) << lane;
+        }
     }
-    return lanes;
+    return lanes | lanes << BATCH; /* undecided */
 }
 
 INTERNAL unsigned program_forward(const Executor *self, const Memory *memory)
