@@ -203,7 +203,7 @@ static void shares_run(Share *shares, int count)
 }
 
 /* The numbers of those that are marked. New. */
-INTERNAL PyObject *batch_marked(const unsigned char *marked, Count count)
+COLD INTERNAL PyObject *batch_marked(const unsigned char *marked, Count count)
 {
     PyObject *numbers = PyList_New(0);
     for (Count i = 0; numbers != NULL && i < count; i++) {
@@ -318,7 +318,7 @@ COLD static int batch_hold(const Executor *self, PyObject *const *given, Batch *
     return 0;
 }
 
-INTERNAL PyObject *executor_run_batch(Executor *self, PyObject *args, PyObject *keywords)
+COLD INTERNAL PyObject *executor_run_batch(Executor *self, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"arguments", "leaves", "outputs", "seeds", "argument_gradients", "leaf_gradients",
                             "threads", NULL};

@@ -4,7 +4,7 @@
 #include "program.h"
 
 /* Marks the steps that depend on an input from `first` on, and before `end`; 0, or -1 with an exception set. */
-static int directions_mark(Executor *self, Count first, Count end)
+COLD static int directions_mark(Executor *self, Count first, Count end)
 {
     unsigned char *moving = PyMem_Calloc((size_t)self->size + 1, 1);
     if (moving == NULL) {
@@ -83,7 +83,7 @@ static int directions_run(const Executor *self, Count first, Count end, const do
 }
 
 /* Whether the program applies to the point, and every number along every direction is finite. */
-INTERNAL PyObject *executor_run_directions(Executor *self, PyObject *const *args, Py_ssize_t count)
+COLD INTERNAL PyObject *executor_run_directions(Executor *self, PyObject *const *args, Py_ssize_t count)
 {
     enum { POINT, DIRECTIONS, OUTPUTS, BUFFERS };
     static const char *const names[BUFFERS] = {"point", "directions", "outputs"};

@@ -54,7 +54,7 @@ static inline double guards_most(const Executor *self, const Memory *memory, Cou
 }
 
 /* Leaves are many, and often as they were in the last run. */
-INTERNAL void guards_measure_leaves(Executor *self)
+COLD INTERNAL void guards_measure_leaves(Executor *self)
 {
     if (!self->doubtful || self->measured_at == self->read_at)
         return;

@@ -26,7 +26,7 @@ INTERNAL inline Value *parameter_at(PyObject *parameters, Py_ssize_t i)
 
 /* The parameters as a tuple of Values, which nobody can change meanwhile. New, or NULL. (What is done at every step
  * checks each as it comes to it: going through all of them once more takes longer than the arithmetic.) */
-static PyObject *parameters_from(PyObject *given)
+COLD static PyObject *parameters_from(PyObject *given)
 {
     PyObject *parameters = PySequence_Tuple(given);
     for (Py_ssize_t i = 0; parameters != NULL && i < PyTuple_GET_SIZE(parameters); i++) {
@@ -208,7 +208,7 @@ static PyObject *optim_zero_grad(PyObject *module, PyObject *given)
 }
 
 /* The Euclidean length of all gradients, scaled by the largest so that squares neither overflow nor vanish. */
-static PyObject *optim_gradient_norm(PyObject *module, PyObject *given)
+COLD static PyObject *optim_gradient_norm(PyObject *module, PyObject *given)
 {
     (void)module;
     PyObject *parameters = parameters_from(given);
@@ -231,7 +231,7 @@ static PyObject *optim_gradient_norm(PyObject *module, PyObject *given)
     return PyFloat_FromDouble(total > 0.0 ? sqrt(total) * largest : largest);
 }
 
-static PyObject *optim_scale_gradients(PyObject *module, PyObject *args)
+COLD static PyObject *optim_scale_gradients(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *given;
@@ -251,7 +251,7 @@ static PyObject *optim_scale_gradients(PyObject *module, PyObject *args)
 /* ---------------------------------------------------------------- finding parameters */
 
 /* Appends the leaves in nested lists, tuples and dicts to `found`, and calls visit(owner) for each `owner_type`. */
-static int leaves_gather(PyObject *nested, PyObject *found, PyObject *owner_type, PyObject *visit)
+COLD static int leaves_gather(PyObject *nested, PyObject *found, PyObject *owner_type, PyObject *visit)
 {
     if (is_value(nested))
         return is_leaf((Value *)nested) ? PyList_Append(found, nested) : 0;
@@ -277,7 +277,7 @@ static int leaves_gather(PyObject *nested, PyObject *found, PyObject *owner_type
     return visited == NULL ? -1 : 0;
 }
 
-static PyObject *optim_gather_leaves(PyObject *module, PyObject *args)
+COLD static PyObject *optim_gather_leaves(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *nested, *found, *owner_type, *visit;
