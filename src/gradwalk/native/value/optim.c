@@ -37,7 +37,7 @@ COLD static PyObject *parameters_from(PyObject *given)
 }
 
 /* A writable buffer of `count` doubles, to be released with PyBuffer_Release. */
-static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
+COLD static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
 {
     if (PyObject_GetBuffer(given, moments, PyBUF_CONTIG | PyBUF_FORMAT) < 0)
         return -1;
@@ -53,7 +53,7 @@ static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
 #define PARAMETER(parameters, i) ((Value *)PyTuple_GET_ITEM(parameters, i))
 #define AT_A_TIME 32 /* parameters whose numbers are brought side by side: few, so that their loads overlap the divisions */
 
-INTERNAL void adam_release(Adam *adam)
+COLD INTERNAL void adam_release(Adam *adam)
 {
     if (adam->squares != NULL)
         PyBuffer_Release(&adam->square_buffer);
@@ -63,7 +63,7 @@ INTERNAL void adam_release(Adam *adam)
 }
 
 /* Until adam_release. */
-INTERNAL int adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObject *squares)
+COLD INTERNAL int adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObject *squares)
 {
     if ((adam->parameters = PySequence_Tuple(parameters)) == NULL)
         return -1;
