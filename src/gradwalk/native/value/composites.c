@@ -28,7 +28,7 @@ static void inputs_release(Inputs *inputs)
 }
 
 /* A list or tuple as it is, anything else that can be iterated over as a list. New. */
-static PyObject *list_from(PyObject *given)
+COLD static PyObject *list_from(PyObject *given)
 {
     if (PyList_CheckExact(given) || PyTuple_CheckExact(given)) {
         Py_INCREF(given);

@@ -132,7 +132,7 @@ INTERNAL void adam_move_known(const Adam *adam, Py_ssize_t first, Py_ssize_t end
     data_writes++;
 }
 
-static PyObject *optim_adam(PyObject *module, PyObject *args)
+COLD static PyObject *optim_adam(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *parameters, *means, *squares;
