@@ -149,7 +149,7 @@ static PyObject *flat_mark_users(PyObject *module, PyObject *const *args, Py_ssi
 
 /* ---------------------------------------------------------------- replacements */
 
-COLD static PyObject *flat_follow(PyObject *module, PyObject *given)
+static PyObject *flat_follow(PyObject *module, PyObject *given)
 {
     (void)module;
     Py_buffer buffer;

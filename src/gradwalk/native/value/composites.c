@@ -28,7 +28,7 @@ static void inputs_release(Inputs *inputs)
 }
 
 /* A list or tuple as it is, anything else that can be iterated over as a list. New. */
-COLD static PyObject *list_from(PyObject *given)
+static PyObject *list_from(PyObject *given)
 {
     if (PyList_CheckExact(given) || PyTuple_CheckExact(given)) {
         Py_INCREF(given);
@@ -192,7 +192,7 @@ COLD static Py_ssize_t index_from(PyObject *given, const char *name, Py_ssize_t 
 enum { MOST_ARGUMENTS = 4 };
 
 /* The arguments in the order of `names`, borrowed; those that were not given are NULL. -1: an exception is set. */
-static int arguments_from(const char *function, const char *const *names, int required, PyObject *const *given,
+COLD static int arguments_from(const char *function, const char *const *names, int required, PyObject *const *given,
                           Py_ssize_t count, PyObject *keywords, PyObject **found)
 {
     Py_ssize_t known = 0, named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;

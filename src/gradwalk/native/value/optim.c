@@ -37,7 +37,7 @@ COLD static PyObject *parameters_from(PyObject *given)
 }
 
 /* A writable buffer of `count` doubles, to be released with PyBuffer_Release. */
-COLD static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
+static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
 {
     if (PyObject_GetBuffer(given, moments, PyBUF_CONTIG | PyBUF_FORMAT) < 0)
         return -1;
@@ -53,7 +53,7 @@ COLD static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *momen
 #define PARAMETER(parameters, i) ((Value *)PyTuple_GET_ITEM(parameters, i))
 #define AT_A_TIME 32 /* parameters whose numbers are brought side by side: few, so that their loads overlap the divisions */
 
-COLD INTERNAL void adam_release(Adam *adam)
+INTERNAL void adam_release(Adam *adam)
 {
     if (adam->squares != NULL)
         PyBuffer_Release(&adam->square_buffer);
@@ -63,7 +63,7 @@ COLD INTERNAL void adam_release(Adam *adam)
 }
 
 /* Until adam_release. */
-COLD INTERNAL int adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObject *squares)
+INTERNAL int adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObject *squares)
 {
     if ((adam->parameters = PySequence_Tuple(parameters)) == NULL)
         return -1;
@@ -132,7 +132,7 @@ INTERNAL void adam_move_known(const Adam *adam, Py_ssize_t first, Py_ssize_t end
     data_writes++;
 }
 
-COLD static PyObject *optim_adam(PyObject *module, PyObject *args)
+static PyObject *optim_adam(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *parameters, *means, *squares;
