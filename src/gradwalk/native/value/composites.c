@@ -192,7 +192,7 @@ COLD static Py_ssize_t index_from(PyObject *given, const char *name, Py_ssize_t 
 enum { MOST_ARGUMENTS = 4 };
 
 /* The arguments in the order of `names`, borrowed; those that were not given are NULL. -1: an exception is set. */
-COLD static int arguments_from(const char *function, const char *const *names, int required, PyObject *const *given,
+static NEVER_INLINE int arguments_from(const char *function, const char *const *names, int required, PyObject *const *given,
                           Py_ssize_t count, PyObject *keywords, PyObject **found)
 {
     Py_ssize_t known = 0, named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
@@ -291,7 +291,7 @@ static PyObject *matvec(PyObject *module, PyObject *const *given, Py_ssize_t cou
 }
 
 /* One take node over one number; a plain number stays a float. */
-COLD static PyObject *take_one(PyObject *item, Py_ssize_t index)
+static PyObject *take_one(PyObject *item, Py_ssize_t index)
 {
     Inputs inputs;
     PyObject *list = PyTuple_Pack(1, item);
@@ -306,7 +306,7 @@ COLD static PyObject *take_one(PyObject *item, Py_ssize_t index)
 }
 
 /* In place of composite_take, which knows nothing of rows. */
-COLD static PyObject *take(PyObject *module, PyObject *const *given, Py_ssize_t count, PyObject *keywords)
+static PyObject *take(PyObject *module, PyObject *const *given, Py_ssize_t count, PyObject *keywords)
 {
     (void)module;
     PyObject *found[MOST_ARGUMENTS], *out = NULL;
