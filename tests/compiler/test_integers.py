@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 import pickle
 import statistics
@@ -149,3 +150,81 @@ def test_what_it_chooses_from_may_be_a_generator(chosen: Callable[..., Any], exa
         assert compiled(2.0, n).data == pytest.approx(chosen([2.0, 4.0, 6.0], n), rel=1e-12)
     with pytest.raises(IndexError, match="expected an index from 0 to 2, got 3"):
         compiled(2.0, 3)
+
+
+@dataclasses.dataclass
+class Held:
+    n: Any
+    scale: float = 1.0
+
+
+HELD: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "argument": (lambda n: n, lambda held: held),
+    "list": (lambda n: [n, n], lambda held: held[0]),
+    "mixed list": (lambda n: [0.5, n], lambda held: held[1]),
+    "dict": (lambda n: {"n": n}, lambda held: held["n"]),
+    "dataclass": (Held, lambda held: held.n),
+    "object array": (lambda n: np.array([n], dtype=object), lambda held: held[0]),
+    "array": (lambda n: np.array([n]), lambda held: held[0]),
+}
+WRAPPING: dict[str, Callable[[Any, Any], Any]] = {
+    "*": lambda x, n: x * (n * n),
+    "+": lambda x, n: x * (n + n + n),
+    "**": lambda x, n: x * n**2,
+    "abs": lambda x, n: x * abs(-n - n - 2),
+    "/": lambda x, n: x * (n / 0),
+    "//": lambda x, n: x * (n // 0),
+    "sum": lambda x, n: x * sum([n, n, n]),
+    "beside the other kind": lambda x, n: x * (np.uint8(200) + (n - n + 100)),
+    "isinstance": lambda x, n: x * (2.0 if isinstance(n, int) else 3.0),
+    "truth": lambda x, n: x * ~(n != 3) + ~(n < 3),
+    "beside a Value": lambda x, n: n * x - n / x + x**2 * n,
+    "compared": lambda x, n: x * 2.0 if n > x and n == n and not n < 2**53 else x,
+    "returned": lambda x, n: [x, n],
+}
+
+
+@pytest.mark.parametrize(
+    "number", [np.int64(2**62), 2**62, np.int32(2**30), np.uint64(2**63)], ids=lambda n: type(n).__name__
+)
+@pytest.mark.parametrize(("put", "taken"), HELD.values(), ids=HELD)
+@pytest.mark.parametrize("use", WRAPPING.values(), ids=WRAPPING)
+@pytest.mark.filterwarnings("ignore:.*encountered in scalar:RuntimeWarning")
+def test_an_integer_of_numpys_wraps_around_as_it_does_outside(use: Any, put: Any, taken: Any, number: Any) -> None:
+    """Wherever it is held; and a plain one goes on, or is too large."""
+
+    def function(x: Any, held: Any) -> Any:
+        return use(x, taken(held))
+
+    compiled = compile(function)
+    for _ in range(2):
+        try:
+            expected = repr(function(Value(2.0), put(number)))
+        except ArithmeticError as error:
+            with pytest.raises(type(error)):
+                compiled(2.0, put(number))
+        else:
+            assert expected == repr(compiled(2.0, put(number)))
+
+
+def test_a_plain_integer_leaves_numpys_short_ones_beside_it_short() -> None:
+    for use in (
+        lambda x, n: x * (np.uint8(200) + n),
+        lambda x, n: x * (np.array([200], np.uint8) + n)[0],
+        lambda x, n: x * np.add(np.uint8(200), n),
+    ):
+        with np.errstate(over="ignore"):
+            assert use(1.0, 100) == compile(use)(1.0, 100).data == 44.0
+
+
+def test_numpys_own_integer_stays_open_too() -> None:
+    rows = [[Value(float(i))] for i in range(5)]
+    compiled = compile(lambda i, x: gradwalk.take(rows, i)[0] * x + i * x)
+    assert [compiled(np.int64(i), 2.0).data for i in range(5)] == [4.0 * i for i in range(5)]
+    assert len(compiled.programs) == 1
+
+
+def test_an_integer_that_a_float_is_too_coarse_for_is_compared_as_it_is() -> None:
+    for bound in (2.0**53, np.int64(2**53), 2**53):
+        compiled = compile(lambda x, n, bound=bound: x * 2.0 if n > bound else x)
+        assert [compiled(1.0, n).data for n in (2**53, 2**53 + 1, 2**53)] == [1.0, 2.0, 1.0]

@@ -7,6 +7,7 @@ with a Value takes it as a number, `rows[i]` is for subscripts.py to decide; wha
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 from typing import Any
 
@@ -17,23 +18,30 @@ LARGEST = 2**1024 - 2**970  # from there on an integer is no float64
 
 
 class Index:
-    """Not an int, though it says it is one: C code would take the integer out of an int without asking."""
+    """Not an int, though it says it is one: C code would take the integer out of an int without asking.
+
+    Where it says it is an `np.int64`, its number is one, and wraps around.
+    """
 
     __slots__ = ("_entry", "_trace", "number", "value")
     knows_values = True  # beside a Value, it says itself what is to be done
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return int
+        return type(self.number)
 
-    def __init__(self, trace: Any = None, entry: int | None = None, number: int = 0, value: Any = None) -> None:
+    def __init__(self, trace: Any = None, entry: int | None = None, number: Any = 0, value: Any = None) -> None:
         if entry is None:
             raise TypeError("compile: type(n)(…) of an integer argument n, which is an Index in a trace; use int(n)")
         self._trace, self._entry, self.number, self.value = trace, entry, number, value
 
-    def __index__(self) -> int:
-        self._trace.specialise(self._entry, self.number)
+    def fixed(self) -> Any:
+        """The integer itself, as it was given; it is fixed from now on."""
+        self._trace.specialise(self._entry, int(self.number))
         return self.number
+
+    def __index__(self) -> int:
+        return int(self.fixed())
 
     __int__ = __trunc__ = __index__
 
@@ -41,16 +49,16 @@ class Index:
         return float(self.__index__())
 
     def __hash__(self) -> int:
-        return hash(self.__index__())
+        return hash(self.fixed())
 
     def __bool__(self) -> bool:
         return self != 0
 
     def __repr__(self) -> str:
-        return repr(self.__index__())
+        return repr(self.fixed())
 
     def __format__(self, spec: str) -> str:
-        return format(self.__index__(), spec)
+        return format(self.fixed(), spec)
 
     # ---------------------------------------------------------------- left open
 
@@ -76,14 +84,14 @@ class Index:
         """A guard; where a program's numbers could not tell the two apart, the integer is fixed instead."""
         if is_index(other):
             if not (self.is_exact() and other.is_exact()):
-                other.__index__()
-                self.__index__()
+                other.fixed()
+                self.fixed()
                 return outcome
             other = other.value
-        elif type(other) is int and abs(other) >= EXACT:
-            self.__index__()
+        elif not (is_value(other) or -EXACT < other < EXACT or abs(other) == math.inf):
+            self.fixed()
             return outcome
-        self._trace.compare(self.value, other, sign, outcome)
+        self._trace.compare(self.value, other, sign, bool(outcome))
         return outcome
 
     def is_exact(self) -> bool:
@@ -105,19 +113,19 @@ class Index:
     def __eq__(self, other: object) -> bool:
         if is_value(other):
             return bool(other == self.value)
-        if not isinstance(other, int | float):
+        if not (is_index(other) or isinstance(other, int | float)):
             return NotImplemented
         return self._compared(other, "==", self.number == _plain(other))
 
     def __ne__(self, other: object) -> bool:
         equal = self.__eq__(other)
-        return equal if equal is NotImplemented else not equal
+        return equal if equal is NotImplemented else type(equal)(not equal)  # NumPy has truths of its own
 
     # ---------------------------------------------------------------- arithmetic
 
     def _beside(self, other: Any) -> Any:
         """As a number beside a Value, which says no if it is too large for one; else as a plain, fixed integer."""
-        return self.value if is_value(other) and abs(self.number) < LARGEST else self.__index__()
+        return self.value if is_value(other) and abs(self.number) < LARGEST else self.fixed()
 
     # fmt: off
     def __add__(self, other: Any) -> Any: return self._beside(other) + other
@@ -128,37 +136,43 @@ class Index:
     def __rmul__(self, other: Any) -> Any: return other * self._beside(other)
     def __truediv__(self, other: Any) -> Any: return self._beside(other) / other
     def __rtruediv__(self, other: Any) -> Any: return other / self._beside(other)
-    def __floordiv__(self, other: Any) -> Any: return self.__index__() // other
-    def __rfloordiv__(self, other: Any) -> Any: return other // self.__index__()
-    def __mod__(self, other: Any) -> Any: return self.__index__() % other
-    def __rmod__(self, other: Any) -> Any: return other % self.__index__()
-    def __divmod__(self, other: Any) -> Any: return divmod(self.__index__(), other)
-    def __rdivmod__(self, other: Any) -> Any: return divmod(other, self.__index__())
-    def __pow__(self, other: Any, modulo: Any = None) -> Any: return pow(self.__index__(), other, modulo)
-    def __rpow__(self, other: Any, modulo: Any = None) -> Any: return pow(other, self.__index__(), modulo)
-    def __and__(self, other: Any) -> Any: return self.__index__() & other
-    def __or__(self, other: Any) -> Any: return self.__index__() | other
-    def __xor__(self, other: Any) -> Any: return self.__index__() ^ other
-    def __lshift__(self, other: Any) -> Any: return self.__index__() << other
-    def __rshift__(self, other: Any) -> Any: return self.__index__() >> other
-    def __rand__(self, other: Any) -> Any: return other & self.__index__()
-    def __ror__(self, other: Any) -> Any: return other | self.__index__()
-    def __rxor__(self, other: Any) -> Any: return other ^ self.__index__()
-    def __rlshift__(self, other: Any) -> Any: return other << self.__index__()
-    def __rrshift__(self, other: Any) -> Any: return other >> self.__index__()
-    def __invert__(self) -> int: return ~self.__index__()
-    def __round__(self, digits: Any = None) -> int: return round(self.__index__(), digits)
-    def __floor__(self) -> int: return self.__index__()
-    def __ceil__(self) -> int: return self.__index__()
-    def __neg__(self) -> int: return -self.__index__()
+    def __floordiv__(self, other: Any) -> Any: return self.fixed() // other
+    def __rfloordiv__(self, other: Any) -> Any: return other // self.fixed()
+    def __mod__(self, other: Any) -> Any: return self.fixed() % other
+    def __rmod__(self, other: Any) -> Any: return other % self.fixed()
+    def __divmod__(self, other: Any) -> Any: return divmod(self.fixed(), other)
+    def __rdivmod__(self, other: Any) -> Any: return divmod(other, self.fixed())
+    def __pow__(self, other: Any, modulo: Any = None) -> Any: return pow(self.fixed(), other, modulo)
+    def __rpow__(self, other: Any, modulo: Any = None) -> Any: return pow(other, self.fixed(), modulo)
+    def __and__(self, other: Any) -> Any: return self.fixed() & other
+    def __or__(self, other: Any) -> Any: return self.fixed() | other
+    def __xor__(self, other: Any) -> Any: return self.fixed() ^ other
+    def __lshift__(self, other: Any) -> Any: return self.fixed() << other
+    def __rshift__(self, other: Any) -> Any: return self.fixed() >> other
+    def __rand__(self, other: Any) -> Any: return other & self.fixed()
+    def __ror__(self, other: Any) -> Any: return other | self.fixed()
+    def __rxor__(self, other: Any) -> Any: return other ^ self.fixed()
+    def __rlshift__(self, other: Any) -> Any: return other << self.fixed()
+    def __rrshift__(self, other: Any) -> Any: return other >> self.fixed()
+    def __invert__(self) -> Any: return ~self.fixed()
+    def __round__(self, digits: Any = None) -> Any: return round(self.fixed(), digits)
+    def __floor__(self) -> Any: return self.fixed()
+    def __ceil__(self) -> Any: return self.fixed()
+    def __neg__(self) -> Any: return -self.fixed()
     def __pos__(self) -> Index: return self
-    def __abs__(self) -> int: return abs(self.__index__())
+    def __abs__(self) -> Any: return abs(self.fixed())
     # fmt: on
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         import numpy as np
 
-        return np.array(self.__index__(), *args, **kwargs)
+        return np.array(self.fixed(), *args, **kwargs)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """As of the integer itself: a plain one leaves a `uint8` beside it what it is."""
+        if any(map(is_value, inputs)):
+            return NotImplemented  # it knows what to do
+        return getattr(ufunc, method)(*[x.fixed() if is_index(x) else x for x in inputs], **options)
 
     def __copy__(self) -> Index:
         return self
@@ -167,10 +181,10 @@ class Index:
         return self  # with its trace, and open as it was
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return int, (self.__index__(),)
+        return self.__class__, (self.fixed(),)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__index__(), name)  # bit_length and its like
+        return getattr(self.fixed(), name)  # bit_length and its like
 
 
 Integral.register(Index)

@@ -77,11 +77,21 @@ class _Copied(Kind):
         return like.copy()
 
 
+class _Wrapping(type(ONE)):  # type: ignore[misc]
+    """NumPy's own integer, which is read and left open as an int, and wraps around where that goes on."""
+
+    def filled(self, key: Key, like: Any, source: Source) -> Any:
+        number = source.number()
+        if is_index(number):
+            number.number = np.int64(number.number)
+        return np.int64(number) if type(number) is int else number
+
+
 class _Counted(Kind):
     """An integer that a trace knows by another object."""
 
     def filled(self, key: Key, like: Any, source: Source) -> Any:
-        return int(like)
+        return like.fixed() if is_index(like) else like if isinstance(like, Integral) else int(like)
 
 
 class _KeyedByValues(Container):
@@ -100,6 +110,7 @@ class _KeyedByValues(Container):
         return made
 
 
+_INT64 = (_Wrapping(),)
 _OBJECTS, _WHOLE, _COPIED, _COUNTED, _KEYED_BY_VALUES = _Objects(), _Whole(), _Copied(), _Counted(), _KeyedByValues()
 
 
@@ -124,9 +135,9 @@ class Arguments(Reading):
         if not isinstance(whole, Integral):
             numbers.append(float(whole))
             return FLOAT
-        if kind is int or kind.__name__ == "int64":  # NumPy's others wrap around where Python's goes on
+        if kind is int or kind is np.int64:  # NumPy's others, which are rare, are fixed
             numbers.append(int(whole))
-            return INT
+            return INT if kind is int else _INT64
         return _WHOLE, kind, whole
 
     def row(self, whole: Any, numbers: list[Any]) -> Key | None:

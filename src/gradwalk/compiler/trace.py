@@ -143,14 +143,14 @@ class Trace:
         with control.changed(on_record=_ignored):  # the node made instead has one child more
             out = composites.PUBLIC[name](xs, index.number)
         if not is_value(out):
-            index.__index__()  # of plain numbers there is no node: the integer is fixed
+            index.fixed()  # of plain numbers there is no node: the integer is fixed
             return out
         local_grads = (*out._local_grads, 0.0)
         return self._by_hand(_data(out), (*out._children, index.value), local_grads, name, index)
 
     def call(self, function: custom.CustomOp, inputs: Sequence[Any]) -> Any:
         """The node of a custom_op: the program will call its functions again."""
-        given = [entry.__index__() if is_index(entry) else entry for entry in inputs]
+        given = [entry.fixed() if is_index(entry) else entry for entry in inputs]
         numbers = [_data(entry) if is_value(entry) else entry for entry in given]
         try:
             with self._interrupted():
@@ -418,7 +418,7 @@ class _BuiltIns:
         def power(base: Any, exp: Any, mod: Any = None) -> Any:
             if mod is None:
                 return plain(base, exp)
-            return plain(*(x.__index__() if is_index(x) else x for x in (base, exp, mod)))
+            return plain(*(x.fixed() if is_index(x) else x for x in (base, exp, mod)))
 
         return power
 
