@@ -323,10 +323,7 @@ def modf(x: Any) -> tuple[Any, Any]:
     """
     if not is_value(x):
         return _standard.modf(x)
-    try:
-        return fmod(x, 1.0), _towards_zero(x)
-    except DomainError:
-        return copysign(0.0, x), x
+    return (copysign(0.0, x), x) if isinf(x) else (fmod(x, 1.0), _towards_zero(x))
 
 
 def frexp(x: Any) -> tuple[Any, int]:

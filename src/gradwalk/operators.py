@@ -37,7 +37,8 @@ def _rest(x: Any, y: Any) -> tuple[Any, bool]:
         return rest, y < 0.0
     if y == 0.0 and not current_modes().ieee:
         raise DivisionByZeroError("mod: expected a divisor other than 0, got nan % 0")
-    return rest + 0.0 if y > 0.0 else -(0.0 - rest), False  # a zero has the sign of y
+    # a zero has the sign of y; written so that a program does not take it for the beginning of a sum
+    return rest - -0.0 if y > 0.0 else -(0.0 - rest), False
 
 
 def _remainder(x: Any, y: Any) -> Any:
@@ -47,11 +48,15 @@ def _remainder(x: Any, y: Any) -> Any:
 
 def _whole(x: Any, y: Any) -> Any:
     rest, is_below = _rest(x, y)
+    if current_modes().ieee and y == 0.0:
+        return (x / y).floor()
     quotient = (x - rest) / y  # whole but for rounding
     if is_below:
         quotient = quotient - 1.0
     below = quotient.floor()
-    return below + 1.0 if quotient - below > 0.5 else below
+    if quotient - below > 0.5:
+        below = below + 1.0
+    return below.copysign((x / y).floor())  # a zero has the sign of the quotient
 
 
 def _operator(operation: str, of_two: Any) -> tuple[Any, Any]:
