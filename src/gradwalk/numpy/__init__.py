@@ -11,6 +11,8 @@ from typing import Any
 import numpy as _numpy
 
 from gradwalk.numpy import linalg as linalg
+from gradwalk.numpy import missing as _missing  # noqa: F401  (what it does is asked for by NumPy)
+from gradwalk.numpy import order as _order  # noqa: F401
 from gradwalk.numpy.arrays import Array
 from gradwalk.numpy.elsewhere import everywhere
 from gradwalk.numpy.makers import ACCEPTING

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradwalk.control import is_inside
+from gradwalk.math import isnan
 from gradwalk.numpy import ufuncs
 from gradwalk.numpy.many import dot, maximum, minimum
 from gradwalk.structure import VALUE_TYPES, is_value, only_type
@@ -62,12 +63,28 @@ class Array(np.ndarray):
         made = np.rint(self * scale) / scale if decimals > 0 else np.rint(self / scale) * scale
         return made if out is None else _written(made, (out,))
 
+    def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        """As np.sort, in place."""
+        self[...] = np.sort(self, axis)
+
+    def partition(self, kth: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> None:
+        """As np.partition, in place."""
+        self[...] = np.partition(self, kth, axis)
+
     def dot(self, other: Any, out: Any = None) -> Any:
         """As np.dot."""
         return np.dot(self, other) if out is None else super().dot(other, out)
 
     def __reduce__(self) -> Any:
         return accepting, (np.array(self.tolist(), object).reshape(self.shape),)
+
+
+def _method(function: Function) -> Function:
+    return functools.wraps(function)(lambda self, *args, **kwargs: function(self, *args, **kwargs))
+
+
+for _function in (np.argmax, np.argmin, np.argsort, np.argpartition, np.searchsorted):
+    setattr(Array, _function.__name__, _method(_function))  # NumPy's own do not ask, and know no nan among objects
 
 
 def accepting(array: Any) -> Any:
@@ -141,12 +158,14 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
         if len(inputs) == 2 and type(inputs[0]) is _FLOAT64 and type(inputs[1]) in VALUE_TYPES:
             return ufuncs.with_values(ufunc)(inputs[0].item(), inputs[1])  # an entry of an array times a Value
         if not any(map(_is_many, inputs)):
-            return ufuncs.of_numbers(ufunc)(*map(_as_number, inputs))
+            made = ufuncs.of_numbers(ufunc)(*map(_as_number, inputs))
+            return np.bool_(made) if ufunc.__name__ in ufuncs.QUESTIONS else made  # ~ of Python's True is not False
     if method == "at":
         return _apply_at(ufunc, *inputs)
     outs = options.get("out", ())
     if not any(map(has_values, inputs)):
-        made = getattr(ufunc, method)(*map(plain, inputs), **{**options, "out": None})
+        unwritten = {name: given for name, given in options.items() if name != "out"}
+        made = getattr(ufunc, method)(*map(plain, inputs), **unwritten)
         return _written(made, outs) if outs else _of_constants(made)
     if any(isinstance(out, np.ndarray) and out.dtype.kind != "O" for out in outs) and (
         ufunc.__name__ not in ufuncs.QUESTIONS
@@ -170,8 +189,8 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
         options["out"] = tuple(out.view(np.ndarray) if isinstance(out, np.ndarray) else out for out in outs)
     with np.errstate(all="ignore"):  # a nan that Values are compared with is no news
         made = getattr(loop, method)(*arrays, **options)
-    if ufunc.__name__ in ufuncs.QUESTIONS and isinstance(made, np.ndarray):
-        made = made.astype(bool)
+    if ufunc.__name__ in ufuncs.QUESTIONS:
+        made = made.astype(bool) if isinstance(made, np.ndarray) else np.bool_(made)
     return outs[0] if len(outs) == 1 else outs or wrapped(made)
 
 
@@ -233,7 +252,12 @@ def _largest(of_row: Function, array: Any, axis: Any = 0, keepdims: bool = False
     return np.expand_dims(made, axes) if keepdims else made
 
 
-_LARGEST: dict[Any, Function] = {np.maximum: maximum, np.minimum: minimum}
+def _of_known(of_row: Function) -> Function:
+    return lambda row: of_row([entry for entry in row if not isnan(entry)] or row[:1])
+
+
+_LARGEST: dict[Any, Function] = {np.maximum: maximum, np.minimum: minimum,
+                                 np.fmax: _of_known(maximum), np.fmin: _of_known(minimum)}  # fmt: skip
 
 ADVICE = (
     "a Value cannot be written into an array of floats, its gradient would be lost; make the array with "
@@ -258,7 +282,12 @@ def apply_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     if function in HANDLED:
         return wrapped(HANDLED[function](*args, **kwargs))
     given = tuple(_as_objects(arg) if is_value(arg) else arg for arg in args)
-    return wrapped(np.ndarray.__array_function__(_EMPTY, function, (Array,), given, kwargs))
+    return wrapped(as_numpy_does(function, *given, **kwargs))
+
+
+def as_numpy_does(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The function itself, which asks nobody what to do instead."""
+    return np.ndarray.__array_function__(_EMPTY, function, (Array,), args, kwargs)
 
 
 def _is_view(made: Any, array: Any) -> bool:

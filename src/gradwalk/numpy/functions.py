@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradwalk.math import isnan
 from gradwalk.numpy import many as composites
 from gradwalk.numpy.arrays import Array, accepting, handles
 from gradwalk.numpy.ufuncs import boxed
@@ -57,8 +58,15 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         last = next((i for i in range(len(places) - 1) if point < places[i + 1]), len(places) - 2)
         if last < 0:
             return heights[0]
-        share = (point - places[last]) / (places[last + 1] - places[last])
-        return heights[last] + share * (heights[last + 1] - heights[last])
+        rise, width = heights[last + 1] - heights[last], places[last + 1] - places[last]
+        made = heights[last] + (point - places[last]) / width * rise
+        if not isnan(made):
+            return made
+        for place, height in ((places[last], heights[last]), (places[last + 1], heights[last + 1])):
+            if point == place:  # where an end of the line is infinite, or nan
+                return height
+        made = heights[last + 1] + (point - places[last + 1]) * (rise / width)
+        return heights[last] if isnan(made) and heights[last] == heights[last + 1] else made
 
     return np.frompyfunc(at, 1, 1)(objects(x).view(np.ndarray))
 
@@ -74,7 +82,8 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     first, last = objects(start), objects(stop)
     made = objects(np.zeros((0, *np.broadcast_shapes(first.shape, last.shape))))
     if num:
-        made = np.stack([first + share * (last - first) if share < 1.0 else last + 0.0 * first for share in shares])
+        first, last = np.broadcast_arrays(first, last)
+        made = np.stack([first + share * (last - first) if share < 1.0 else last for share in shares])
     made = np.moveaxis(made, 0, axis)
     return (made, (last - first) / (parts if parts > 0 else np.nan)) if retstep else made
 
@@ -113,13 +122,18 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, *
 
 
 @handles(np.var)
-def var(a: Any, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
+def var(a: Any, axis: Any = None, dtype: Any = None, *, ddof: Any = 0, keepdims: Any = False, where: Any = True,
+        mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
     """As np.var."""
     array = objects(a)
-    apart = array - np.mean(array, axis=axis, keepdims=True)
-    squares = objects(sum(apart * apart, axis=axis, keepdims=keepdims))
-    count = array.size / max(squares.size, 1)
-    return squares / (count - ddof)
+    counted = np.broadcast_to(where, array.shape)
+    count = np.sum(counted, axis=axis, keepdims=True)
+    among = {} if where is True else {"where": counted}
+    middle = objects(sum(array, axis, keepdims=True, **among) / count) if mean is None else mean
+    apart = np.where(counted, array, middle) - middle
+    squares = objects(sum(apart * apart, axis, keepdims=keepdims))
+    free = np.maximum(count - (ddof if correction is None else correction), 0)
+    return squares / free.reshape(squares.shape)
 
 
 @handles(np.std)
@@ -219,8 +233,26 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 @handles(np.median)
 def median(a: Any, axis: Any = None, *, overwrite_input: bool = False, keepdims: bool = False) -> Any:
-    """As np.median, by sorting."""
-    return quantile(a, 0.5, axis, keepdims=keepdims)
+    """As np.median: the middle one, or the mean of two."""
+    array, axes = last_axis(a, axis)
+    ordered = np.sort(array)
+    count = array.shape[-1]
+    made = np.mean(ordered[..., (count - 1) // 2 : count // 2 + 1], axis=-1)
+    return _unknown_where(np.isnan(array).any(axis=-1), made, axes if keepdims else ())
+
+
+def last_axis(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+    """The array with what is reduced along its last axis, and which axes these were."""
+    array = objects(a)
+    axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    moved = np.moveaxis(array, axes, range(-len(axes), 0))
+    return moved.reshape((*moved.shape[: array.ndim - len(axes)], -1 if array.size else 0)), axes
+
+
+def _unknown_where(unknown: Any, made: Any, kept: tuple[int, ...]) -> Any:
+    """nan where a nan is among the numbers, which has no place in an order; with the axes that are kept."""
+    made = np.where(unknown, np.nan, made) if np.any(unknown) else objects(made)
+    return np.expand_dims(made, kept) if kept else made
 
 
 @handles(np.percentile)
@@ -243,7 +275,8 @@ def quantile(
     below = np.floor(places).astype(int)
     share = (places - below).reshape(places.shape + (1,) * (ordered.ndim - 1))
     low, high = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
-    made = low + share * (high - low)
+    apart = high - low
+    made = np.where(share < 0.5, low + share * apart, high - (1.0 - share) * apart)  # as NumPy, of infinities, too
     unknown = np.isnan(sample).any(axis=0)  # which has no place in an order
     if np.any(unknown):
         made = np.where(unknown, np.nan, made)

@@ -1,4 +1,4 @@
-"""What makes arrays, made so that its arrays accept Values."""
+"""What makes arrays, made so that its arrays accept Values; and functions of lists, which NumPy makes arrays of."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradwalk.numpy.arrays import accepting, has_values
+from gradwalk.numpy.arrays import HANDLED, accepting, has_values
 
 _MAKERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "zeros", "ones", "empty", "full",
            "eye", "identity", "linspace", "logspace", "geomspace", "arange", "diag", "atleast_1d", "atleast_2d",
@@ -40,4 +40,32 @@ def accepts_values(maker: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _WITH_DTYPE = {np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray}
-ACCEPTING = {name: accepts_values(getattr(np, name)) for name in _MAKERS}
+
+
+def _with_lists(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function; a list of Values is an array that accepts them: of any other, NumPy asks nobody."""
+
+    @functools.wraps(function)
+    def applied(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(_listed, args), **{name: _listed(given) for name, given in kwargs.items()})
+
+    return applied
+
+
+def _listed(given: Any) -> Any:
+    if not isinstance(given, list | tuple) or _has_arrays(given) or not has_values(given):
+        return given
+    return accepting(np.array(given, object))
+
+
+def _has_arrays(given: list[Any] | tuple[Any, ...]) -> bool:
+    return any(_has_arrays(each) if isinstance(each, list | tuple) else isinstance(each, np.ndarray) for each in given)
+
+
+# what NumPy does by itself on arrays that accept Values, and otherwise than on floats on those that do not
+_REDUCING = (np.clip, np.max, np.min, np.amax, np.amin, np.ptp, np.any, np.all, np.prod, np.mean, np.cumsum, np.cumprod)
+_OF_LISTS = (*_REDUCING, *HANDLED)
+ACCEPTING = {
+    **{name: _with_lists(each) for name, each in vars(np).items() if any(each is one for one in _OF_LISTS)},
+    **{name: accepts_values(getattr(np, name)) for name in _MAKERS},
+}

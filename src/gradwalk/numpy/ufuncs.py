@@ -71,9 +71,9 @@ def _log_ndtr(x: Any) -> Any:
 
 
 def _clip(x: Any, low: Any, high: Any) -> Any:
-    if is_value(x) and not is_value(low) and not is_value(high):
+    if is_value(x) and not is_value(low) and not is_value(high) and low <= high:
         return x.clamp(low, high)
-    return minimum(maximum(x, low), high)
+    return minimum(maximum(x, low), high)  # where a bound is nan, so is the result; of bounds that cross, the upper one
 
 
 def _fmax(x: Any, y: Any) -> Any:
@@ -82,6 +82,24 @@ def _fmax(x: Any, y: Any) -> Any:
 
 def _fmin(x: Any, y: Any) -> Any:
     return y if x != x else x if y != y else minimum(x, y)
+
+
+def _rint(x: Any) -> Any:
+    """The nearest whole number, the even one of two; a zero has the sign of x, infinity and nan stay what they are."""
+    if x < 0.0:
+        return -_rint(-x)
+    below = x.floor()
+    rest = x - below
+    is_odd_half = rest >= 0.5 and functions.fmod(below, 2.0) > 0.0
+    return below + 1.0 if rest > 0.5 or is_odd_half else below
+
+
+def _trunc(x: Any) -> Any:
+    return x.ceil() if x < 0.0 else x.floor()
+
+
+def _sign(x: Any) -> Any:
+    return x.sign() + 0.0  # of -0.0 it is 0.0
 
 
 def _not(x: Any) -> bool:
@@ -104,12 +122,12 @@ RULES: dict[str, Rule] = {
     # the table's operations have the names that NumPy has
     **{name: _operation(name) for name in
        ("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "sinh", "cosh", "tanh",
-        "floor", "ceil", "sign", "hypot", "fmod", "copysign", "erf", "erfc")},
+        "floor", "ceil", "hypot", "fmod", "copysign", "erf", "erfc")},
     **{f"arc{name}": _operation(f"a{name}") for name in ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")},
-    **{name: getattr(gm, name) for name in ("exp2", "degrees", "radians", "trunc", "isnan", "isinf", "isfinite", "modf",
+    **{name: getattr(gm, name) for name in ("exp2", "degrees", "radians", "isnan", "isinf", "isfinite", "modf",
                                             "ldexp", "gamma", "frexp")},
     "absolute": abs, "fabs": abs, "negative": lambda x: -x, "positive": lambda x: x, "conjugate": lambda x: x,
-    "square": lambda x: x * x, "reciprocal": lambda x: 1.0 / x, "rint": round, "round": round,
+    "square": lambda x: x * x, "reciprocal": lambda x: 1.0 / x, "rint": _rint, "trunc": _trunc, "sign": _sign,
     "deg2rad": gm.radians, "rad2deg": gm.degrees, "logical_not": _not, "signbit": _signbit,
     "add": lambda x, y: x + y, "subtract": lambda x, y: x - y, "multiply": lambda x, y: x * y,
     "divide": lambda x, y: x / y, "power": _power, "float_power": _power, "floor_divide": lambda x, y: x // y,
