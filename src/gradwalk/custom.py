@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from gradwalk import engine
@@ -73,13 +74,14 @@ class CustomOp:
         self.name.local_grads_on_values = self._on_values
 
     def __call__(self, *inputs: Any) -> Any:
-        wrong = next((given for given in inputs if not is_number(given)), None) if _tracing.call is None else None
+        traced = _CALL.get()
+        wrong = next((given for given in inputs if not is_number(given)), None) if traced is None else None
         if wrong is not None:
             raise TypeError(f"{self.name}: expected numbers and Values as inputs, got {described(wrong)}")
         if not any(map(is_value, inputs)):
             return self._number(self._forward(*inputs), "forward")
-        if _tracing.call is not None:
-            return _tracing.call(self, inputs)
+        if traced is not None:
+            return traced(self, inputs)
         return self.node(inputs, [value.data if is_value(value) else value for value in inputs])
 
     def node(self, inputs: Sequence[Any], numbers: list[float]) -> Any:
@@ -96,7 +98,7 @@ class CustomOp:
             if self._unchecked:
                 self._check(numbers, local_grads)
         except Exception as error:
-            _tracing.raised = error
+            _last.raised = error
             raise
         return out, local_grads
 
@@ -184,28 +186,29 @@ def _takes(function: Function, count: int) -> bool:
     return True
 
 
-class _Tracing(threading.local):
-    call: Callable[[CustomOp, Sequence[Any]], Any] | None = None
+class _Last(threading.local):
     raised: Exception | None = None
 
 
-_tracing = _Tracing()
+_last = _Last()
+_CALL: ContextVar[Callable[[CustomOp, Sequence[Any]], Any] | None] = ContextVar("gradwalk.call", default=None)
 
 
 def raised() -> Exception | None:
     """What an operation has raised in this thread since this was last asked."""
-    error, _tracing.raised = _tracing.raised, None
+    error, _last.raised = _last.raised, None
     return error
 
 
 @contextmanager
 def traced_by(call: Callable[[CustomOp, Sequence[Any]], Any] | None) -> Iterator[None]:
-    """Inside, in this thread, an operation on Values gives what `call(operation, inputs)` makes of it."""
-    before, _tracing.call = _tracing.call, call
+    """Inside, in this context, an operation on Values gives what `call(operation, inputs)` makes of it."""
+    before = _CALL.get()
+    _CALL.set(call)
     try:
         yield
     finally:
-        _tracing.call = before
+        _CALL.set(before)
 
 
 def recorded(node: Any) -> Any:

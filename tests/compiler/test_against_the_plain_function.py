@@ -19,6 +19,7 @@ from comparing import agree
 import gradwalk
 from gradwalk import Value
 from gradwalk.blame import detect_nonfinite
+from gradwalk.compiler import executors
 from gradwalk.compiler.compile import compile
 from gradwalk.custom import checkpoint, custom_op
 from gradwalk.optim import SGD, Adam
@@ -46,6 +47,19 @@ def test_gradients_go_on_below_a_computed_value_that_is_closed_over() -> None:
     w.data = 3.0
     compiled.train_step(Adam([w], lr=0.5), 1.0)
     assert w.data == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("executor", [executors.executor_for, executors.Interpreted])
+def test_a_gradient_that_is_a_value_is_added_to_as_a_number(executor: Any, monkeypatch: Any) -> None:
+    """As backward() of the plain function does."""
+    monkeypatch.setattr(executors, "executor_for", executor)
+    p = Value(2.0)
+    compiled = compile(lambda x: p * p * x)
+    for run in (compiled.backward, lambda x: compiled(x).backward(), lambda x: compiled.map_backward([x])):
+        p.grad = 0.0
+        (p * p * p).backward(create_graph=True)
+        run(5.0)
+        assert (type(p.grad), p.grad) == (float, 32.0)
 
 
 def test_a_parameter_asked_for_twice_has_its_gradient_twice() -> None:

@@ -249,13 +249,25 @@ def test_a_program_with_a_lambda_says_why_it_does_not_pickle() -> None:
         pickle.dumps(compiled.program)
 
 
-def test_in_a_thread_that_takes_the_modes_along_it_is_refused() -> None:
-    """As with asyncio.to_thread: there the trace sees a node, but not who made it."""
-    one = custom_op(lambda x: 1.0, lambda x, out: 0.0, name="one", check=False)
+def test_in_a_thread_that_takes_the_modes_along_it_is_called_too() -> None:
+    """As with asyncio.to_thread, of which the trace sees all."""
     with ThreadPoolExecutor(1) as pool:
-        compiled = compile(lambda x: pool.submit(contextvars.copy_context().run, one, x).result() * x)
-        with pytest.raises(TypeError, match=r"makes a node by hand \('one'\)"):
-            compiled(3.0)
+        compiled = compile(lambda x: pool.submit(contextvars.copy_context().run, cube, x).result() * x)
+        assert [compiled(x).data for x in (3.0, 2.0)] == [81.0, 16.0]
+        assert compiled.value_and_grad(2.0) == (16.0, 32.0)
+
+
+def test_so_is_a_compiled_function_and_a_number_of_it_is_refused() -> None:
+    inner = compile(lambda x: x * x)
+    with ThreadPoolExecutor(1) as pool:
+
+        def there(function: Any, x: Any) -> Any:
+            return pool.submit(contextvars.copy_context().run, function, x).result()
+
+        outer = compile(lambda x: there(inner, x) * x)
+        assert [outer(x).data for x in (3.0, 2.0)] == [27.0, 8.0]
+        with pytest.raises(TypeError, match="is called inside another compiled function"):
+            compile(lambda x: there(inner.value_and_grad, x)[0] * x)(3.0)
 
 
 def test_a_function_may_call_the_compiled_function_it_is_part_of() -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gradwalk import engine
 from gradwalk.compiler import interpret
 from gradwalk.compiler.reading import Call
-from gradwalk.compiler.trace import tracing
+from gradwalk.compiler.trace import is_tracing
 from gradwalk.compiler.version import PLAIN, Run, Version
 from gradwalk.control import current_modes, is_watched
 from gradwalk.hub import nodes_over_one
@@ -196,7 +196,7 @@ def mapped(
     results: list[Any] = [None] * len(given)
     groups, ready = by_structure(given), {}
     for key, rows in groups.items():
-        version = compiled._versions.get(key, (None,))[0] if not (tracing.active or is_watched()) else None
+        version = compiled._versions.get(key, (None,))[0] if not (is_tracing() or is_watched()) else None
         if version is not None and version.result.is_bare and version.ends and not values_among(rows.entries[0]):
             fitting = rows.fitting(version)
             ready[key] = version, fitting, fitting.numbers

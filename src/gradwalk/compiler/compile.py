@@ -26,7 +26,7 @@ from gradwalk.compiler.elsewhere import NUMBERS, ROWS, SUMS, Elsewhere, Known
 from gradwalk.compiler.program import Program
 from gradwalk.compiler.reading import Call, Result, user_line, with_line
 from gradwalk.compiler.runs import Derivatives, RecordError, RunOfGradient, RunOfResult, run_at
-from gradwalk.compiler.trace import tracing
+from gradwalk.compiler.trace import ACTIVE, is_tracing
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
 from gradwalk.control import current_modes, inside, no_grad
 from gradwalk.errors import GradwalkWarning, add_note, conversions
@@ -137,7 +137,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if tracing.active:  # inside another compiled function it is part of that one's graph
+        if is_tracing():  # inside another compiled function it is part of that one's graph
             return self.function(*args, **kwargs)
         if is_nested():  # one node has a first derivative only
             return self._plain(args, kwargs)
@@ -428,7 +428,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
     def _refuse_inside(self, called: str) -> None:
         """A number would be fixed in every later call of the function around it."""
-        if tracing.active:
+        if is_tracing():
             raise TypeError(
                 f"compile: {called} of {with_line(self.function)} is called inside another compiled function, at "
                 f"{user_line()}; call the function itself there, or use gradwalk.grad and its like"
@@ -458,7 +458,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         """
         modes = current_modes()
         # detect_nonfinite() wants to see each operation, and its line; a derivative of a derivative, what it is made of
-        if tracing.active or modes.watched or (apart and modes.derivatives):
+        if is_tracing() or modes.watched or (apart and modes.derivatives):
             return PLAIN
         error = failed = None
         array: Any = args[0] if len(args) == 1 and not kwargs else None
@@ -497,11 +497,12 @@ class Compiled(functional.Replayed, Generic[P, R]):
         return PLAIN if made is INAPPLICABLE else made
 
     def _traced(self, call: Call, changing: bool, another_structure: bool) -> Version:
-        tracing.active, refused = True, conversions()
+        refused = conversions()
+        ACTIVE.set(True)
         try:
             return Version(self.function, call, self.exact, changing)
         except Exception as error:
-            tracing.active = False
+            ACTIVE.set(False)
             if conversions() != refused:
                 self._raise_own_error(call)
             if another_structure:
@@ -512,7 +513,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
                 )
             raise
         finally:
-            tracing.active = False
+            ACTIVE.set(False)
 
     def _raise_own_error(self, call: Call) -> None:
         """A number may have been refused in the text of an error: then that error is raised."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from gradwalk import engine, higher_order
 from gradwalk.compiler.reading import Result, with_line
-from gradwalk.compiler.trace import constant, tracing
+from gradwalk.compiler.trace import constant, current_trace
 from gradwalk.structure import flatten, is_value
 
 Function = Callable[..., Any]
@@ -81,8 +81,8 @@ def _traced(
         flatten(args[place] if isinstance(place, int) else kwargs[place], inputs)
     inputs = list(filter(is_value, inputs))
     out = function(*args, **kwargs)
-    if tracing.trace is not None:
-        tracing.trace.own = len(tracing.trace.recorded)
+    if (trace := current_trace()) is not None:
+        trace.own = len(trace.recorded)
     if not of_gradient:
         results = Result(out, function).values
         return inputs, results, list(results)
@@ -107,7 +107,7 @@ def _order(outputs: list[Any]) -> list[Any]:
 
 
 def _rule() -> higher_order.Rule:
-    return tracing.trace.local_grads_of if tracing.trace else higher_order.local_grads_of
+    return trace.local_grads_of if (trace := current_trace()) else higher_order.local_grads_of
 
 
 def _as_value(tangent: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gradwalk import custom, engine
 from gradwalk.compiler import interpret
 from gradwalk.compiler.program import Program
+from gradwalk.interface import number_of
 
 Array = npt.NDArray[np.float64]
 
@@ -79,7 +80,7 @@ class Interpreted:
 
     def add_gradients(self, leaves: tuple[Any, ...], gradients: Array) -> None:
         for leaf, gradient in zip(leaves, gradients.tolist(), strict=True):
-            leaf.grad += gradient
+            leaf.grad = number_of(leaf.grad) + gradient
 
     def node(self, children: tuple[Any, ...], places: Array) -> Any:
         local_grads = interpret.gradients(self.program, self.slots, np.ones(1))[places]

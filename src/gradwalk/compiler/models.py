@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gradwalk import reference
 from gradwalk.compiler.batch import Rows, arguments_of, by_structure
 from gradwalk.compiler.reading import with_line
-from gradwalk.compiler.trace import tracing
+from gradwalk.compiler.trace import is_tracing
 from gradwalk.compiler.version import PLAIN, Run, Version
 from gradwalk.control import is_watched
 from gradwalk.errors import ENDS_ALL
@@ -150,7 +150,7 @@ class Models:
 
     def _version(self, key: Hashable, entries: list[Any], args: tuple[Any, ...]) -> Version | None:
         """One that the native executor can step; which weights it was traced with does not matter to it."""
-        known = () if tracing.active or is_watched() else self.compiled._versions.get(key, ())
+        known = () if is_tracing() or is_watched() else self.compiled._versions.get(key, ())
         # what served most comes first: the last to be used may be that of one model which went alone
         order = sorted(known, key=lambda version: version is not self._served.get(key))
         found: Any = next((version for version in order if version.fits(entries)), None)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import builtins
 import functools
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NoReturn
@@ -48,12 +48,10 @@ _TAKEN = "take"
 _REFUSING = frozenset({"call", *(name for name, op in OPS.items() if op.domain is not everywhere or op.overflows)})
 
 
-class _Tracing(threading.local):
-    active = False
-    trace: Trace | None = None  # whose function runs
-
-
-tracing = _Tracing()
+# Of the running context, as the modes are, and so of a thread that `asyncio.to_thread` starts.
+ACTIVE: ContextVar[bool] = ContextVar("gradwalk.tracing", default=False)
+TRACE: ContextVar[Trace | None] = ContextVar("gradwalk.trace", default=None)  # whose function runs
+is_tracing, current_trace = ACTIVE.get, TRACE.get
 
 
 class Trace:
@@ -171,12 +169,13 @@ class Trace:
     def _interrupted(self) -> Iterator[None]:
         """Inside runs what a program will run too: all it may not do is to look at numbers of this call."""
         hooks = control.changed(on_record=_ignored, on_compare=_ignored, on_read=self._refuse_read_of_own)
-        before, tracing.active = tracing.active, False
+        before = is_tracing()
+        ACTIVE.set(False)
         try:
             with hooks, custom.traced_by(None):
                 yield
         finally:
-            tracing.active = before
+            ACTIVE.set(before)
 
     def _by_hand(
         self, data: float, children: Any, local_grads: Any, op: str, index: Index, kind: Any = engine.Value
@@ -206,7 +205,8 @@ class Trace:
         hooks = control.changed(
             no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._read, on_construct=None
         )
-        before, tracing.trace, refused = tracing.trace, self, (refusals(), conversions())
+        before, refused = current_trace(), (refusals(), conversions())
+        TRACE.set(self)
         try:
             with hooks, custom.traced_by(self.call), built_ins():
                 stand_ins = [self._stand_in(given) for given in self.arguments.taken_apart()]
@@ -215,7 +215,7 @@ class Trace:
             advise_on_arrays(error)
             raise
         finally:
-            tracing.trace = before
+            TRACE.set(before)
         self.caught = self.caught or refusals() != refused[0]
         if conversions() != refused[1]:
             warn_of_caught(f"compile: {with_line(self.function)}")
@@ -429,7 +429,8 @@ class _BuiltIns:
         def choose(*args: Any, **options: Any) -> Any:
             if options or not args or (len(args) > 1 and _PLAIN.issuperset(map(type, args))):
                 return plain(*args, **options)
-            if tracing.trace is None or tracing.trace.exact:
+            trace = current_trace()
+            if trace is None or trace.exact:
                 return plain(*args)  # exact: a node more would change the order of sums on the way back
             given = list(args) if len(args) > 1 else list(args[0])
             if _PLAIN.issuperset(map(type, given)) or not all(is_value(x) or type(x) in _PLAIN for x in given):
