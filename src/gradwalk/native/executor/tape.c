@@ -34,53 +34,53 @@ enum {
 
 /* ---------------------------------------------------------------- the table's rows */
 
-/* Arguments of a row: the operands' entries, then the parameters, which lie behind the slots. */
+/* Arguments of a row: an entry of each operand, then the parameters, which lie behind the slots. */
 typedef struct {
     const int32_t *slots;
     const double *values;
-    Count n, inputs;
+    Count inputs;
 } Arguments;
 
-static inline double tape_argument(const Arguments *of, Count j, Count i)
+static inline double tape_argument(const Arguments *of, Count j)
 {
     if (j < of->inputs)
-        return of->values[of->slots[j * of->n + i]];
+        return of->values[of->slots[j]];
     double parameter;
-    memcpy(&parameter, of->slots + of->inputs * of->n + 2 * (j - of->inputs), sizeof parameter);
+    memcpy(&parameter, of->slots + of->inputs + 2 * (j - of->inputs), sizeof parameter);
     return parameter;
 }
 
-static inline double tape_value_of_1(double (*row)(double), const Arguments *of, Count i)
+static inline double tape_value_of_1(double (*row)(double), const Arguments *of)
 {
-    return row(tape_argument(of, 0, i));
+    return row(tape_argument(of, 0));
 }
 
-static inline double tape_value_of_2(double (*row)(double, double), const Arguments *of, Count i)
+static inline double tape_value_of_2(double (*row)(double, double), const Arguments *of)
 {
-    return row(tape_argument(of, 0, i), tape_argument(of, 1, i));
+    return row(tape_argument(of, 0), tape_argument(of, 1));
 }
 
-static inline double tape_value_of_3(double (*row)(double, double, double), const Arguments *of, Count i)
+static inline double tape_value_of_3(double (*row)(double, double, double), const Arguments *of)
 {
-    return row(tape_argument(of, 0, i), tape_argument(of, 1, i), tape_argument(of, 2, i));
+    return row(tape_argument(of, 0), tape_argument(of, 1), tape_argument(of, 2));
 }
 
-static inline void tape_slopes_of_1(void (*row)(double, double, double *), const Arguments *of, Count i, double out,
-                               double *slopes)
+static inline void tape_slopes_of_1(void (*row)(double, double, double *), const Arguments *of, double out,
+                                    double *slopes)
 {
-    row(tape_argument(of, 0, i), out, slopes);
+    row(tape_argument(of, 0), out, slopes);
 }
 
-static inline void tape_slopes_of_2(void (*row)(double, double, double, double *), const Arguments *of, Count i,
-                               double out, double *slopes)
+static inline void tape_slopes_of_2(void (*row)(double, double, double, double *), const Arguments *of, double out,
+                                    double *slopes)
 {
-    row(tape_argument(of, 0, i), tape_argument(of, 1, i), out, slopes);
+    row(tape_argument(of, 0), tape_argument(of, 1), out, slopes);
 }
 
-static inline void tape_slopes_of_3(void (*row)(double, double, double, double, double *), const Arguments *of, Count i,
-                               double out, double *slopes)
+static inline void tape_slopes_of_3(void (*row)(double, double, double, double, double *), const Arguments *of,
+                                    double out, double *slopes)
 {
-    row(tape_argument(of, 0, i), tape_argument(of, 1, i), tape_argument(of, 2, i), out, slopes);
+    row(tape_argument(of, 0), tape_argument(of, 1), tape_argument(of, 2), out, slopes);
 }
 
 /* ---------------------------------------------------------------- composites of an exact program */
@@ -124,31 +124,28 @@ static void tape_composite_reverse(const int32_t *record, const Memory *memory)
         memory->grads[record[RECORD_SLOTS + k]] += contribution((unsigned)record[RECORD_OP], local_grads[k], grad);
 }
 
-/* ---------------------------------------------------------------- rows of the table, and composites */
+/* ---------------------------------------------------------------- rows of the table, and composites: one entry each */
 
 /* Apart from what follows, so that there the loop over records has the registers to itself. */
 NEVER_INLINE static void row_forward(const int32_t *record, const Memory *memory)
 {
     const double *values = memory->values;
-    Count n = record[RECORD_ENTRIES];
     const int32_t *a = record + RECORD_SLOTS;
     double *out = memory->values + record[RECORD_OUT];
-    for (Count i = 0; i < n; i++) {
-        switch (record[RECORD_OP]) {
+    switch (record[RECORD_OP]) {
 #define ENTRY(name, doc) \
-        case OP_##name: \
-            out[i] = _Generic(&name##_forward, \
-                double (*)(double): tape_value_of_1, \
-                double (*)(double, double): tape_value_of_2, \
-                double (*)(double, double, double): tape_value_of_3)( \
-                name##_forward, &(Arguments){a, values, n, op_inputs[OP_##name]}, i); \
-            break;
-        FOR_EACH_OP(ENTRY)
+    case OP_##name: \
+        *out = _Generic(&name##_forward, \
+            double (*)(double): tape_value_of_1, \
+            double (*)(double, double): tape_value_of_2, \
+            double (*)(double, double, double): tape_value_of_3)( \
+            name##_forward, &(Arguments){a, values, op_inputs[OP_##name]}); \
+        break;
+    FOR_EACH_OP(ENTRY)
 #undef ENTRY
-        case NEAR_TANH: out[i] = tanh_forward(values[a[i]]); break;
-        case NEAR_SIGMOID: out[i] = sigmoid_forward(values[a[i]]); break;
-        default: *out = tape_composite_forward(record, memory);
-        }
+    case NEAR_TANH: *out = tanh_forward(values[*a]); break;
+    case NEAR_SIGMOID: *out = sigmoid_forward(values[*a]); break;
+    default: *out = tape_composite_forward(record, memory);
     }
 }
 
@@ -156,42 +153,36 @@ NEVER_INLINE static void row_forward(const int32_t *record, const Memory *memory
 NEVER_INLINE static void row_reverse(const int32_t *record, const Memory *memory)
 {
     const double *values = memory->values;
-    double *grads = memory->grads;
-    Count n = record[RECORD_ENTRIES];
     const int32_t *a = record + RECORD_SLOTS;
-    const double *out = values + record[RECORD_OUT], *out_grad = grads + record[RECORD_OUT];
-    double slopes[MOST_INPUTS];
-    for (Count i = 0; i < n; i++) {
-        double g = out_grad[i];
-        if (g == 0.0)
-            continue;
-        switch (record[RECORD_OP]) {
+    double out = values[record[RECORD_OUT]], g = memory->grads[record[RECORD_OUT]], slopes[MOST_INPUTS];
+    if (g == 0.0)
+        return;
+    switch (record[RECORD_OP]) {
 #define ENTRY(name, doc) \
-        case OP_##name: \
-            _Generic(&name##_local_grads, \
-                void (*)(double, double, double *): tape_slopes_of_1, \
-                void (*)(double, double, double, double *): tape_slopes_of_2, \
-                void (*)(double, double, double, double, double *): tape_slopes_of_3)( \
-                name##_local_grads, &(Arguments){a, values, n, op_inputs[OP_##name]}, i, out[i], slopes); \
-            break;
-        FOR_EACH_OP(ENTRY)
+    case OP_##name: \
+        _Generic(&name##_local_grads, \
+            void (*)(double, double, double *): tape_slopes_of_1, \
+            void (*)(double, double, double, double *): tape_slopes_of_2, \
+            void (*)(double, double, double, double, double *): tape_slopes_of_3)( \
+            name##_local_grads, &(Arguments){a, values, op_inputs[OP_##name]}, out, slopes); \
+        break;
+    FOR_EACH_OP(ENTRY)
 #undef ENTRY
-        case NEAR_TANH:
-            slopes[0] = (1.0 - out[i]) * (1.0 + out[i]);
-            if (!(fabs(out[i]) < FAR_FROM_1))
-                tanh_local_grads(values[a[i]], out[i], slopes);
-            break;
-        case NEAR_SIGMOID:
-            slopes[0] = out[i] * (1.0 - out[i]);
-            if (!(out[i] < FAR_FROM_1))
-                sigmoid_local_grads(values[a[i]], out[i], slopes);
-            break;
-        default: tape_composite_reverse(record, memory); return;
-        }
-        for (int j = 0, to = record[RECORD_FLAGS] / TO_OPERAND; to != 0; j++, to >>= 1) {
-            if (to & 1)
-                grads[a[j * n + i]] += contribution((unsigned)record[RECORD_OP], slopes[j], g);
-        }
+    case NEAR_TANH:
+        slopes[0] = (1.0 - out) * (1.0 + out);
+        if (!(fabs(out) < FAR_FROM_1))
+            tanh_local_grads(values[*a], out, slopes);
+        break;
+    case NEAR_SIGMOID:
+        slopes[0] = out * (1.0 - out);
+        if (!(out < FAR_FROM_1))
+            sigmoid_local_grads(values[*a], out, slopes);
+        break;
+    default: tape_composite_reverse(record, memory); return;
+    }
+    for (int j = 0, to = record[RECORD_FLAGS] / TO_OPERAND; to != 0; j++, to >>= 1) {
+        if (to & 1)
+            memory->grads[a[j]] += contribution((unsigned)record[RECORD_OP], slopes[j], g);
     }
 }
 
@@ -315,12 +306,25 @@ INTERNAL void tape_reverse(const Tape *tape, const Memory *memory, int partial)
 
 /* ---------------------------------------------------------------- making */
 
+/* Whether the operation is one of the shortest, which a record does for all its entries; of the others each has its
+ * own. */
+static int tape_is_shortest(const Step *step)
+{
+    return step->op == OP_add || step->op == OP_sub || step->op == OP_mul || step->op == OP_neg;
+}
+
 static int tape_has_few_entries(const Step *step)
 {
-    int direct = 1, cheap = step->op == OP_add || step->op == OP_sub || step->op == OP_mul || step->op == OP_neg;
+    int direct = 1;
     for (int j = 0; j < step->operand_count; j++)
         direct &= step->operands[j].direct;
-    return step->rows * step->columns <= (cheap && !direct ? FEW : FEWER);
+    return step->rows * step->columns <= (tape_is_shortest(step) && !direct ? FEW : FEWER);
+}
+
+/* How many of the step's outputs a record makes. */
+static Count tape_at_a_time(const Step *step, int exact)
+{
+    return exact || (step->kind == KIND_ENTRIES && !tape_is_shortest(step)) ? 1 : step->rows * step->columns;
 }
 
 /* Whether a step is for a tape. */
@@ -430,13 +434,13 @@ static int32_t *tape_record_write(const Step *step, Count first, Count entries, 
 static int tape_make(const Step *steps, int exact, Tape *tape, Known *known)
 {
     for (Count i = tape->first; i < tape->end; i++) {
-        Count outputs = steps[i].rows * steps[i].columns;
-        tape->length += exact ? outputs * tape_record_length(&steps[i], 1) : tape_record_length(&steps[i], outputs);
+        Count outputs = steps[i].rows * steps[i].columns, at_a_time = tape_at_a_time(&steps[i], exact);
+        tape->length += (at_a_time == 1 ? outputs : 1) * tape_record_length(&steps[i], at_a_time);
     }
     tape->records = PyMem_Malloc((size_t)tape->length * sizeof *tape->records);
     int32_t *record = tape->records;
     for (Count i = tape->first; record != NULL && i < tape->end; i++) {
-        Count outputs = steps[i].rows * steps[i].columns, at_a_time = exact ? 1 : outputs;
+        Count outputs = steps[i].rows * steps[i].columns, at_a_time = tape_at_a_time(&steps[i], exact);
         for (Count first = 0; first < outputs; first += at_a_time)
             record = tape_record_write(&steps[i], first, at_a_time, exact, record, known);
     }
