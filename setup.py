@@ -23,12 +23,13 @@ FLAGS = {
     "unix": ["-std=c11", "-O3", "-g0", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno",
              "-fvisibility=hidden"],
 }  # fmt: skip
-# for compilers that know them: no jump across 32 bytes, which Intel's processors of 2015 to 2020 are slow at since their
-# repair (7 % of what runs eager); calls go straight; no tables for exceptions, which C does not have; and less of what
-# makes the library larger and nothing faster: gaps, copies of loops, and of functions that do not ask for it, vectors
-# where there is no loop, arguments taken apart, numbers moved out of the way of a call, an order of instructions that
-# the processor finds by itself
-MAYBE = ["-Wa,-mbranches-within-32B-boundaries", "-fno-plt", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables", "-fno-align-functions",
+# for compilers that know them: no jump across 32 bytes, at which Intel's processors of 2015 to 2020 are slow since they
+# were repaired (gcc and clang spell it their own way); calls go straight; no tables for exceptions, which C does not
+# have; and less of what makes the library larger and nothing faster: gaps, copies of loops, and of functions that do
+# not ask for it, vectors where there is no loop, arguments taken apart, numbers moved out of the way of a call, an
+# order of instructions that the processor finds by itself
+MAYBE = ["-Wa,-mbranches-within-32B-boundaries", "-mbranches-within-32B-boundaries", "-fno-plt",
+         "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables", "-fno-align-functions",
          "-fno-align-jumps", "-fno-align-labels", "-fno-align-loops", "-fno-unswitch-loops", "-fno-peel-loops",
          "-fno-split-loops", "-fno-split-paths", "-fno-version-loops-for-strides", "-fno-tree-slp-vectorize",
          "-fno-ipa-sra", "-fno-schedule-insns2", "-fno-caller-saves", "--param=max-inline-insns-auto=10",

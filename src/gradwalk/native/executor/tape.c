@@ -10,15 +10,20 @@
 #define RECENT_ROWS 64 /* rows among which one with the same facts is looked for */
 
 /* A record: these numbers, the slots of every entry of every operand, the parameters if there are any, its length
- * again for those who come from behind. A composite has RECORD_ROW more numbers before the parameters: which output of
- * its row it is, and where the row's facts are. */
-enum { RECORD_OP, RECORD_FLAGS, RECORD_ENTRIES, RECORD_INNER, RECORD_OUT, RECORD_LENGTH, RECORD_SLOTS };
+ * again for those who come from behind. A long tape is read from memory, so it is kept short: the head holds the
+ * operation in its last 8 bits, then the flags, and from bit 16 on how many entries there are. What runs over rows has
+ * the length of a row before its slots; a composite RECORD_ROW more numbers before the parameters: which output of its
+ * row it is, and where the row's facts are. */
+enum { RECORD_HEAD, RECORD_OUT, RECORD_LENGTH, RECORD_SLOTS };
 enum {
-    IS_NEEDED = 1, IS_CHECKED = 2,
-    HAS_TARGET = 4, /* the slot behind the row's */
-    OWNS_FACTS = 8, /* of its row, and leaves them to those that follow */
-    TO_OPERAND = 16 /* the first; doubled for each that follows */
+    IS_NEEDED = 1 << 8, IS_CHECKED = 1 << 9,
+    HAS_TARGET = 1 << 10, /* the slot behind the row's */
+    OWNS_FACTS = 1 << 11, /* of its row, and leaves them to those that follow */
+    TO_OPERAND = 1 << 12  /* the first; doubled for each that follows */
 };
+#define TO_BOTH (TO_OPERAND | TO_OPERAND << 1)
+#define RECORD_INNER RECORD_SLOTS
+#define ROW_SLOTS (RECORD_INNER + 1)
 #define RECORD_ROW 2
 #define PARAMETERS 4 /* two doubles */
 
@@ -26,11 +31,23 @@ enum {
  * need not be exact to the bit, whose slope follows from `out` where 1 - out does not cancel. */
 enum {
     SHORT_ADD = NO_OP + 1, SHORT_SUB, SHORT_MUL, SHORT_NEG,
-    ONE_ADD, ONE_SUB, ONE_MUL, ONE_NEG, /* of one entry, and of two: to guess how many there are costs more */
-    TWO_ADD, TWO_SUB, TWO_MUL, TWO_NEG,
+    TWO_ADD, TWO_SUB, TWO_MUL, TWO_NEG, /* of two entries, and of one: to guess how many there are costs more */
+    ONE_ADD, ONE_SUB, ONE_MUL, ONE_NEG, /* and so does it to guess which operand is asked for: here both are, */
+    LEFT_ADD, LEFT_SUB, LEFT_MUL, LEFT_NEG, RIGHT_ADD, RIGHT_SUB, RIGHT_MUL, RIGHT_NEG, /* and here one */
     NEAR_TANH, NEAR_SIGMOID
 };
 #define FAR_FROM_1 0.75
+_Static_assert(NEAR_SIGMOID < 256 && MOST_INPUTS <= 4, "a record's head has 8 bits for the operation, 4 for operands");
+
+static inline int record_op(const int32_t *record)
+{
+    return record[RECORD_HEAD] & 255;
+}
+
+static inline Count record_entries(const int32_t *record)
+{
+    return record[RECORD_HEAD] >> 16;
+}
 
 /* ---------------------------------------------------------------- the table's rows */
 
@@ -94,9 +111,9 @@ typedef struct {
 /* The row's numbers go into x. */
 static Row tape_composite_read(const int32_t *record, const Memory *memory, double *x)
 {
-    int has_target = record[RECORD_FLAGS] & HAS_TARGET ? 1 : 0;
-    Row row = {.composite = composite_of((unsigned)record[RECORD_OP]), .n = record[RECORD_INNER]};
-    const int32_t *slots = record + RECORD_SLOTS, *rest = slots + row.n + has_target;
+    int has_target = record[RECORD_HEAD] & HAS_TARGET ? 1 : 0;
+    Row row = {.composite = composite_of((unsigned)record_op(record)), .n = record[RECORD_INNER]};
+    const int32_t *slots = record + ROW_SLOTS, *rest = slots + row.n + has_target;
     for (Count k = 0; k < row.n; k++)
         x[k] = memory->values[slots[k]];
     row.i = has_target ? step_whole(memory->values[slots[row.n]], row.n) : rest[0];
@@ -109,7 +126,7 @@ static double tape_composite_forward(const int32_t *record, const Memory *memory
 {
     const double *x = memory->scratch;
     Row row = tape_composite_read(record, memory, memory->scratch);
-    if (record[RECORD_FLAGS] & OWNS_FACTS)
+    if (record[RECORD_HEAD] & OWNS_FACTS)
         composite_keep(row.composite, row.n, x, row.parameters, row.facts);
     return composite_output(row.composite, row.n, x, row.i, row.parameters, row.facts);
 }
@@ -121,7 +138,7 @@ static void tape_composite_reverse(const int32_t *record, const Memory *memory)
     double *local_grads = x + row.n;
     composite_slopes(row.composite, row.n, x, row.i, row.parameters, row.facts, out, local_grads);
     for (Count k = 0; k < row.n; k++)
-        memory->grads[record[RECORD_SLOTS + k]] += contribution((unsigned)record[RECORD_OP], local_grads[k], grad);
+        memory->grads[record[ROW_SLOTS + k]] += contribution((unsigned)record_op(record), local_grads[k], grad);
 }
 
 /* ---------------------------------------------------------------- rows of the table, and composites: one entry each */
@@ -132,7 +149,7 @@ NEVER_INLINE static void row_forward(const int32_t *record, const Memory *memory
     const double *values = memory->values;
     const int32_t *a = record + RECORD_SLOTS;
     double *out = memory->values + record[RECORD_OUT];
-    switch (record[RECORD_OP]) {
+    switch (record_op(record)) {
 #define ENTRY(name, doc) \
     case OP_##name: \
         *out = _Generic(&name##_forward, \
@@ -157,7 +174,7 @@ NEVER_INLINE static void row_reverse(const int32_t *record, const Memory *memory
     double out = values[record[RECORD_OUT]], g = memory->grads[record[RECORD_OUT]], slopes[MOST_INPUTS];
     if (g == 0.0)
         return;
-    switch (record[RECORD_OP]) {
+    switch (record_op(record)) {
 #define ENTRY(name, doc) \
     case OP_##name: \
         _Generic(&name##_local_grads, \
@@ -180,9 +197,9 @@ NEVER_INLINE static void row_reverse(const int32_t *record, const Memory *memory
         break;
     default: tape_composite_reverse(record, memory); return;
     }
-    for (int j = 0, to = record[RECORD_FLAGS] / TO_OPERAND; to != 0; j++, to >>= 1) {
-        if (to & 1)
-            memory->grads[a[j]] += contribution((unsigned)record[RECORD_OP], slopes[j], g);
+    for (int j = 0, to = record[RECORD_HEAD]; j < MOST_INPUTS; j++) {
+        if (to & TO_OPERAND << j)
+            memory->grads[a[j]] += contribution((unsigned)record_op(record), slopes[j], g);
     }
 }
 
@@ -203,12 +220,15 @@ static inline void tape_record_forward(const int32_t *record, const Memory *memo
     case OF##_SUB: EACH(count, values[a[i]] - values[(b)[i]]) \
     case OF##_MUL: EACH(count, values[a[i]] * values[(b)[i]]) \
     case OF##_NEG: EACH(count, -values[a[i]])
-    switch (record[RECORD_OP]) {
+    switch (record_op(record)) {
         SHORTEST(ONE, 1, a + 1)
+        SHORTEST(LEFT, 1, a + 1)
+        SHORTEST(RIGHT, 1, a + 1)
         SHORTEST(TWO, 2, a + 2)
-        SHORTEST(SHORT, record[RECORD_ENTRIES], a + record[RECORD_ENTRIES])
+        SHORTEST(SHORT, record_entries(record), a + record_entries(record))
     case COMPOSITE_sum:
-        for (Count i = 0, inner = record[RECORD_INNER]; i < record[RECORD_ENTRIES]; i++, a += inner) {
+        a = record + ROW_SLOTS;
+        for (Count i = 0, inner = record[RECORD_INNER]; i < record_entries(record); i++, a += inner) {
             double sum = values[a[0]];
             for (Count k = 1; k < inner; k++)
                 sum += values[a[k]];
@@ -216,8 +236,9 @@ static inline void tape_record_forward(const int32_t *record, const Memory *memo
         }
         break;
     case COMPOSITE_dot:
-        for (Count i = 0, inner = record[RECORD_INNER]; i < record[RECORD_ENTRIES]; i++, a += inner) {
-            const int32_t *b = a + record[RECORD_ENTRIES] * inner;
+        a = record + ROW_SLOTS;
+        for (Count i = 0, inner = record[RECORD_INNER]; i < record_entries(record); i++, a += inner) {
+            const int32_t *b = a + record_entries(record) * inner;
             double sum = values[a[0]] * values[b[0]];
             for (Count k = 1; k < inner; k++)
                 sum += values[a[k]] * values[b[k]];
@@ -237,7 +258,7 @@ INTERNAL int tape_forward(const Tape *tape, const Memory *memory)
     const int32_t *end = tape->records + tape->length;
     for (const int32_t *record = tape->records; record < end; record += record[RECORD_LENGTH]) {
         tape_record_forward(record, memory);
-        for (Count i = 0; record[RECORD_FLAGS] & IS_CHECKED && i < record[RECORD_ENTRIES]; i++)
+        for (Count i = 0; record[RECORD_HEAD] & IS_CHECKED && i < record_entries(record); i++)
             finite &= isfinite(memory->values[record[RECORD_OUT] + i]) != 0;
     }
     return finite;
@@ -249,35 +270,39 @@ static ALWAYS_INLINE void tape_record_reverse(const int32_t *record, const Memor
     double *grads = memory->grads;
     const int32_t *a = record + RECORD_SLOTS;
     const double *out_grad = grads + record[RECORD_OUT];
-    int flags = record[RECORD_FLAGS];
+    int flags = record[RECORD_HEAD];
     /* the second sum is read after the first is written: the two may be the same slot */
-#define EACH(count, b, of_left, of_right) \
+#define EACH(count, b, to, of_left, of_right) \
     for (Count i = 0; i < count; i++) { \
         double g = out_grad[i]; \
-        if (flags & TO_OPERAND) \
+        if ((to) & TO_OPERAND) \
             grads[a[i]] += of_left; \
-        if (flags & TO_OPERAND << 1) \
+        if ((to) & TO_OPERAND << 1) \
             grads[(b)[i]] += of_right; \
     } \
     break;
-#define SHORTEST(OF, count, b) \
-    case OF##_ADD: EACH(count, b, g, g) \
-    case OF##_SUB: EACH(count, b, g, -g) \
-    case OF##_MUL: EACH(count, b, contribution(OP_mul, values[(b)[i]], g), contribution(OP_mul, values[a[i]], g)) \
-    case OF##_NEG: EACH(count, b, -g, 0.0)
-    switch (record[RECORD_OP]) {
-        SHORTEST(ONE, 1, a + 1)
-        SHORTEST(TWO, 2, a + 2)
-        SHORTEST(SHORT, record[RECORD_ENTRIES], a + record[RECORD_ENTRIES])
+#define SHORTEST(OF, count, b, to) \
+    case OF##_ADD: EACH(count, b, to, g, g) \
+    case OF##_SUB: EACH(count, b, to, g, -g) \
+    case OF##_MUL: EACH(count, b, to, contribution(OP_mul, values[(b)[i]], g), contribution(OP_mul, values[a[i]], g)) \
+    case OF##_NEG: EACH(count, b, to, -g, 0.0)
+    switch (record_op(record)) {
+        SHORTEST(ONE, 1, a + 1, TO_BOTH)
+        SHORTEST(LEFT, 1, a + 1, TO_OPERAND)
+        SHORTEST(RIGHT, 1, a + 1, TO_OPERAND << 1)
+        SHORTEST(TWO, 2, a + 2, flags)
+        SHORTEST(SHORT, record_entries(record), a + record_entries(record), flags)
     case COMPOSITE_sum:
-        for (Count i = 0, inner = record[RECORD_INNER]; i < record[RECORD_ENTRIES]; i++, a += inner) {
+        a = record + ROW_SLOTS;
+        for (Count i = 0, inner = record[RECORD_INNER]; i < record_entries(record); i++, a += inner) {
             for (Count k = 0; k < inner; k++)
                 grads[a[k]] += out_grad[i];
         }
         break;
     case COMPOSITE_dot:
-        for (Count i = 0, inner = record[RECORD_INNER]; i < record[RECORD_ENTRIES]; i++, a += inner) {
-            const int32_t *b = a + record[RECORD_ENTRIES] * inner;
+        a = record + ROW_SLOTS;
+        for (Count i = 0, inner = record[RECORD_INNER]; i < record_entries(record); i++, a += inner) {
+            const int32_t *b = a + record_entries(record) * inner;
             double g = out_grad[i];
             for (Count k = 0; flags & TO_OPERAND && k < inner; k++)
                 grads[a[k]] += contribution(OP_mul, values[b[k]], g);
@@ -297,8 +322,8 @@ INTERNAL void tape_reverse(const Tape *tape, const Memory *memory, int partial)
     const int32_t *end = tape->records + tape->length;
     while (end > tape->records) {
         const int32_t *record = end - end[-1];
-        if (record[RECORD_FLAGS] & IS_NEEDED
-            && (!partial || step_is_reached(memory->grads + record[RECORD_OUT], record[RECORD_ENTRIES])))
+        if (record[RECORD_HEAD] & IS_NEEDED
+            && (!partial || step_is_reached(memory->grads + record[RECORD_OUT], record_entries(record))))
             tape_record_reverse(record, memory);
         end = record;
     }
@@ -348,12 +373,15 @@ static Count tape_record_length(const Step *step, Count entries)
     Count slots = 0;
     for (int j = 0; j < step->operand_count; j++)
         slots += entries * (step->kind == KIND_ENTRIES ? 1 : step->operands[j].columns);
-    return RECORD_SLOTS + slots + (composite ? RECORD_ROW : 0) + (parameters ? PARAMETERS : 0) + 1;
+    return (step->kind == KIND_ENTRIES ? RECORD_SLOTS : ROW_SLOTS) + slots + (composite ? RECORD_ROW : 0)
+        + (parameters ? PARAMETERS : 0) + 1;
 }
 
 static int tape_op(const Step *step, Count entries, int exact)
 {
-    int shortest = entries == 1 ? ONE_ADD : entries == 2 ? TWO_ADD : SHORT_ADD;
+    int left = step->operands[0].needed, right = step->operand_count > 1 && step->operands[1].needed;
+    int one = left && right ? ONE_ADD : left ? LEFT_ADD : RIGHT_ADD;
+    int shortest = entries == 1 ? one : entries == 2 ? TWO_ADD : SHORT_ADD;
     if (step->kind == KIND_MATMUL)
         return COMPOSITE_dot;
     switch (step->op) {
@@ -385,14 +413,14 @@ static void tape_record_find_facts(const Step *step, Count i, int32_t *record, i
     memcpy(row + RECORD_ROW, parameters, sizeof parameters);
     for (Count back = 1; back <= known->count && back <= RECENT_ROWS; back++) {
         const int32_t *other = known->records[(known->count - back) % RECENT_ROWS], *other_row = other + (row - record);
-        if (other[RECORD_OP] == record[RECORD_OP] && other[RECORD_INNER] == n
-            && memcmp(other + RECORD_SLOTS, record + RECORD_SLOTS, (size_t)n * sizeof *row) == 0
+        if (record_op(other) == record_op(record) && other[RECORD_INNER] == n
+            && memcmp(other + ROW_SLOTS, record + ROW_SLOTS, (size_t)n * sizeof *row) == 0
             && memcmp(other_row + RECORD_ROW, row + RECORD_ROW, sizeof parameters) == 0) {
             row[1] = other_row[1];
             return;
         }
     }
-    record[RECORD_FLAGS] |= OWNS_FACTS;
+    record[RECORD_HEAD] |= OWNS_FACTS;
     row[1] = (int32_t)known->facts;
     known->facts += composite_kept(composite, n);
     known->records[known->count++ % RECENT_ROWS] = record;
@@ -404,15 +432,15 @@ static int32_t *tape_record_write(const Step *step, Count first, Count entries, 
 {
     Count length = tape_record_length(step, entries);
     int32_t *slots = record + RECORD_SLOTS;
-    record[RECORD_OP] = tape_op(step, entries, exact);
-    record[RECORD_FLAGS] = (step->needed ? IS_NEEDED : 0) | (step->checked ? IS_CHECKED : 0);
-    record[RECORD_ENTRIES] = (int32_t)entries;
-    record[RECORD_INNER] = step->kind == KIND_ENTRIES ? 1 : (int32_t)step->operands[0].columns;
+    record[RECORD_HEAD] = tape_op(step, entries, exact) | (step->needed ? IS_NEEDED : 0)
+        | (step->checked ? IS_CHECKED : 0) | (int32_t)entries << 16;
     record[RECORD_OUT] = (int32_t)(step->out + first);
     record[RECORD_LENGTH] = record[length - 1] = (int32_t)length;
+    if (step->kind != KIND_ENTRIES)
+        *slots++ = (int32_t)step->operands[0].columns;
     for (int j = 0; j < step->operand_count; j++) {
         const Operand *operand = &step->operands[j];
-        record[RECORD_FLAGS] |= operand->needed ? TO_OPERAND << j : 0;
+        record[RECORD_HEAD] |= operand->needed ? TO_OPERAND << j : 0;
         for (Count i = first; i < first + entries; i++) {
             Count row = i / step->columns, column = i % step->columns;
             if (step->kind == KIND_ENTRIES)
@@ -424,7 +452,7 @@ static int32_t *tape_record_write(const Step *step, Count first, Count entries, 
     if (step->kind == KIND_ENTRIES && op_parameters[step->op] > 0)
         memcpy(slots, step->parameters, sizeof step->parameters);
     if (step->kind == KIND_ROWS && step->op != COMPOSITE_sum) {
-        record[RECORD_FLAGS] |= step->operand_count > 1 ? HAS_TARGET : 0;
+        record[RECORD_HEAD] |= step->operand_count > 1 ? HAS_TARGET : 0;
         tape_record_find_facts(step, first, record, slots, known);
     }
     return record + length;
