@@ -168,7 +168,7 @@ def work():
 """,
     "composites": """
 def work():
-    out = c["sum"]([1.0, *c["softmax"](LEAVES), c["dot"](LEAVES, LEAVES), c["norm"](LEAVES)])
+    out = c["sum"]([1.0, *c["softmax"](LEAVES * 2), c["dot"](LEAVES, LEAVES), c["norm"](LEAVES)])
     out = c["sum"](c["matvec"]([LEAVES[:2], (out, 1.0)], [out, 2.0]))
     c["take"]([[out, 1.0], LEAVES[:2]], index=0), c["take"](LEAVES, 0), Value._leaves([1.0, 2.0, 3])
     return out._gradients(LEAVES)

@@ -22,42 +22,44 @@ def references(*objects: Any) -> list[int]:
     return [sys.getrefcount(each) for each in objects]
 
 
+NO_NUMBER, BEYOND = object(), 10**20
+
 WRONG: dict[str, Callable[[Any, Any], Any]] = {
-    "a wrong child": lambda x, y: x.__class__(1.0, (x, y, None)),
-    "a wrong local gradient": lambda x, y: x.__class__(1.0, (x, y), (1.0, None)),
+    "a wrong child": lambda x, y: x.__class__(1.0, (x, y, NO_NUMBER)),
+    "a wrong local gradient": lambda x, y: x.__class__(1.0, (x, y), (1.0, NO_NUMBER)),
     "too few local gradients": lambda x, y: x.__class__(1.0, (x, y), (1.0,)),
-    "a wrong number": lambda x, y: x.__class__("1", (x, y), "op", "label"),
-    "a wrong operand": lambda x, y: x + "2",
+    "a wrong number": lambda x, y: x.__class__(NO_NUMBER, (x, y), "op", "label"),
+    "a wrong operand": lambda x, y: x + NO_NUMBER,
     "out of the domain": lambda x, y: (x - 9.0).log(),
     "a division by zero": lambda x, y: x / 0.0,
-    "a wrong comparison": lambda x, y: x < "2",
-    "a wrong entry": lambda x, y: COMPOSITES["sum"]([x, y, "2"]),
-    "a wrong entry of many": lambda x, y: COMPOSITES["softmax"]([x, y] * 50 + [None]),
+    "a wrong comparison": lambda x, y: x < NO_NUMBER,
+    "a wrong entry": lambda x, y: COMPOSITES["sum"]([x, y, NO_NUMBER]),
+    "a wrong entry of many": lambda x, y: COMPOSITES["softmax"]([x, y] * 50 + [NO_NUMBER]),
     "lists of two lengths": lambda x, y: COMPOSITES["dot"]([x, y], [y]),
-    "a second list that is none": lambda x, y: COMPOSITES["dot"]([x, y], None),
-    "a second list with a wrong entry": lambda x, y: COMPOSITES["dot"]([x, y], [y, None]),
-    "a wrong index": lambda x, y: COMPOSITES["cross_entropy"]([x, y], 7),
-    "an index that is none": lambda x, y: COMPOSITES["cross_entropy"]([x, y], "1"),
+    "a second list that is none": lambda x, y: COMPOSITES["dot"]([x, y], NO_NUMBER),
+    "a second list with a wrong entry": lambda x, y: COMPOSITES["dot"]([x, y], [y, NO_NUMBER]),
+    "a wrong index": lambda x, y: COMPOSITES["cross_entropy"]([x, y], BEYOND),
+    "an index that is none": lambda x, y: COMPOSITES["cross_entropy"]([x, y], NO_NUMBER),
     "a row of another length": lambda x, y: COMPOSITES["matvec"]([[x, y], [x]], [x, y]),
-    "a row that is none": lambda x, y: COMPOSITES["matvec"]([[x, y], 1.0], [x, y]),
-    "rows that are none": lambda x, y: COMPOSITES["matvec"](1.0, [x, y]),
-    "a row with a wrong entry": lambda x, y: COMPOSITES["matvec"]([[x, y], [y, "1"]], [x, y]),
+    "a row that is none": lambda x, y: COMPOSITES["matvec"]([[x, y], NO_NUMBER], [x, y]),
+    "rows that are none": lambda x, y: COMPOSITES["matvec"](NO_NUMBER, [x, y]),
+    "a row with a wrong entry": lambda x, y: COMPOSITES["matvec"]([[x, y], [y, NO_NUMBER]], [x, y]),
     "nothing to take from": lambda x, y: COMPOSITES["take"]([], x),
-    "nothing to take": lambda x, y: COMPOSITES["take"]([x, y], 5),
-    "a wrong entry to take": lambda x, y: COMPOSITES["take"]([[x, y, "1"], [y]], 0),
-    "a leaf of no number": lambda x, y: x._leaves([1.0, 2.0, x, "1"]),
-    "a gradient by no Value": lambda x, y: (x * y)._gradients([x, y, 1.0]),
-    "a cut of no Value": lambda x, y: x._cut([x, y, 1.0], dict),
+    "nothing to take": lambda x, y: COMPOSITES["take"]([x, y], BEYOND),
+    "a wrong entry to take": lambda x, y: COMPOSITES["take"]([[x, y, NO_NUMBER], [y]], 0),
+    "a leaf of no number": lambda x, y: x._leaves([1.0, 2.0, x, NO_NUMBER]),
+    "a gradient by no Value": lambda x, y: (x * y)._gradients([x, y, NO_NUMBER]),
+    "a cut of no Value": lambda x, y: x._cut([x, y, NO_NUMBER], dict),
     "a cut that fails": lambda x, y: x._cut([x * y, y], lambda: 1 / 0),
     "an unknown argument": lambda x, y: x.__class__(1.0, (x, y), wrong=[x, y]),
     "an unknown mode": lambda x, y: _native.Change(wrong=[x, y]).__enter__(),
-    "a parameter that is no Value": lambda x, y: OPTIMISERS["sgd"]([x, y, 1.0], 0.1, 0.0, 0.0, False),
+    "a parameter that is no Value": lambda x, y: OPTIMISERS["sgd"]([x, y, NO_NUMBER], 0.1, 0.0, 0.0, False),
     "velocities of another length": lambda x, y: OPTIMISERS["sgd"]([x, y], 0.1, 0.9, 0.0, False, array("d", [0.0])),
     "no velocities": lambda x, y: OPTIMISERS["sgd"]([x, y], 0.1, 0.9, 0.0, False),
     "means of another length": lambda x, y: OPTIMISERS["adam"]([x, y], *[0.5] * 6, array("d", [0.0]), array("d")),
-    "a gradient of no Value": lambda x, y: OPTIMISERS["zero_grad"]([x, y, 1.0]),
-    "a norm of no Value": lambda x, y: OPTIMISERS["gradient_norm"]([x, y, 1.0]),
-    "a scale of no Value": lambda x, y: OPTIMISERS["scale_gradients"]([x, y, 1.0], 0.5),
+    "a gradient of no Value": lambda x, y: OPTIMISERS["zero_grad"]([x, y, NO_NUMBER]),
+    "a norm of no Value": lambda x, y: OPTIMISERS["gradient_norm"]([x, y, NO_NUMBER]),
+    "a scale of no Value": lambda x, y: OPTIMISERS["scale_gradients"]([x, y, NO_NUMBER], 0.5),
     "an owner that fails": lambda x, y: OPTIMISERS["gather_leaves"]({"a": [x, (y, 1)]}, [], int, len),
     "an array that is none": lambda x, y: _native.write([x, y], array("f", [0.0, 0.0])),
     "keys that fail": lambda x, y: _native.read(({"a": x}, [y, None]), [], [], (x,) * 6, len),
@@ -68,11 +70,11 @@ WRONG: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 def test_nobody_holds_what_was_refused(native: Any, wrong: Callable[[Any, Any], Any]) -> None:
     x, y = native.Value(0.5), native.Value(0.25)
-    before = references(x, y)
+    before = references(x, y, NO_NUMBER, BEYOND)
     for _ in range(3):
         with pytest.raises((TypeError, ValueError, IndexError, ZeroDivisionError)):
             wrong(x, y)
-    assert before == references(x, y)
+    assert before == references(x, y, NO_NUMBER, BEYOND)
 
 
 def test_the_objects_that_everybody_shares_are_counted(native: Any) -> None:
@@ -165,6 +167,16 @@ def test_a_cut_node_is_whole_again_and_let_go(native: Any, hung: bool) -> None:
     assert (x,) == y._children[:1]
     y.grad = 0.0
     assert references(gradient) == [before[2] - 1]
+
+
+def test_other_nodes_may_go_while_one_is_cut(native: Any) -> None:
+    """Both may be part of a ring, and stand in one list of such nodes."""
+    x = native.Value(0.5)
+    other, node = x * 2.0, x * 3.0
+    other.note, node.note, others = [], ["kept"], [other]
+    del other
+    assert native.Value._cut([node], lambda: (others.clear(), node._children)) == (None, ())
+    assert (node.note, node._children[0]) == (["kept"], x)
 
 
 @pytest.mark.parametrize("how", ["left", "left by an exception", "dropped inside", "never entered", "entered twice"])
