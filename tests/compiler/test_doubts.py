@@ -141,6 +141,52 @@ def test_two_doubtful_entries_are_doubted_twice() -> None:
         assert reach_of(SIZE, (instruction,), {}, SIZE + 1) == pytest.approx(slope * whole, rel=0.03)
 
 
+def test_rows_are_doubted_by_their_own_targets() -> None:
+    rows = gathered([NUMBERS] * 4, row_with(1, 4), row_with(2, 4))
+    numbers = {EXACT[0]: 0.0, EXACT[1]: 1.0, EXACT[2]: 0.0}
+    instruction = Instruction("cross_entropy", SIZE, 3, 1, (rows, View(3, 1, EXACT[0], 1, 1)))
+    whole = reach_of(SCALED, (), {}, SIZE)
+    reaches = [reach_of(SIZE + row, (instruction,), numbers, SIZE + 3) for row in range(3)]
+    assert reaches == pytest.approx([0.0, 0.75 * whole, 0.25 * whole], rel=0.03, abs=1e-13)
+
+
+def test_two_doubtful_numbers_are_told_from_each_other_with_both_doubts() -> None:
+    moved = Instruction("add", SIZE, 1, 1, (View(1, 1, SCALED), View(1, 1, NUMBERS)))
+    executor = make(begun(moved, guards=(Guard(SCALED, "<=", SIZE, True),), size=SIZE + 1))
+
+    def is_undecided(offset: float) -> bool:
+        executor.run(np.array(given({NUMBERS: offset})))
+        return executor.undecided
+
+    assert largest_offset(is_undecided) == pytest.approx(2.0 * reach_of(SCALED, (), {}, SIZE), rel=0.03)
+
+
+def test_a_number_is_told_from_itself() -> None:
+    executor = make(begun(guards=(Guard(SCALED, "<=", SCALED, True),)))
+    assert executor.run(np.array(given({})))
+
+
+def test_a_product_alone_in_its_sum_is_rounded_as_by_anybody() -> None:
+    instruction = Instruction("dot", SIZE, 1, 1, (gathered(row_with(0, 4, EXACT[0])), gathered(EXACT)))
+    for others, is_rounded in ((0.0, False), (0.1, True)):
+        numbers = {EXACT[0]: 0.1} | {NUMBERS + k: others for k in range(4)} | dict.fromkeys(EXACT[1:], 0.3)
+        assert (reach_of(SIZE, (instruction,), numbers, SIZE + 1) > 0.0) is is_rounded
+
+
+def test_what_is_added_to_a_doubtful_number_rounds_it_once_more() -> None:
+    """An addition that would be the same to the bit, were it of the same numbers."""
+    instruction = Instruction("add", SIZE, 1, 1, (View(1, 1, SCALED), View(1, 1, NUMBERS)))
+    reach = reach_of(SIZE, (instruction,), {NUMBERS: 2.0**20}, SIZE + 1)
+    assert reach > reach_of(SCALED, (), {}, SIZE) + 2.0**20 * 2.0**-53
+
+
+def test_a_logarithm_near_zero_is_the_logarithm_of_a_number_near_one() -> None:
+    """Which has no more digits than floats have there."""
+    instruction = Instruction("logsumexp", SIZE, 1, 1, (View(1, 4, NUMBERS, 0, 1),))
+    reach = reach_of(SIZE, (instruction,), {NUMBERS + k: -40.0 for k in (1, 2, 3)}, SIZE + 1)
+    assert reach > 2.0**-53
+
+
 ENTRIES = {
     "mul, left": ("mul", (SCALED, NUMBERS), 8.0),
     "mul, right": ("mul", (NUMBERS, SCALED), 8.0),
@@ -256,9 +302,14 @@ def test_an_edge_is_near_in_one_row_of_many(op: str, row: int, place: int) -> No
     assert reach == pytest.approx(reach_of(SCALED, (), {}, SIZE), rel=0.03)
 
 
-def test_the_larger_of_a_number_and_itself_is_known() -> None:
-    kinked = Instruction("largest", SIZE, 1, 1, (gathered([SCALED, SCALED, EXACT[1]]),))
-    assert reach_at_edge((kinked,), {EXACT[1]: -8.0}, SIZE + 1) == 0.0
+@pytest.mark.parametrize("op", ["largest", "maximum"])
+def test_the_larger_of_a_number_and_itself_is_known(op: str) -> None:
+    """And not that of two that happen to be equal."""
+    again = Instruction("sub", SIZE, 1, 1, (View(1, 1, SCALED), View(1, 1, NUMBERS)))
+    for other, is_known in ((SCALED, True), (SIZE, False)):
+        views = (gathered([SCALED, other]),) if op == "largest" else (View(1, 1, SCALED), View(1, 1, other))
+        executor = make(begun(again, Instruction(op, SIZE + 1, 1, 1, views), size=SIZE + 2))
+        assert executor.run(np.array([*PARTS[:-1], 0.25, *given({})[20:]])) is is_known
 
 
 @pytest.mark.parametrize("lane", range(11))
@@ -304,6 +355,34 @@ def test_large_numbers_that_cancel_are_seen_wherever_they_are(seed: int) -> None
         first = [numbers[slots.index(slot)] if slot in slots else 0.25 for slot in inputs[:arguments]]
         executor.run_values(np.array(first), leaves)
         assert (1.0 in numbers) is executor.undecided
+
+
+@pytest.mark.parametrize("large", [(4, 5, 6), (126, 127, 128), (129, 130, 131), (197, 198, 199), (5, 100, 199)])
+def test_large_numbers_that_cancel_are_seen_however_far_from_their_sum(large: tuple[int, ...]) -> None:
+    """Another sum was compared before, when the numbers up to there were looked at."""
+    instructions = (
+        Instruction("sum", 3, 1, 1, (View(1, 3, 0, 0, 1),)),
+        Instruction("sum", 200, 1, 1, (gathered([*large, 150]),)),
+    )
+    guards = Guard(3, ">", 201, True), Guard(200, ">", 201, True)
+    inputs = [slot for slot in range(200) if slot != 3]
+    program = Program(202, np.zeros(202), slot_array(inputs), slot_array([200]), instructions, guards)
+    executor = make(program)
+    numbers = dict.fromkeys(inputs, 0.25)
+    assert executor.run(np.array([*numbers.values()]))
+    numbers |= dict(zip(large, (1e16, 1.0, -1e16), strict=True))
+    executor.run(np.array([*numbers.values()]))
+    assert executor.undecided
+
+
+def test_large_numbers_that_cancel_are_seen_in_whatever_a_batch_is_given() -> None:
+    """Leaves as Values, then others as numbers."""
+    instruction = Instruction("sum", 4, 1, 1, (View(1, 4, 0, 0, 1),))
+    program = Program(6, np.zeros(6), slot_array(range(4)), slot_array([4]), (instruction,), (Guard(4, ">", 5, True),))
+    executor, leaves = make(program), tuple(native.Value(0.25) for _ in range(3))
+    for _ in range(2):
+        assert executor.run_values([0.25], leaves)
+        assert executor.run_batch(np.full((9, 1), 0.25), np.array([1e16, 1.0, -1e16]), np.empty((9, 1))) == [*range(9)]
 
 
 def test_what_fails_without_a_doubt_is_for_another_program() -> None:

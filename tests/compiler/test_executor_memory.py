@@ -40,7 +40,7 @@ def of_every_kind(calls: bool = False) -> Program:
         return View(rows, columns, index=slot_array(slots).reshape(rows, columns))
 
     add("mul", 8, 5, gathered(8, 5, 0, 80), gathered(8, 5, 40, 80))
-    add("dot", 40, 1, gathered(40, 4, 0, 80), gathered(40, 4, 0, 40))
+    add("dot", 200, 1, gathered(200, 4, 0, 80), gathered(200, 4, 0, 40))
     add("matmul", 8, 8, gathered(8, 9, 0, 80), gathered(8, 9, 40, 80))
     add("relu", 8, 5, View(8, 5, 120, 5, 1))
     add("softmax", 20, 5, gathered(20, 5, 0, 80), lengths=slot_array([1, 2, 3, 4, 5] * 4))
@@ -88,9 +88,9 @@ def training() -> None:
     for slots in (array("i", range(40)), array("i", range(40))):
         executor.run_values([], parameters)
         executor.train(parameters, slots, 0.9, 0.95, 0.1, 1.0, 1e-8, 1.0, np.zeros(40), np.zeros(40))
-    settings, rows = np.array([[0.1, 0.0, 0.0, 0.0]] * 20), array("i", range(20))
+    settings, rows = np.array([[0.1, 0.0, 0.0, 0.0]] * 60), array("i", range(60))
     executor.step_models(
-        rows, array("i", range(40)), np.empty((20, 0)), np.full((20, 40), 0.5), np.empty(20), settings, None, None
+        rows, array("i", range(40)), np.empty((60, 0)), np.full((60, 40), 0.5), np.empty(60), settings, None, None
     )
 
 
@@ -119,17 +119,17 @@ def loops() -> None:
     ids=["alone", "exact", "too close to tell", "a batch", "training", "a node", "loops"],
 )
 def test_all_that_was_taken_is_given_back(work: Callable[[], None]) -> None:
-    """Each of twenty more rounds would keep at least so many bytes as there are entries in the smallest list."""
+    """In one of three tries of 40 rounds: what leaks does so every time, and each list here has more than 30 bytes."""
+    kept = []
     tracemalloc.start()
     try:
         for _ in range(3):
-            work()
-        gc.collect()
-        before, _ = tracemalloc.get_traced_memory()
-        for _ in range(20):
-            work()
-        gc.collect()
-        after, _ = tracemalloc.get_traced_memory()
+            before, _ = tracemalloc.get_traced_memory()
+            for _ in range(40):
+                work()
+            gc.collect()
+            after, _ = tracemalloc.get_traced_memory()
+            kept.append(after - before)
     finally:
         tracemalloc.stop()
-    assert after - before < 20 * 10
+    assert min(kept) < 40 * 30
