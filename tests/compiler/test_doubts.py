@@ -364,9 +364,9 @@ def test_large_numbers_that_cancel_are_seen_however_far_from_their_sum(large: tu
         Instruction("sum", 3, 1, 1, (View(1, 3, 0, 0, 1),)),
         Instruction("sum", 200, 1, 1, (gathered([*large, 150]),)),
     )
-    guards = Guard(3, ">", 201, True), Guard(200, ">", 201, True)
+    guards = Guard(3, ">", 7, True), Guard(200, ">", 7, True)
     inputs = [slot for slot in range(200) if slot != 3]
-    program = Program(202, np.zeros(202), slot_array(inputs), slot_array([200]), instructions, guards)
+    program = Program(201, np.zeros(201), slot_array(inputs), slot_array([200]), instructions, guards)
     executor = make(program)
     numbers = dict.fromkeys(inputs, 0.25)
     assert executor.run(np.array([*numbers.values()]))
@@ -378,7 +378,8 @@ def test_large_numbers_that_cancel_are_seen_however_far_from_their_sum(large: tu
 def test_large_numbers_that_cancel_are_seen_in_whatever_a_batch_is_given() -> None:
     """Leaves as Values, then others as numbers."""
     instruction = Instruction("sum", 4, 1, 1, (View(1, 4, 0, 0, 1),))
-    program = Program(6, np.zeros(6), slot_array(range(4)), slot_array([4]), (instruction,), (Guard(4, ">", 5, True),))
+    initial, guards = np.array([0.0] * 5 + [-5.0]), (Guard(4, ">", 5, True),)
+    program = Program(6, initial, slot_array(range(4)), slot_array([4]), (instruction,), guards)
     executor, leaves = make(program), tuple(native.Value(0.25) for _ in range(3))
     for _ in range(2):
         assert executor.run_values([0.25], leaves)
@@ -404,3 +405,21 @@ def test_a_call_asks_of_no_number_that_comes_after_it() -> None:
     executor = make(begun(call, later, guards=guards, size=SIZE + 2), functions=(Weighted(),))
     assert not executor.run(np.array(given({})))
     assert executor.undecided
+
+
+def test_no_call_is_made_where_a_comparison_before_it_fails() -> None:
+    """Also where another one, before it too, waits for a number that comes later."""
+    seen = []
+
+    class Seen:
+        @staticmethod
+        def evaluated(xs: list[float]) -> tuple[float, list[float]]:
+            seen.append(xs)
+            return xs[0], [1.0]
+
+    call = Instruction("call", SIZE, 1, 1, (View(1, 1, NUMBERS),), (0.0, 2.0))
+    later = Instruction("neg", SIZE + 1, 1, 1, (View(1, 1, NUMBERS),))
+    guards = Guard(SIZE + 1, "<", BOUND, True), Guard(NUMBERS, ">", BOUND, True)
+    executor = make(begun(call, later, guards=guards, size=SIZE + 2), functions=(Seen(),))
+    assert [executor.run(np.array(given({NUMBERS: number}))) for number in (1.0, -1.0)] == [True, False]
+    assert seen == [[1.0]]

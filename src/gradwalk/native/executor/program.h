@@ -91,6 +91,7 @@ INTERNAL unsigned program_run_forward(Executor *self, const Memory *memory);
 INTERNAL int program_is_to_reverse_again(const Executor *self);
 INTERNAL int program_reverse_again(Executor *self, const double *seeds);
 INTERNAL int program_run_reverse(Executor *self, const double *seeds);
+INTERNAL int program_make_lock(Executor *self);
 INTERNAL void program_lock(Executor *self);
 int program_watch_forks(void); /* true if it cannot */
 INTERNAL int program_begin(Executor *self);
