@@ -145,6 +145,36 @@ def test_a_sum_whose_terms_cancel_is_not_trusted_beyond_their_rounding() -> None
         assert compiled(row).data == compiled.function(row)
 
 
+MADE_LARGER = {
+    "sums of sums": lambda xs: gradwalk.sum([gradwalk.dot(xs, [w] * 30) for w in (1.0, 2.0, 3.0)]),
+    "sums of curves": lambda xs: gradwalk.sum([gradwalk.tanh(gradwalk.sum(xs[i:] + xs[:i])) for i in (0, 5, 9)]),
+    "divided": lambda xs: gradwalk.sum(xs) / 1e-9 - 1e-7,
+    "divided by two numbers": lambda xs: gradwalk.sum(xs) / 1e-9 + gradwalk.sum(xs[::-1]) / 2e-9,
+    "a logarithm near its end": lambda xs: gradwalk.log(gradwalk.sum(xs) + 1e-12) - math.log(1e-12) - 1e-4,
+}
+
+
+@pytest.mark.parametrize("kinked", [False, True])
+@pytest.mark.parametrize("made", MADE_LARGER.values(), ids=MADE_LARGER)
+def test_rounding_that_is_made_larger_on_the_way_is_not_trusted(made: Any, kinked: bool) -> None:
+    """Thirty parts of nothing, whose sum is compared only after something else was made of it."""
+
+    def function(xs: list[Any]) -> Any:
+        rest = made(xs)
+        if kinked:
+            return gradwalk.relu(rest) + xs[0]
+        return xs[0] if rest > 0.0 else xs[0] * 5.0 + 1.0
+
+    compiled = compile(function)
+    rng = random.Random(0)
+    for _ in range(60):
+        parts = [rng.choice([0.1, 0.2, 0.3, -0.1, -0.7]) for _ in range(29)]
+        xs = [*parts, -sum(parts)]
+        rng.shuffle(xs)
+        expected, actual = with_gradients(function, (xs,)), with_gradients(compiled, (xs,))
+        assert expected == pytest.approx(list(actual), rel=1e-9, abs=1e-12)
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e5])
 @pytest.mark.parametrize("tied", [None, 0, 1, 2, 3])
 def test_each_edge_and_each_comparison_is_judged_by_what_it_is_made_of(tied: int | None, scale: float) -> None:

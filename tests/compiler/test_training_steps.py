@@ -6,10 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from running_programs import make, slot_array
 
 import gradwalk
 from gradwalk.compiler.compile import compile
+from gradwalk.compiler.program import Instruction, Program, View
 from gradwalk.optim import SGD, Adam, AdamW
 
 
@@ -181,3 +184,24 @@ def test_a_step_put_in_the_place_of_every_adams(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Adam, "step", Halving.step)
     product.train_step(optimiser, 1.0)
     assert weight.data == 4.0
+
+
+OTHER_NUMBERS = {
+    "run": lambda executor: executor.run(np.array([0.5, 9.0])),
+    "a batch": lambda executor: executor.run_batch(np.full((9, 1), 0.5), np.array([9.0]), np.empty((9, 1))),
+    "models": lambda executor: executor.step_models(
+        slot_array([0]), slot_array([1]), np.array([0.5]), np.array([9.0]), np.empty(1), None, None, None
+    ),
+    "a direction": lambda executor: executor.run_directions(np.array([0.5]), (), np.array([9.0]), np.empty(1)),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_NUMBERS)
+def test_leaves_are_read_again_where_others_were_in_their_slots(name: str) -> None:
+    """Although nobody has written to a Value since they were last read."""
+    product = Instruction("mul", 2, 1, 1, (View(1, 1, 0), View(1, 1, 1)))
+    executor = make(Program(3, np.zeros(3), slot_array([0, 1]), slot_array([2]), (product,)))
+    leaves = (gradwalk.Value(3.0),)
+    assert executor.value([2.0], leaves) == 6.0
+    OTHER_NUMBERS[name](executor)
+    assert executor.value([2.0], leaves) == 6.0

@@ -16,10 +16,10 @@ COLD static unsigned guards_judged(const Executor *self, const Memory *memory, C
 {
     int apart = memory->width > 1; /* examples lie side by side: this one is taken out */
     double *doubt = PyMem_RawCalloc((size_t)self->size * (apart ? 2 : 1), sizeof *doubt);
-    double *values = apart && doubt != NULL ? doubt + self->size : memory->values;
-    unsigned verdict = doubt == NULL ? UNDECIDED(lane) : 0;
     if (doubt == NULL)
-        return verdict;
+        return UNDECIDED(lane);
+    double *values = apart ? doubt + self->size : memory->values;
+    unsigned verdict = 0;
     for (Count slot = 0; apart && slot < self->size; slot++)
         values[slot] = memory->values[slot * memory->width + lane];
     Memory one = {.width = 1, .values = values, .scratch = memory->scratch, .facts = memory->facts};
@@ -75,7 +75,7 @@ typedef struct {
 } Measured;
 
 /* Closer than that, it is worth asking for the doubt about a number that is made of the slots before `end`, which only
- * grows. Generous: in products of two numbers, most digits may have cancelled. */
+ * grows. Generous: in products of two numbers, most digits may have cancelled; a division is a product, too. */
 static double guards_margin(const Executor *self, const Memory *memory, Measured *measured, Count end)
 {
     enum { AHEAD = 128 }; /* at least so many slots at a time */
@@ -107,11 +107,12 @@ INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Coun
 {
     unsigned failed = 0, close = 0;
     Count width = memory->width, reach = 0; /* what is close is made of the slots before that */
-    Measured measured = {.most = 0.0};
+    Measured measured = {.most = self->steepest};
     for (Count i = 0; i < self->edge_count && self->steps[self->edges[i]].out < end; i++) {
         const Step *step = &self->steps[self->edges[i]];
         unsigned near = KINDS[step->kind]->near(step, memory, guards_margin(self, memory, &measured, step->out));
-        reach = near ? step->out : reach;
+        /* near where its slope is infinite, it makes much of a little doubt: all that comes after it may be close */
+        reach = near ? step->kind == KIND_ENTRIES && step->entries.steep ? end : step->out : reach;
         close |= near;
     }
     for (Count i = 0; i < count; i++) {
@@ -183,17 +184,30 @@ static int guards_scales_down(const Step *step)
     return smaller;
 }
 
+/* The largest factor by which it divides: constants are what is in their slots from the beginning. */
+static double guards_steepest(const Executor *self, const Step *step)
+{
+    double steepest = 0.0;
+    for (Count i = 0; step->kind == KIND_ENTRIES && step->op == OP_div && i < step->rows * step->columns; i++) {
+        double by = self->initial[view_slot(&step->operands[1], i / step->columns, i % step->columns)];
+        steepest = by != 0.0 && 1.0 / fabs(by) > steepest ? 1.0 / fabs(by) : steepest;
+    }
+    return steepest;
+}
+
 /* Backwards from what is asked for: the sums that it comes from, and nothing but sums and differences of them, are near
- * 0 only compared with what they add up. Whether that is so; else it may depend on anything below. */
+ * 0 only compared with what they add up, and what that was made of. Whether that is so; else it may depend on anything
+ * below. */
 static int guards_mark_sizes(const Step *step, unsigned char *marks)
 {
-    int asked = 0, below = 0, sums = step->kind == KIND_DOT || step->kind == KIND_MATMUL || step->op == COMPOSITE_sum;
+    unsigned char below = 0;
+    int asked = 0, sums = step->kind == KIND_DOT || step->kind == KIND_MATMUL || step->op == COMPOSITE_sum;
     for (Count i = 0; i < step->rows * step->columns; i++) {
         asked |= (marks[step->out + i] & (ASKED | ROUNDED)) == (ASKED | ROUNDED);
-        below |= (marks[step->out + i] & (BELOW | ROUNDED)) == (BELOW | ROUNDED);
+        below |= marks[step->out + i] & ROUNDED ? marks[step->out + i] & (BELOW | SIZED) : 0;
     }
-    for (int j = 0; below && j < step->operand_count; j++)
-        guards_mark(&step->operands[j], marks, BELOW);
+    for (int j = 0; j < step->operand_count; j++)
+        guards_mark(&step->operands[j], marks, below);
     if (!asked)
         return 1;
     int adds = step->kind == KIND_ENTRIES && (step->op == OP_add || step->op == OP_sub || step->op == OP_neg);
@@ -267,8 +281,11 @@ static int guards_find_doubtful(Executor *self)
             for (int j = 0; j < step->operand_count; j++)
                 guards_mark(&step->operands[j], marks, ASKED | BELOW);
         }
-        for (Count i = self->step_count; i-- > 0;)
+        for (Count i = self->step_count; i-- > 0;) {
+            double steepest = guards_steepest(self, &self->steps[i]);
+            self->steepest = steepest > self->steepest ? steepest : self->steepest;
             sums &= guards_mark_sizes(&self->steps[i], marks);
+        }
         failed = guards_list_sizes(self, marks, sums ? SIZED : BELOW) < 0;
     }
     PyMem_Free(marks);

@@ -334,6 +334,14 @@ int program_watch_forks(void) { return pthread_atfork(NULL, NULL, forked); }
 int program_watch_forks(void) { return 0; }
 #endif
 
+/* -1 with an exception set. */
+COLD INTERNAL int program_make_lock(Executor *self)
+{
+    self->forks = forks;
+    self->lock = PyThread_allocate_lock();
+    return self->lock != NULL || PyErr_NoMemory() != NULL ? 0 : -1;
+}
+
 INTERNAL void program_lock(Executor *self)
 {
     if (self->forks != forks) {

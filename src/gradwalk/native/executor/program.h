@@ -51,6 +51,7 @@ typedef struct {
     int32_t *edges; /* steps that are near an edge, maybe on the other side than in the eager engine */
     Range *sizes;   /* the slots whose largest number says what is near */
     Count edge_count, size_count;
+    double steepest; /* for guards.c: the largest factor of a division by a constant */
     Count moving_from, moving_to; /* the inputs of a direction, as the steps are marked for; from 0: they are not */
     PyObject *gradients_again; /* what knows that 0 times infinity hands on nothing, or NULL */
     PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */
@@ -90,6 +91,7 @@ INTERNAL unsigned program_run_forward(Executor *self, const Memory *memory);
 INTERNAL int program_is_to_reverse_again(const Executor *self);
 INTERNAL int program_reverse_again(Executor *self, const double *seeds);
 INTERNAL int program_run_reverse(Executor *self, const double *seeds);
+INTERNAL int program_make_lock(Executor *self);
 INTERNAL void program_lock(Executor *self);
 int program_watch_forks(void); /* true if it cannot */
 INTERNAL int program_begin(Executor *self);

@@ -102,9 +102,7 @@ static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *keyw
     self->kernels = kernels ? kernels_named(kernels) : kernels_best();
     if (self->kernels == NULL)
         PyErr_Format(PyExc_ValueError, "Executor: expected kernels that this machine can run, got '%s'", kernels);
-    else if ((self->lock = PyThread_allocate_lock()) == NULL)
-        PyErr_NoMemory();
-    if (PyErr_Occurred() || executor_read_initial(self, initial) < 0
+    if (PyErr_Occurred() || program_make_lock(self) < 0 || executor_read_initial(self, initial) < 0
         || (self->inputs = read_slots(inputs, "inputs", size, -1, &self->input_count)) == NULL
         || (self->stretches = program_stretches(self->inputs, self->input_count, size)) == NULL
         || (self->outputs = read_slots(outputs, "outputs", size, -1, &self->output_count)) == NULL
