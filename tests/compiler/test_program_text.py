@@ -105,8 +105,10 @@ growing = [1.0]
 
 
 def unfinished() -> Any:
+    weight = gradwalk.Value(3.0)
+
     def function(x: Any) -> Any:
-        return w[0][0] * x if x is not None else later
+        return weight * x if x is not None else later
 
     yield function
     later = None
@@ -126,7 +128,7 @@ def grow(xs: Any) -> Any:
         (max, (1.0, 2.0), "return arg1[0]"),
         (Slotted(), (1.0,), "m0[1,1] = leaf[1,1] * x[1,1]"),
         (lambda x: (of_array * x).sum(), (1.0,), "h0[1,1] = dot(of_array[1,2], x[1,1])"),
-        (next(waiting), (1.0,), "m0[1,1] = w[1,1] * x[1,1]"),
+        (next(waiting), (1.0,), "m0[1,1] = weight[1,1] * x[1,1]"),
         (grow, (growing,), "m0[1,1] = input[1,1] * input[1,1]"),
         (lambda xs: sum(a * b for a, b in zip(xs, [1.5, 2.5, 3.5], strict=True)), ([1.0, 2.0, 3.0],),
          "h0[1,1] = dot(xs[1,3], constants[1,3])"),
