@@ -100,6 +100,24 @@ class Slotted:
         return self.weight * x
 
 
+class Holding:
+    """An object that holds a Value, a list of them in a dict, and perhaps another object."""
+
+    def __init__(self, part: Any = None) -> None:
+        self.part, self.scale, self.parts = part, gradwalk.Value(2.0), {"bias": [gradwalk.Value(3.0)]}
+
+    def method(self, x: Any) -> Any:
+        return self.part.scale * x
+
+
+class Descriptor(Holding):
+    """Something that is asked through others, and not looked into."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self
+
+
+held, described = Holding(Holding()), Descriptor()
 of_array = np.array([gradwalk.Value(1.0), gradwalk.Value(2.0)])
 growing = [1.0]
 
@@ -134,9 +152,15 @@ def grow(xs: Any) -> Any:
          "h0[1,1] = dot(xs[1,3], constants[1,3])"),
         (lambda xs: sum((x * 2.5).tanh() for x in xs), ([1.0, 2.0, 3.0],), "m0[1,3] = xs[1,3] * 2.5"),
         (lambda xs: xs[1] * xs[2], ([1.0, 2.0, 3.0],), "m0[1,1] = xs+1[1,1] * xs+2[1,1]"),
+        (lambda x: held.scale * x, (1.0,), "m0[1,1] = scale[1,1] * x[1,1]"),
+        (lambda x: held.part.scale * x, (1.0,), "m0[1,1] = part.scale[1,1] * x[1,1]"),
+        (lambda x: held.parts["bias"][0] * x, (1.0,), "m0[1,1] = bias[1,1] * x[1,1]"),
+        (held.method, (1.0,), "m0[1,1] = part.scale[1,1] * x[1,1]"),
+        (lambda x: described.scale * x, (1.0,), "m0[1,1] = leaf[1,1] * x[1,1]"),
     ],
     ids=["a builtin", "an object", "an array of Values", "a variable to come", "a list that grew", "constants",
-         "one constant", "parts of a list"],
+         "one constant", "parts of a list", "an attribute", "a part's attribute", "a list in a dict", "a method",
+         "a descriptor"],
 )  # fmt: skip
 def test_names_are_found_as_far_as_they_can_be(function: Any, args: Any, line: str) -> None:
     compiled = compile(function)
