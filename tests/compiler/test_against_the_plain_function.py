@@ -308,6 +308,15 @@ def test_the_hessian_times_a_vector_with_an_integer_among_the_arguments() -> Non
         assert compiled.hessian_vector([3.0, 5.0], 2, vector=([1.0, 0.0], 0.0)) == expected
 
 
+@pytest.mark.parametrize("executor", [executors.executor_for, executors.Interpreted])
+def test_nothing_times_infinity_beside_others(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An infinite slope hands nothing on to what is multiplied by 0; its neighbours get what is theirs."""
+    monkeypatch.setattr(executors, "executor_for", executor)
+    function = lambda xs: sum(gradwalk.sqrt(x * w) for x, w in zip(xs, [0.0, 2.0, 0.5], strict=True))  # noqa: E731
+    expected = gradwalk.value_and_grad(function)([1.0, 2.0, 2.0])
+    assert compile(function).value_and_grad([1.0, 2.0, 2.0]) == expected == (3.0, [0.0, 0.5, 0.25])
+
+
 def test_the_gradient_by_a_place_is_nothing_where_the_plain_function_is_called() -> None:
     with gradwalk.detect_nonfinite():
         assert compile(gradwalk.take).value_and_grad([2.0, 3.0], 1) == (3.0, ([0.0, 1.0], 0.0))
