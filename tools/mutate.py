@@ -83,6 +83,9 @@ _SWAPS = [
     (r"(?<![\w.])0\.5(?![\w.])", ["0.25"]),
 ]  # fmt: skip
 _NO_CODE = re.compile(r"\s*(from|import|export|assert|def|class|static_assert|@)\b")
+# what only type checkers read, so that they are who notices: coverage leaves the first two out, too
+_FOR_TYPE_CHECKERS = r"@overload\n(?:.*\n)*?.*: \.\.\.(?=\n)|if TYPE_CHECKING:\n(?:(?: .*)?\n)*"
+_TYPE = re.compile(r"[A-Z]\w*[a-z]\w* = (npt\.|(Callable|Sequence|tuple|dict|list|Compiled)\[|[\w.]+ \| )")
 _CALL = re.compile(r"^\s*[\w.>\[\]*()-]+(\(.*\)| [-+*]?= .*);?$")  # a line that could be left out
 
 
@@ -98,7 +101,8 @@ class Mutation:
     @property
     def folders(self) -> list[str]:
         room = next(room for room in ROOMS if self.path.startswith(room))
-        return [f"tests/{folder}" for folder in ROOMS[room].split()]
+        examples = ["engine/test_documented.py"] if self.path.endswith(".py") else []  # those in its own docstrings
+        return list(dict.fromkeys(f"tests/{folder}" for folder in [*ROOMS[room].split(), *examples]))
 
     def words(self, lines: list[str]) -> set[str]:
         """What a test of the line may speak of: its file, its function, and the names in it and around it."""
@@ -121,13 +125,14 @@ def lines_of_code(path: Path) -> Iterator[tuple[int, str]]:
     """The number and the text of each line that is code: comments and texts are blanked out, and keep their width."""
     text = path.read_text()
     if path.suffix == ".py":
-        blanked = re.compile(r'(?s)[rbfRBF]*"""(?:\\.|.)*?"""|[rbfRBF]*"(?:\\.|[^"\\\n])*"|#[^\n]*')
+        texts = r'[rbfRBF]*"""(?:\\(?s:.)|(?s:.))*?"""|[rbfRBF]*"(?:\\(?s:.)|[^"\\\n])*"|#[^\n]*'
+        blanked = re.compile(f"{texts}|{_FOR_TYPE_CHECKERS}")
     else:
         blanked = re.compile(r"(?s)/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|`(?:\\.|[^`\\])*`|^#[^\n]*", re.M)
     code = blanked.sub(lambda found: re.sub(r"[^\n]", "\0", found[0]), text)
     for number, (line, kept) in enumerate(zip(text.split("\n"), code.split("\n"), strict=True), 1):
         is_sentinel = kept.strip().startswith("{NULL")
-        if kept.strip("\0 ") and not is_sentinel and not re.match(_NO_CODE, kept):
+        if kept.strip("\0 ") and not (is_sentinel or _NO_CODE.match(kept) or _TYPE.match(kept)):
             yield number, line if "\0" not in kept else kept
 
 

@@ -289,12 +289,15 @@ def test_a_step_down_inside_a_compiled_function() -> None:
     assert compiled.value_and_grad(1.5)[1] == pytest.approx(gradwalk.grad(outer)(1.5), rel=1e-12)
 
 
-@pytest.mark.parametrize("called", ["backward", "value_and_grad", "train_step"])
+@pytest.mark.parametrize("called", ["backward", "value_and_grad", "train_step", "map_train_step", "export"])
 def test_numbers_of_one_compiled_function_are_not_fixed_in_another(called: str) -> None:
     inner = compile(lambda x: x * x)
-    given = (Adam([Value(1.0)]), 2.0) if called == "train_step" else (2.0,)
+    optimiser = Adam([Value(1.0)])
+    given = {"train_step": (optimiser, 2.0), "map_train_step": (optimiser, [2.0]), "export": ((2.0,), "export")}
     with pytest.raises(TypeError, match=f"{called} of .* is called inside another compiled function"):
-        compile(lambda x: x * getattr(inner, called)(*given))(3.0)
+        compile(
+            lambda x: x * getattr(inner, "version_for" if called == "export" else called)(*given.get(called, (2.0,)))
+        )(3.0)
 
 
 def test_the_hessian_times_a_vector_with_an_integer_among_the_arguments() -> None:
@@ -303,6 +306,20 @@ def test_the_hessian_times_a_vector_with_an_integer_among_the_arguments() -> Non
     assert compiled.hessian_vector([3.0, 5.0], 2, vector=([1.0, 0.0], 0.0)) == expected
     with gradwalk.detect_nonfinite():
         assert compiled.hessian_vector([3.0, 5.0], 2, vector=([1.0, 0.0], 0.0)) == expected
+
+
+@pytest.mark.parametrize("executor", [executors.executor_for, executors.Interpreted])
+def test_nothing_times_infinity_beside_others(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An infinite slope hands nothing on to what is multiplied by 0; its neighbours get what is theirs."""
+    monkeypatch.setattr(executors, "executor_for", executor)
+    function = lambda xs: sum(gradwalk.sqrt(x * w) for x, w in zip(xs, [0.0, 2.0, 0.5], strict=True))  # noqa: E731
+    expected = gradwalk.value_and_grad(function)([1.0, 2.0, 2.0])
+    assert compile(function).value_and_grad([1.0, 2.0, 2.0]) == expected == (3.0, [0.0, 0.5, 0.25])
+
+
+def test_the_gradient_by_a_place_is_nothing_where_the_plain_function_is_called() -> None:
+    with gradwalk.detect_nonfinite():
+        assert compile(gradwalk.take).value_and_grad([2.0, 3.0], 1) == (3.0, ([0.0, 1.0], 0.0))
 
 
 # ---------------------------------------------------------------- threads, and calls in the middle of calls

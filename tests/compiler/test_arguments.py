@@ -180,6 +180,12 @@ class Settings:
     heads: int = 2
 
 
+@dataclass
+class Powers:
+    base: float
+    exponent: int
+
+
 class Row(list[Any]):
     scale = 1.0
 
@@ -192,6 +198,14 @@ def test_a_field_that_follows_from_others_does_so_until_it_is_set() -> None:
     assert [compiled(cut).data, compiled(Disc(2.0)).data] == [10.0, 24.0]
     assert gradwalk.grad(compiled)(Disc(2.0)).radius == 24.0
     assert gradwalk.grad(lambda disc: disc.area * 2.0)(cut).area == 2.0
+
+
+def test_numbers_beside_integers_are_no_settings() -> None:
+    compiled = compile(lambda powers: powers.base * powers.exponent)
+    calls = Powers(2.0, 3), Powers(4.0, 3), Powers(2.0, 5)
+    assert [compiled(powers).data for powers in calls] == [6.0, 12.0, 10.0]
+    assert compiled.value_and_grad(Powers(2.0, 3))[1].base == 3.0
+    assert len(compiled.programs) == 1
 
 
 def test_settings_may_change() -> None:

@@ -7,6 +7,7 @@ import pickle
 import random
 import signal
 import struct
+import subprocess
 import sys
 import threading
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
@@ -279,6 +280,39 @@ def test_a_process_killed_while_it_writes(tmp_path):
         task = workers.Task(dies_while_it_writes, (), (tmp_path / "mark",))
         assert workers.Workers(pool).results([task]) == ["done"]
     workers._anew.clear()
+
+
+def test_processes_leave_signals_to_their_parent():
+    """A terminal sends them to all that run in it; what they mean, one of them says."""
+    with workers.processes(1) as pool:
+        handlers = [pool.submit(signal.getsignal, number).result() for number in (signal.SIGINT, signal.SIGHUP)]
+    assert handlers == [signal.SIG_IGN, signal.SIG_IGN]
+
+
+PARENT = """
+import os, signal
+from gradwalk import workers
+if __name__ == "__main__":
+    pool = workers.processes(1)
+    print(pool.submit(os.getpid).result(), flush=True)
+    signal.pause()
+"""
+
+
+def test_processes_end_with_their_parent(tmp_path):
+    """Also where it was killed, and could tell nobody."""
+    (tmp_path / "parent.py").write_text(PARENT)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    parent = subprocess.Popen(
+        [sys.executable, str(tmp_path / "parent.py")], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    worker = int(parent.stdout.readline())
+    parent.kill()
+    try:
+        parent.communicate(timeout=30)  # what they print to is at its end when the last of them is gone
+    except subprocess.TimeoutExpired:
+        os.kill(worker, signal.SIGKILL)
+        raise
 
 
 class Deserted(Executor):

@@ -228,3 +228,19 @@ def test_an_integer_that_a_float_is_too_coarse_for_is_compared_as_it_is() -> Non
     for bound in (2.0**53, np.int64(2**53), 2**53):
         compiled = compile(lambda x, n, bound=bound: x * 2.0 if n > bound else x)
         assert [compiled(1.0, n).data for n in (2**53, 2**53 + 1, 2**53)] == [1.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "==", "!="])
+def test_two_integers_are_compared_as_they_are(sign: str) -> None:
+    """A program for each outcome serves them all, unless both are beyond what a float can tell apart."""
+    function = lambda x, n, m: x * 2.0 if eval(f"n {sign} m") else x  # noqa: E731
+    large = (2**53 - 1, 2**53, 2**53 + 1, 2**60 + 1)
+    for n, m in [(n, m) for n in large for m in large]:
+        compiled = compile(function)
+        pairs = (n, m), (m, n), (-n, m), (-n, -m)
+        assert [function(1.0, *pair) for pair in pairs] == [compiled(1.0, *pair).data for pair in pairs]
+    for smaller, most in ((range(7), 2), ((*large, *(-each for each in large)), 4)):
+        compiled = compile(function)
+        pairs = *((n, 3) for n in smaller), *((3, n) for n in smaller)
+        assert [function(1.0, *pair) for pair in pairs] == [compiled(1.0, *pair).data for pair in pairs]
+        assert len(compiled.programs) <= most

@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradwalk
-from gradwalk.compiler import executors
+from gradwalk.compiler import executors, interpret
 from gradwalk.compiler.compile import Compiled, compile
 from gradwalk.compiler.flat import SIGNED
+from gradwalk.compiler.program import Guard, Instruction, Program, View
 from gradwalk.operation import nowhere
 from gradwalk.ops import OPS
 
@@ -385,3 +386,51 @@ def test_the_sign_of_a_zero_is_the_plain_functions(
             expected = function([gradwalk.Value(zero) for zero in zeros]).data
             assert compiled(zeros).data == expected
             assert compiled.map([zeros, [0.5] * count])[0].data == expected
+
+
+FOUR, ROWS = View(1, 4, 13, 0, 1), View(2, 2, 13, 2, 1)  # sums of three numbers each, which may have been rounded
+LATER: dict[str, tuple[str, int, int, tuple[View, ...], Any]] = {
+    "product": ("mul", 1, 2, (View(1, 2, 13, 0, 1), View(1, 2, 15, 0, 1)), None),
+    "sign": ("neg", 1, 4, (FOUR,), None),
+    "function": ("tanh", 1, 4, (FOUR,), None),
+    "dot of what is given": ("dot", 1, 1, (View(1, 4, 0, 0, 1), View(1, 4, 4, 0, 1)), None),
+    "products of what is given": ("matmul", 2, 2, (View(2, 3, 0, 3, 1), View(2, 3, 6, 3, 1)), None),
+    "logarithm of what is given": ("logsumexp", 1, 1, (View(1, 3, 0, 0, 1),), None),
+    "row of what is given": ("softmax", 1, 3, (View(1, 3, 0, 0, 1),), None),
+    "dot with what is given": ("dot", 1, 1, (FOUR, View(1, 4, 1, 0, 2)), None),
+    "dot": ("dot", 1, 1, (View(1, 2, 13, 0, 1), View(1, 2, 15, 0, 1)), None),
+    "dot of one": ("dot", 1, 1, (View(1, 1, 13), View(1, 1, 15)), None),
+    "products": ("matmul", 2, 2, (ROWS, View(2, 2, 14, 1, 1)), None),
+    "two products": ("matmul", 4, 2, (View(4, 2, 13, 0, 1), View(4, 2, 13, 0, 2)), None),
+    "taken": ("take", 1, 1, (View(4, 1, 13, 1, 0), View(1, 1, 11)), None),
+    "sum": ("sum", 1, 1, (FOUR,), None),
+    "length": ("norm", 1, 1, (FOUR,), None),
+    "largest": ("largest", 1, 1, (FOUR,), None),
+    "logarithm": ("logsumexp", 1, 1, (FOUR,), None),
+    "target": ("cross_entropy", 1, 1, (FOUR, View(1, 1, 11)), None),
+    "row": ("softmax", 1, 4, (FOUR,), None),
+    "rows of different lengths": ("softmax", 2, 3, (View(2, 3, 13, 1, 1),), np.array([3, 2], np.int32)),
+}
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_both_executors_are_in_doubt_alike(later: str) -> None:
+    """A little closer to what is computed they cannot tell, a little further away they can."""
+    op, rows, columns, operands, lengths = LATER[later]
+    numbers = np.array([0.1, 0.2, 0.35, -0.4, 0.5, 0.7, 0.7, 0.8, -0.9, 1.3, -0.2, 2.0, 0.0])
+    instructions = (
+        Instruction("sum", 13, 4, 1, (View(4, 3, 0, 3, 1),)),
+        Instruction(op, 17, rows, columns, operands, (), lengths),
+    )
+    size = 17 + rows * columns
+    for out in range(17, size):
+        inputs, guards = np.arange(13, dtype=np.int32), (Guard(out, "<", 12, True),)
+        program = Program(size, np.zeros(size), inputs, np.array([out], np.int32), instructions, guards)
+        slots = interpret.run(program, numbers)
+        doubtful = interpret.SAFETY * interpret.doubts(program, slots, size)[out]
+        assert (doubtful > 0.0) == (slots[out] != 0.0)  # behind the end of a row there is nothing to doubt
+        for away, undecided in ((0.8, doubtful > 0.0), (1.25, False)):
+            given = np.append(numbers[:-1], slots[out] + away * doubtful)
+            for executor in (executors.executor_for(program), executors.Interpreted(program)):
+                executor.run(given)
+                assert executor.undecided == undecided

@@ -100,13 +100,33 @@ class Slotted:
         return self.weight * x
 
 
+class Holding:
+    """An object that holds a Value, a list of them in a dict, and perhaps another object."""
+
+    def __init__(self, part: Any = None) -> None:
+        self.part, self.scale, self.parts = part, gradwalk.Value(2.0), {"bias": [gradwalk.Value(3.0)]}
+
+    def method(self, x: Any) -> Any:
+        return self.part.scale * x
+
+
+class Descriptor(Holding):
+    """Something that is asked through others, and not looked into."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self
+
+
+held, described = Holding(Holding()), Descriptor()
 of_array = np.array([gradwalk.Value(1.0), gradwalk.Value(2.0)])
 growing = [1.0]
 
 
 def unfinished() -> Any:
+    weight = gradwalk.Value(3.0)
+
     def function(x: Any) -> Any:
-        return w[0][0] * x if x is not None else later
+        return weight * x if x is not None else later
 
     yield function
     later = None
@@ -126,15 +146,21 @@ def grow(xs: Any) -> Any:
         (max, (1.0, 2.0), "return arg1[0]"),
         (Slotted(), (1.0,), "m0[1,1] = leaf[1,1] * x[1,1]"),
         (lambda x: (of_array * x).sum(), (1.0,), "h0[1,1] = dot(of_array[1,2], x[1,1])"),
-        (next(waiting), (1.0,), "m0[1,1] = w[1,1] * x[1,1]"),
+        (next(waiting), (1.0,), "m0[1,1] = weight[1,1] * x[1,1]"),
         (grow, (growing,), "m0[1,1] = input[1,1] * input[1,1]"),
         (lambda xs: sum(a * b for a, b in zip(xs, [1.5, 2.5, 3.5], strict=True)), ([1.0, 2.0, 3.0],),
          "h0[1,1] = dot(xs[1,3], constants[1,3])"),
         (lambda xs: sum((x * 2.5).tanh() for x in xs), ([1.0, 2.0, 3.0],), "m0[1,3] = xs[1,3] * 2.5"),
         (lambda xs: xs[1] * xs[2], ([1.0, 2.0, 3.0],), "m0[1,1] = xs+1[1,1] * xs+2[1,1]"),
+        (lambda x: held.scale * x, (1.0,), "m0[1,1] = scale[1,1] * x[1,1]"),
+        (lambda x: held.part.scale * x, (1.0,), "m0[1,1] = part.scale[1,1] * x[1,1]"),
+        (lambda x: held.parts["bias"][0] * x, (1.0,), "m0[1,1] = bias[1,1] * x[1,1]"),
+        (held.method, (1.0,), "m0[1,1] = part.scale[1,1] * x[1,1]"),
+        (lambda x: described.scale * x, (1.0,), "m0[1,1] = leaf[1,1] * x[1,1]"),
     ],
     ids=["a builtin", "an object", "an array of Values", "a variable to come", "a list that grew", "constants",
-         "one constant", "parts of a list"],
+         "one constant", "parts of a list", "an attribute", "a part's attribute", "a list in a dict", "a method",
+         "a descriptor"],
 )  # fmt: skip
 def test_names_are_found_as_far_as_they_can_be(function: Any, args: Any, line: str) -> None:
     compiled = compile(function)
@@ -163,3 +189,65 @@ def test_eight_results_are_shown(outputs: int, more: bool) -> None:
     compiled([1.0] * outputs)
     last = str(compiled.program).splitlines()[-1]
     assert (last.count("["), last.endswith(", …")) == (8, more)
+
+
+double = gradwalk.custom_op(lambda x: 2.0 * x, lambda x, out: (2.0,), name="double")
+first, second, third, fourth = ([gradwalk.Value(float(i + j)) for i in range(3)] for j in range(4))
+
+
+def of_beginnings(xs: Any) -> Any:
+    weights = [weight for end in range(1, len(xs) + 1) for weight in gradwalk.softmax(xs[:end])]
+    return gradwalk.dot(weights, [float(i) for i in range(len(weights))])
+
+
+def here_and_there(xs: Any) -> Any:
+    return sum(xs[i].exp() for i in (0, 1, 5, 3, 8, 2))
+
+
+def two_windows(xs: Any) -> Any:
+    return [gradwalk.dot([xs[i], xs[i + 1], xs[i + 10], xs[i + 11]], [2.0, 3.0, 4.0, 5.0]) for i in (0, 5)]
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "flops", "lines"),
+    [
+        (lambda xs: [-x for x in xs], ([1.0, 2.0, 3.0],), 3, ["n0[1,3] = -xs[1,3]", "return n0[0], n0[1], n0[2]"]),
+        (lambda x: x**3, (2.0,), 1, ["p0[1,1] = x[1,1] ** 3", "return p0[0]"]),
+        (lambda x: gradwalk.leaky_relu(x, 0.25), (2.0,), 1, ["l0[1,1] = leaky_relu(x[1,1], 0.25)", "return l0[0]"]),
+        (lambda x: double(x), (2.0,), 1, ["t0[1,1] = double(x[1,1])", "return t0[0]"]),
+        (lambda x: x if x > 2.0 else x * 3.0, (1.0,), 1,
+         ["m0[1,1] = x[1,1] * 3", "guard not x[0] > 2", "return m0[0]"]),
+        (lambda x: [x, x * 3.0], (1.0,), 1, ["m0[1,1] = x[1,1] * 3", "return x[0], m0[0]"]),
+        (lambda xs, k: [x * k for x in xs], ([1.0, 2.0], 4.0), 2,
+         ["m0[1,2] = xs[1,2] * k[1,1]", "return m0[0], m0[1]"]),
+        (lambda xs: gradwalk.softmax(xs)[0], ([1.0, 2.0, 3.0, 4.0],), 12,
+         ["t0[1,4] = softmax(xs[1,4])", "return t0[0]"]),
+        (lambda xs: sum(xs), ([1.0, 2.0, 3.0, 4.0],), 4, ["t0[1,1] = sum(xs[1,4])", "return t0[0]"]),
+        (of_beginnings, ([0.1, 0.2, 0.3, 0.4],), 4 * 4 * 3 + 2 * 10,
+         ["t0[4,4] = softmax(xs[1,4]), rows of 1 to 4", "h1[1,1] = dot(t0[gather 1,10], constants[1,10])",
+          "return h1[0]"]),
+        (here_and_there, ([float(i) for i in range(9)],), 12,
+         ["e0[1,6] = exp(xs[gather 1,6])", "t1[1,1] = sum(e0[1,6])", "return t1[0]"]),
+        (two_windows, ([0.1 * i for i in range(30)],), 16,
+         ["h0[2,1] = dot(xs[loop 2,4], constants[2,4])", "return h0[0], h0[1]"]),
+        (lambda x: gradwalk.dot([first[0], second[0], third[0]], [x] * 3), (2.0,), 6,
+         ["h0[1,1] = dot(first|second|third[1,3], x[1,1])", "return h0[0]"]),
+        (lambda x: gradwalk.dot([first[0], second[0], third[0], fourth[0]], [x] * 4), (2.0,), 8,
+         ["h0[1,1] = dot(first|second|third|…[1,4], x[1,1])", "return h0[0]"]),
+    ],
+    ids=["a sign", "a power", "a parameter", "a function of one's own", "a guard", "an argument", "one number for all",
+         "a row", "a sum", "rows of different lengths", "a table", "loops", "three names", "more names"],
+)  # fmt: skip
+def test_every_kind_of_line(function: Any, args: Any, flops: int, lines: list[str]) -> None:
+    """What is read, by its name and shape; what it costs, of which a row of a softmax counts three times."""
+    compiled = compile(function)
+    compiled(*args)
+    head, *told = str(compiled.program).splitlines()
+    assert (told, f" {flops} flops," in head) == (lines, True)
+
+
+def test_tables_are_counted_among_the_bytes() -> None:
+    compiled = compile(here_and_there)
+    compiled([float(i) for i in range(9)])
+    counts = compiled.program.counts
+    assert counts.bytes == 8 * counts.slots + 4 * 6

@@ -99,6 +99,10 @@ def of_one(x, i, j):
 def mixed(x, i, j): return sum(v * x for v in MIXED[i] if isinstance(v, float)) * SINGLE[j]
 def nested(x, i, j): return (lambda k: [ROWS[k][m] * x for m in range(3)])(i)[j % 3]
 
+def annotated(x, i, j):
+    def of_place(k: int) -> Value: return SINGLE[k]
+    return of_place(i) * x + of_place(j)
+
 class Model:
     def __init__(self): self.rows = ROWS
     def row(self, i): return self.rows[i]
@@ -115,14 +119,15 @@ def scaled(factor, x, i, j): return SINGLE[i] * x * factor + SINGLE[j]
 partial = functools.partial(scaled, 2.0)
 
 def closed_over_later():
-    def function(x, i, j): return SINGLE[i] * x + SINGLE[j] if x is not None else later
+    def of_place(k): return SINGLE[k]
+    def function(x, i, j): return of_place(i) * x + SINGLE[j] if x is not None else later
     yield function
     later = None
 unfinished = closed_over_later()
 not_yet_filled = next(unfinished)
 """
-OPEN = ("table", "single", "pairs", "computed", "argument", "nested", "model", "method", "partial",
-        "not_yet_filled")  # fmt: skip
+OPEN = ("table", "single", "pairs", "computed", "argument", "nested", "annotated", "model", "method",
+        "partial", "not_yet_filled")  # fmt: skip
 FIXED = ("negative", "permuted", "ragged", "numbers", "lengths", "counted_once", "known_by_name", "the_same",
          "the_same_row", "labelled", "changed", "caught", "stored", "out_of_range", "empty", "of_one", "of_one_row",
          "mixed")  # fmt: skip
@@ -197,12 +202,18 @@ def test_integers_that_stay_the_same_are_fixed(functions: Any) -> None:
     assert len(compiled.programs) == 1
 
 
-def test_too_many_entries_are_not_left_open(functions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "entries"), [("single", 5 + 5), ("table", 5 * 3 + 5 * 3)])
+@pytest.mark.parametrize("too_many", [False, True])
+def test_too_many_entries_are_not_left_open(
+    functions: Any, name: str, entries: int, too_many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Thousands of subscripts of a long list would be a program with their product in it."""
-    monkeypatch.setattr("gradwalk.compiler.trace.MOST", 8)
-    compiled = compile(functions.single)
-    assert [compiled(1.0, i, 0).data for i in range(3)] == [functions.single(1.0, i, 0).data for i in range(3)]
-    assert len(compiled.programs) == 3
+    monkeypatch.setattr("gradwalk.compiler.trace.MOST", entries - too_many)
+    function = getattr(functions, name)
+    compiled = compile(function)
+    for i in range(3):
+        assert close([function(1.0, i, 0).data], [compiled(1.0, i, 0).data])
+    assert len(compiled.programs) == (3 if too_many else 1)
 
 
 def test_a_cell_that_is_more_than_python(functions: Any, monkeypatch: pytest.MonkeyPatch) -> None:

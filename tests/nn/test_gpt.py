@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from gradwalk import Value
-from gradwalk.nn import GPT, Block, CausalSelfAttention, Embedding, LayerNorm, Linear, RMSNorm
+from gradwalk.nn import GPT, Block, CausalSelfAttention, Embedding, FeedForward, LayerNorm, Linear, RMSNorm
 from gradwalk.optim import Adam, linear
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -235,6 +235,7 @@ def test_impossible_settings(settings: dict[str, Any], complaint: str) -> None:
         (lambda m: m.loss([0, 27]), IndexError, "expected an index from 0 to 26, got 27"),
         (lambda m: m([0] * 9), IndexError, "GPT: expected a position from 0 to 7, got 8"),
         (lambda m: m.step(0, 3, m.cache()), ValueError, "GPT: expected position 0 after those in the cache, got 3"),
+        (lambda m: m.step(0, -1, m.cache()), IndexError, "GPT: expected a position from 0 to 7, got -1"),
         (lambda m: m.step(0, 0, []), ValueError, "GPT: expected a cache of 1 blocks, got one of 0"),
     ],
 )
@@ -302,6 +303,28 @@ def test_a_fresh_block_passes_its_input_on() -> None:
     """Both branches of a fresh block end in zeros, so its output is its input."""
     xs = [[1.0, -2.0, 0.5, 3.0], [0.0, 1.0, 0.0, 2.0]]
     assert [numbers(out) for out in Block(4, n_head=2)(xs)] == xs
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda size: CausalSelfAttention(size, n_head=1), "CausalSelfAttention: expected a whole n_embd"),
+        (lambda size: CausalSelfAttention(4, n_head=size), "CausalSelfAttention: expected a whole n_head"),
+        (FeedForward, "FeedForward: expected a whole n_embd"),
+        (lambda size: Linear(size, 1), "Linear: expected a whole nin"),
+        (lambda size: Linear(1, size), "Linear: expected a whole nout"),
+        (lambda size: Embedding(size, 1), "Embedding: expected a whole count"),
+        (lambda size: Embedding(1, size), "Embedding: expected a whole size"),
+        (RMSNorm, "RMSNorm: expected a whole size"),
+        (LayerNorm, "LayerNorm: expected a whole size"),
+    ],
+)
+def test_sizes_of_layers(make: Any, named: str) -> None:
+    """Each layer refuses a size that is none, and says which; 1 is one."""
+    for size in (0, -1, True, 1.0):
+        with pytest.raises(ValueError, match=f"{named} of at least 1, got {size}$"):
+            make(size)
+    assert make(1)
 
 
 def test_heads_must_divide() -> None:

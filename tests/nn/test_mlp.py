@@ -72,6 +72,7 @@ def test_reprs(model: MLP) -> None:
         "Layer of [ReLUNeuron(4), ReLUNeuron(4), ReLUNeuron(4), ReLUNeuron(4)], Layer of [LinearNeuron(4)]]"
     )
     assert repr(Neuron(2, nonlin=False)) == "LinearNeuron(2)"
+    assert repr(Neuron(2)) == "ReLUNeuron(2)"
     assert repr(Layer(1, 2, activation="leaky_relu")) == "Layer of [LeakyReluNeuron(1), LeakyReluNeuron(1)]"
 
 

@@ -71,6 +71,22 @@ def test_what_was_computed_is_no_parameter() -> None:
     assert len(module.parameters()) == len(NAMES)
 
 
+def test_a_list_with_a_result_in_it_is_no_tensor() -> None:
+    """Of a list that holds leaves and results, the leaves are parameters, each by itself."""
+    module = Module()
+    leaf = Value(1.0)
+    module.mixed = [leaf, leaf * 2.0]  # type: ignore[attr-defined]
+    assert {"mixed.0": leaf} == module.tensors()
+
+
+def test_one_list_under_two_names_is_one_tensor() -> None:
+    """Also where it is all that the module has."""
+    module = Module()
+    module.weight = [Value(1.0), Value(2.0)]  # type: ignore[attr-defined]
+    module.again = module.weight  # type: ignore[attr-defined]
+    assert list(module.tensors()) == ["weight"]
+
+
 def test_shared_parameters_come_once() -> None:
     """What two attributes share appears once, under the first name, and a module may know its owner."""
     module = Sample()
@@ -78,6 +94,47 @@ def test_shared_parameters_come_once() -> None:
     assert [name for name, _ in module.named_parameters()] == NAMES
     assert len(module.parameters()) == len(NAMES)
     assert repr(module)
+
+
+def test_parameters_are_labelled_with_their_paths() -> None:
+    """By the outermost module's constructor, in every model that is made; a label of the user's own stays."""
+
+    class Labelled(Sample):
+        def __init__(self) -> None:
+            super().__init__()
+            self.own = Value(13.0)
+            self.own.label = "my own"
+
+    for _ in range(2):
+        module = Labelled()
+        assert [*NAMES, "my own"] == [value.label for value in module.parameters()]
+
+
+def test_a_constructor_that_fails_leaves_the_next_its_labels() -> None:
+    """Whoever catches the error can make another model, and finds its parameters labelled."""
+
+    class Failing(Module):
+        def __init__(self) -> None:
+            raise ValueError("on purpose")
+
+    with pytest.raises(ValueError, match="on purpose"):
+        Failing()
+    assert [value.label for value in Linear(1, 1).parameters()] == ["weight.0.0"]
+
+
+def test_a_module_beside_another_base() -> None:
+    """What the other base does when it is subclassed still happens."""
+    told: list[str] = []
+
+    class Telling:
+        def __init_subclass__(cls) -> None:
+            super().__init_subclass__()
+            told.append(cls.__name__)
+
+    class Both(Module, Telling):
+        pass
+
+    assert [Both.__name__] == told
 
 
 def test_a_list_that_contains_itself_is_no_place_for_parameters() -> None:
@@ -159,6 +216,8 @@ def test_nested_lists_load_too() -> None:
         ({"weight": [["1", "2"]], "bias": [0.0]}, "'weight' holds no real numbers$"),
         ({"weight": [[1.0, 2.0], [3.0]], "bias": [0.0]}, "'weight' holds no real numbers$"),
         ({"weight": [[1j, 2.0]], "bias": [0.0]}, "'weight' holds no real numbers$"),
+        ({"weight": [[True, 2.0]], "bias": [0.0]}, "'weight' holds no real numbers$"),
+        ({"weight": [[10**400, 2.0]], "bias": [0.0]}, "'weight' holds no real numbers$"),
         (dict.fromkeys("abcde", 0.0), "missing 'weight', 'bias'; unexpected 'a', 'b', 'c' and 2 more$"),
     ],
 )

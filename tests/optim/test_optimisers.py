@@ -202,9 +202,46 @@ def test_a_rate_for_one_step(Value: type, make: Callable[[list[Any]], Any]) -> N
     x.grad = 0.5
     optimiser = make([x])
     optimiser.step(lr=0.0)
+    optimiser.step(lr=0)
     assert x.data == 1.0
     optimiser.step()
     assert x.data < 1.0
+
+
+@EACH_OPTIMISER
+def test_arrays_move_as_values_do(make: Callable[[list[Any]], Any]) -> None:
+    """`moved` takes the numbers, gradients and moments of many models in arrays, and a square root for them."""
+    starts, grads = np.array(numbers(40, seed=0)), [np.array(numbers(40, seed=step)) for step in (1, 2, 3)]
+    optimiser = make([reference.Value(number) for number in starts.tolist()])
+    data, moments = starts, [np.zeros(40) for _ in optimiser.moments]
+    for step, grad in enumerate(grads):
+        settings = [np.full(40, setting) for setting in optimiser.settings(optimiser.lr, step)]
+        data, *moments = optimiser.moved(data, grad, moments, settings, np.sqrt)
+        for parameter, slope in zip(optimiser.parameters, grad.tolist(), strict=True):
+            parameter.grad = slope
+        optimiser.step()
+    state = optimiser.state_dict()
+    assert [p.data for p in optimiser.parameters] == data.tolist()
+    assert [state[name].tolist() for name in optimiser.moments] == [each.tolist() for each in moments]
+
+
+def test_arrays_of_another_optimiser_are_refused() -> None:
+    """One with a loop of its own has no formula for arrays."""
+
+    class Other(SGD):
+        loop = "other"
+
+    with pytest.raises(ValueError, match="Other: expected Adam, AdamW or SGD for models on jax"):
+        Other([engine.Value(1.0)], lr=0.1).moved(np.ones(1), np.ones(1), [], [np.ones(1)] * 4, np.sqrt)
+
+
+def test_settings_that_nobody_gave() -> None:
+    """SGD has no momentum and no decay, Adam no decay, and AdamW is Adam with a decay of 0.01."""
+    x = engine.Value(1.0)
+    sgd, adam, adamw = SGD([x], 0.1), Adam([x]), AdamW([x])
+    assert (sgd.momentum, sgd.nesterov, sgd.weight_decay) == (0.0, False, 0.0)
+    assert (adam.lr, adam.betas, adam.eps, adam.weight_decay) == (0.01, (0.9, 0.95), 1e-8, 0.0)
+    assert (adamw.lr, adamw.betas, adamw.eps, adamw.weight_decay) == (0.01, (0.9, 0.95), 1e-8, 0.01)
 
 
 # ---------------------------------------------------------------- state
@@ -250,8 +287,22 @@ def test_a_state_may_be_of_plain_lists() -> None:
     assert (state["step"], state["means"].tolist(), state["squares"].tolist()) == (5, [0.5, 1.0], [0.25, 2.0])
 
 
+@EACH_OPTIMISER
+def test_a_state_before_the_first_step(make: Callable[[list[Any]], Any]) -> None:
+    """It has counted no steps, and loads like any other."""
+    first, second = make([engine.Value(1.0)]), make([engine.Value(1.0)])
+    second.step()
+    second.load_state_dict(first.state_dict())
+    assert 0 == second.steps == second.state_dict()["step"]
+
+
 def test_shown_with_its_rate() -> None:
     assert repr(SGD([engine.Value(1.0)], lr=0.125)) == "SGD(1 parameters, lr=0.125)"
+
+
+def test_an_empty_state_is_refused() -> None:
+    with pytest.raises(ValueError, match="SGD: expected a state with step, velocities, got nothing"):
+        SGD([engine.Value(1.0)], lr=0.1, momentum=0.5).load_state_dict({})
 
 
 @pytest.mark.parametrize(
@@ -361,11 +412,16 @@ def test_impossible_rates(lr: float) -> None:
     ("make", "complaint"),
     [
         (lambda x: Adam([x], betas=(1.0, 0.9)), "Adam: expected 0 <= betas < 1, got 1.0"),
+        (lambda x: Adam([x], betas=(-0.1, 0.9)), "Adam: expected 0 <= betas < 1, got -0.1"),
         (lambda x: Adam([x], betas=(0.9, -0.1)), "Adam: expected 0 <= betas < 1, got -0.1"),
+        (lambda x: Adam([x], betas=(0.9, 1.0)), "Adam: expected 0 <= betas < 1, got 1.0"),
+        (lambda x: Adam([x], eps=-1e-8), "Adam: expected a finite eps >= 0, got -1e-08"),
         (lambda x: AdamW([x], betas=(0.9, math.nan)), "AdamW: expected 0 <= betas < 1, got nan"),
         (lambda x: Adam([x], eps=0.0), "Adam: expected eps > 0, got 0.0"),
         (lambda x: AdamW([x], weight_decay=-1.0), "AdamW: expected a finite weight_decay >= 0, got -1.0"),
         (lambda x: SGD([x], lr=0.1, momentum=1.0), "SGD: expected 0 <= momentum < 1, got 1.0"),
+        (lambda x: SGD([x], lr=0.1, momentum=-0.5), "SGD: expected 0 <= momentum < 1, got -0.5"),
+        (lambda x: SGD([x], lr=0.1, weight_decay=-1.0), "SGD: expected a finite weight_decay >= 0, got -1.0"),
         (lambda x: SGD([x], lr=0.1, nesterov=True), "SGD: expected momentum > 0 with nesterov, got 0.0"),
         (lambda x: Adam([]), "Adam: expected at least one parameter, got none"),
         (lambda x: clip_gradients([], 1.0), "clip_gradients: expected at least one parameter, got none"),

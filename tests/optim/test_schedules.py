@@ -45,3 +45,19 @@ def test_impossible_lengths(make, steps: int, warmup: int) -> None:  # type: ign
     """A warm-up as long as the run, or a negative length, is refused in one sentence."""
     with pytest.raises(ValueError, match=f"expected 0 <= warmup < steps, got warmup {warmup} of {steps} steps"):
         make(steps, warmup=warmup)
+
+
+@EACH_SCHEDULE
+def test_a_run_of_no_steps(make) -> None:  # type: ignore[no-untyped-def]
+    """It has no warm-up; a single step is one, and begins at 1."""
+    make(0)
+    with pytest.raises(ValueError, match="expected 0 <= warmup < steps, got warmup 1 of 0 steps"):
+        make(0, warmup=1)
+    assert make(1)(0) == 1.0
+
+
+@EACH_SCHEDULE
+@pytest.mark.parametrize("floor", [-0.1, float("nan"), float("inf")])
+def test_impossible_floors(make, floor: float) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=f"schedule: expected a finite floor >= 0, got {floor}"):
+        make(5, floor=floor)

@@ -148,9 +148,8 @@ def _reverse(
     failed = way.run(run, inputs, leaves, outputs, seed, by_leaf)
     if not failed and math.isnan(np.vdot(by_leaf, by_leaf)):  # squares: it is if any of them is, and only then
         rows = np.empty((len(inputs), inputs.shape[1] + len(leaves)))
-        for row, output, gradient in zip(inputs, outputs, rows, strict=True):
+        for row, gradient in zip(inputs, rows, strict=True):
             run.executor.run_values(row, leaves)
-            run.executor.outputs(output)
             run.executor.gradients(seed, gradient)
         of_leaves = rows[:, inputs.shape[1] :]
         by_leaf[:] = of_leaves if by_leaf.ndim == 2 else of_leaves.sum(axis=0)

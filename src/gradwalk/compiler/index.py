@@ -83,7 +83,7 @@ class Index:
     def _compared(self, other: Any, sign: str, outcome: bool) -> bool:
         """A guard; where a program's numbers could not tell the two apart, the integer is fixed instead."""
         if is_index(other):
-            if not (self.is_exact() and other.is_exact()):
+            if not (self.is_exact() or other.is_exact()):  # beside one that is, the other is on the right side
                 other.fixed()
                 self.fixed()
                 return outcome

@@ -329,8 +329,7 @@ class Trace:
         if len(flat.guards) < SEARCH and not len(equal):
             return {}
         unused = np.array([type(given) is not int for given in self.given], np.bool_)
-        if unused.any():
-            unused &= ~flat.needed_for(flat.outputs)[flat.inputs[:count]]
+        unused &= ~flat.needed_for(flat.outputs)[flat.inputs[:count]]
         if not unused.any():
             return {}
         guards = flat.guards[: 10 * SEARCH]
