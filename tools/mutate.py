@@ -42,7 +42,7 @@ ROOMS = {
     "cli": "cli show training",
     "doctor": "cli",
     "blame": "control",
-    "custom": "control compiler",
+    "custom": "control compiler functional",
     "control": "control engine compiler",
     "functional": "functional compiler proof",
     "structure": "functional compiler",
