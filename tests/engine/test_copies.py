@@ -35,11 +35,13 @@ def test_a_copied_leaf(engine: Any, duplicate: Any) -> None:
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy], ids=lambda f: f.__name__)
 def test_a_copy_of_a_result_keeps_its_history(engine: Any, duplicate: Any) -> None:
-    """Its gradient goes where the original's would go."""
+    """Its gradient goes where the original's would go; its label comes with it."""
     x = engine.Value(3.0)
-    y = duplicate(x * x)
+    square = x * x
+    square.label = "square"
+    y = duplicate(square)
     (y * 2.0).backward()
-    assert (y.data, x.grad) == (9.0, 12.0)
+    assert (y.data, y.label, x.grad) == (9.0, "square", 12.0)
 
 
 def test_a_copy_of_a_hand_written_node(engine: Any) -> None:
