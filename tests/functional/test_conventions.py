@@ -235,6 +235,13 @@ def test_sparse_matrices() -> None:
         assert second.toarray() == pytest.approx(hessian(rosenbrock)(x), rel=1e-12)
 
 
+@pytest.mark.parametrize("outputs", [[], [1.0, 2.0]])
+def test_a_sparse_matrix_without_entries(outputs: Any) -> None:
+    """Has its shape."""
+    found = sparse_jacobian(lambda x: outputs)([3.0, 4.0, 5.0])
+    assert (found.shape, found.nnz) == ((len(outputs), 3), 0)
+
+
 @pytest.mark.parametrize("matrix", [sparse_jacobian, sparse_hessian])
 def test_sparse_matrices_of_what_is_no_function(matrix: Any) -> None:
     """It is refused when it is given, not when the matrix is asked for."""
