@@ -250,6 +250,15 @@ def test_a_derivative_in_a_thread_of_the_function() -> None:
     w = gradwalk.Value(3.0)
     own = lambda x: x * in_a_thread(lambda: gradwalk.grad(lambda y: w * y * y)(2.0))  # noqa: E731
     assert gradwalk.grad(own)(3.0) == 12.0
+    both = lambda x: in_a_thread(lambda: gradwalk.grad(lambda y: w * x * y * y)(2.0))  # noqa: E731
+    assert gradwalk.grad(both)(3.0) == 12.0
+
+
+def test_what_a_function_has_kept_is_outside_again() -> None:
+    """Once its derivative is taken, a copy of its argument is a leaf."""
+    kept: list[Any] = []
+    gradwalk.grad(lambda x: kept.append(x) or x * x)(3.0)  # type: ignore[func-returns-value]
+    assert copy.copy(kept[0])._children == ()
 
 
 @pytest.mark.parametrize("function", [
