@@ -207,6 +207,31 @@ def test_a_rate_for_one_step(Value: type, make: Callable[[list[Any]], Any]) -> N
     assert x.data < 1.0
 
 
+@EACH_OPTIMISER
+def test_arrays_move_as_parameters_do(make: Callable[[list[Any]], Any]) -> None:
+    """Many models at once, whose numbers and moments are in arrays."""
+    parameters = [engine.Value(number) for number in numbers(40, seed=0)]
+    optimiser = make(parameters)
+    arrays = [np.array(numbers(40, seed=0)), *(np.zeros(40) for _ in optimiser.moments)]
+    for step in range(3):
+        grads = numbers(40, seed=step + 1)
+        settings = optimiser.settings(optimiser.lr, step)
+        arrays = list(optimiser.moved(arrays[0], np.array(grads), arrays[1:], settings, np.sqrt))
+        for parameter, grad in zip(parameters, grads, strict=True):
+            parameter.grad = grad
+        optimiser.step()
+    _, *moments = optimiser.state_dict().values()
+    expected = [[parameter.data for parameter in parameters], *(kept.tolist() for kept in moments)]
+    assert [array.tolist() for array in arrays] == [pytest.approx(numbers, rel=1e-14) for numbers in expected]
+
+
+def test_arrays_are_not_moved_by_a_loop_of_ones_own() -> None:
+    """It is for parameters."""
+    optimiser = type("Own", (SGD,), {"loop": "own"})([engine.Value(1.0)], lr=0.1)
+    with pytest.raises(ValueError, match="Own: expected Adam, AdamW or SGD"):
+        optimiser.moved(np.zeros(1), np.zeros(1), [], (0.1,), np.sqrt)
+
+
 # ---------------------------------------------------------------- state
 
 
@@ -250,6 +275,22 @@ def test_a_state_may_be_of_plain_lists() -> None:
     assert (state["step"], state["means"].tolist(), state["squares"].tolist()) == (5, [0.5, 1.0], [0.25, 2.0])
 
 
+@EACH_OPTIMISER
+def test_a_state_from_before_the_first_step(make: Callable[[list[Any]], Any]) -> None:
+    """Is one, too."""
+    optimiser = make([engine.Value(1.0)])
+    optimiser.load_state_dict(make([engine.Value(2.0)]).state_dict())
+    assert optimiser.steps == 0
+
+
+@pytest.mark.parametrize("kind", [Adam, AdamW])
+def test_settings_that_are_not_given(kind: Any) -> None:
+    """Steps of 0.01, which AdamW shrinks each parameter by a hundredth of."""
+    optimiser = kind([engine.Value(1.0)])
+    assert (optimiser.lr, optimiser.betas, optimiser.eps) == (0.01, (0.9, 0.95), 1e-8)
+    assert optimiser.weight_decay == (0.01 if kind is AdamW else 0.0)
+
+
 def test_shown_with_its_rate() -> None:
     assert repr(SGD([engine.Value(1.0)], lr=0.125)) == "SGD(1 parameters, lr=0.125)"
 
@@ -271,6 +312,8 @@ def test_a_state_that_does_not_fit(change: dict[str, Any], complaint: str) -> No
     foreign = {"step": 5, "means": np.ones(2), "squares": np.ones(2)} | change
     with pytest.raises(ValueError, match=complaint):
         optimiser.load_state_dict(foreign)
+    with pytest.raises(ValueError, match="Adam: expected a state with step, means, squares, got nothing$"):
+        optimiser.load_state_dict({})
     after = optimiser.state_dict()
     assert {name: np.asarray(part).tolist() for name, part in before.items()} == {
         name: np.asarray(part).tolist() for name, part in after.items()
@@ -340,6 +383,13 @@ def test_clipping_refuses_what_is_not_finite(Value: type, bad: float, others: tu
     with pytest.raises(ValueError, match=f"expected a finite gradient norm, got .* at parameter {place}"):
         clip_gradients(parameters, 1.0)
     assert parameters[2].grad == others[1]
+
+
+@EACH_ENGINE
+def test_clipping_refuses_a_norm_beyond_floats(Value: type) -> None:  # noqa: N803
+    """Though each gradient is finite."""
+    with pytest.raises(ValueError, match="expected a finite gradient norm, got inf; nothing was scaled"):
+        clip_gradients(with_gradients(Value, 1.5e308, 1.5e308), 1.0)
 
 
 # ---------------------------------------------------------------- refusals
