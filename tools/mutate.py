@@ -40,6 +40,9 @@ ROOMS = {
     "lessons": "lessons cli",
     "workers": "compiler training",
     "cli": "cli show training",
+    "__main__": "cli",
+    "engine": "engine cli",
+    "bundled": "training lessons show",
     "doctor": "cli",
     "blame": "control",
     "custom": "control compiler functional",
@@ -117,7 +120,9 @@ def lines_of_code(path: Path) -> Iterator[tuple[int, str]]:
     """The number and the text of each line that is code: comments and texts are blanked out, and keep their width."""
     text = path.read_text()
     if path.suffix == ".py":
-        blanked = re.compile(r'(?s)[rbfRBF]*"""(?:\\.|.)*?"""|[rbfRBF]*"(?:\\.|[^"\\\n])*"|#[^\n]*')
+        # an overload, too, is for type checkers: of its defaults they ask only whether there are any
+        texts = r'[rbfRBF]*"""(?:\\.|.)*?"""|[rbfRBF]*"(?:\\.|[^"\\\n])*"|#[^\n]*'
+        blanked = re.compile(rf"(?s){texts}|@overload\n.*?: \.\.\.\n")
     else:
         blanked = re.compile(r"(?s)/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|`(?:\\.|[^`\\])*`|^#[^\n]*", re.M)
     code = blanked.sub(lambda found: re.sub(r"[^\n]", "\0", found[0]), text)

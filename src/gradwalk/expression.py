@@ -401,7 +401,8 @@ class _Parser:
     def operator(self, token: Token) -> None:
         row = _ROWS.get(token.text) if token.kind == "sign" else None
         if row is None:
-            hint = {"=": "= only follows the name at the start of a statement"}.get(token.text, "a product is written *")
+            is_late = token.text == "="
+            hint = "= only follows the name at the start of a statement" if is_late else "a product is written *"
             self.fail(f"expected an operator here, got {_short(token.text)!r}; {hint}", token.position)
         level = _LEVELS[row]
         while self.pending and (self.pending[-1].level > level or (self.pending[-1].level == level and row != "pow")):

@@ -254,7 +254,7 @@ def test_what_is_there_is_as_it_should_be(monkeypatch, extra):
     """Whether it has to be there or may be."""
     monkeypatch.setitem(doctor.PACKAGES, extra, ("click",))
     monkeypatch.setattr(doctor, "compiler", lambda: {"file": "cc", "version": "1.0", "advice": None})
-    assert (True, True) == (states()["click"], states()["C compiler"])
+    assert (states()["click"], states()["C compiler"]) == (True, True)
 
 
 def test_self_test_runs_on_the_active_engine():

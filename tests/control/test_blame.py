@@ -228,8 +228,8 @@ def test_a_leaf_whose_gradient_overflows_has_no_chain() -> None:
     x = Value(1.0, label="x")
     with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
         (x * 1e308 + (x - 1.0) * 1e308).backward()
-    text = "the gradient of 1.0 (node 'x') overflowed as its contributions were added up, in a node made before the block"
-    assert str(caught.value) == text
+    [line] = str(caught.value).splitlines()
+    assert line.startswith("the gradient of 1.0 (node 'x') overflowed as its contributions were added up")
 
 
 def test_a_node_made_by_hand_in_a_checkpoint() -> None:

@@ -304,7 +304,7 @@ def test_a_function_that_returns_another_count_of_numbers(first: int, then: int)
     """It is the checkpoint that says so."""
     counts = iter([first, then])
     outputs = checkpoint(lambda x: [x * x] * next(counts))(Value(3.0))
-    with pytest.raises(ValueError, match=r"checkpoint: expected the numbers of the forward pass again, got (9\.0|None)"):
+    with pytest.raises(ValueError, match=r"checkpoint: expected the numbers of the forward .*, got (9\.0|None)"):
         outputs[0].backward()
 
 

@@ -312,7 +312,7 @@ def test_a_state_that_does_not_fit(change: dict[str, Any], complaint: str) -> No
     foreign = {"step": 5, "means": np.ones(2), "squares": np.ones(2)} | change
     with pytest.raises(ValueError, match=complaint):
         optimiser.load_state_dict(foreign)
-    with pytest.raises(ValueError, match="Adam: expected a state with step, means, squares, got nothing$"):
+    with pytest.raises(ValueError, match=r"Adam: expected a state with step, means, squares, got nothing$"):
         optimiser.load_state_dict({})
     after = optimiser.state_dict()
     assert {name: np.asarray(part).tolist() for name, part in before.items()} == {
