@@ -327,10 +327,15 @@ def endless() -> list[Any]:
     twig.twigs.append(Twig(2.0, grown_from=twig))
     numbers.append(numbers)  # type: ignore[arg-type]
     by_name["all"] = by_name  # type: ignore[assignment]
-    return [twig, numbers, by_name]
+    own = Twig(1.0)
+    own.grown_from = own
+    return [twig, own, numbers, by_name]
 
 
-@pytest.mark.parametrize("whole", endless(), ids=["dataclass", "list", "dict"])
+ENDLESS = pytest.mark.parametrize("whole", endless(), ids=["dataclasses", "dataclass", "list", "dict"])
+
+
+@ENDLESS
 @pytest.mark.parametrize("made", [gradwalk.grad, compile, gradwalk.jacobian])
 def test_what_contains_itself_is_refused_in_one_sentence(made: Any, whole: Any) -> None:
     with pytest.raises(TypeError, match="structure that ends, got one that contains itself"):
@@ -339,7 +344,7 @@ def test_what_contains_itself_is_refused_in_one_sentence(made: Any, whole: Any) 
         compile(lambda x: [x, whole])(1.0)
 
 
-@pytest.mark.parametrize("whole", endless(), ids=["dataclass", "list", "dict"])
+@ENDLESS
 def test_what_contains_itself_may_stand_beside_what_is_differentiated(whole: Any) -> None:
     """Nobody asks for its numbers."""
     assert gradwalk.grad(lambda x, beside: x * x)(3.0, whole) == 6.0
