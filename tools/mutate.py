@@ -45,10 +45,10 @@ ROOMS = {
     "bundled": "training lessons show",
     "doctor": "cli",
     "blame": "control",
-    "custom": "control compiler functional",
+    "custom": "control compiler functional test_habits.py",
     "control": "control engine compiler",
-    "functional": "functional compiler proof",
-    "structure": "functional compiler",
+    "functional": "functional compiler proof test_habits.py",
+    "structure": "functional compiler test_without_numpy.py",
     "gradient_check": "functional control",
     "math": "functional",
     "numpy": "functional engine",
@@ -57,7 +57,7 @@ ROOMS = {
     "expression": "show",
     "graph": "graph show",
     "walk": "walk show",
-    "": "table engine walk graph functional control compiler",
+    "": "table engine walk graph functional control compiler test_habits.py test_without_numpy.py",
 }
 
 ELSEWHERE = (
