@@ -76,6 +76,14 @@ def test_vmap(made: Any) -> None:
 
 
 @pytest.mark.parametrize("made", MAKERS)
+def test_vmap_beside_a_value(made: Any) -> None:
+    """Which is the same for all rows, and gets its gradient."""
+    weight = Value(2.0)
+    sum(vmap(made(lambda x, w: w * x), in_axes=(0, None))([1.0, 3.0], weight)).backward()
+    assert weight.grad == 4.0
+
+
+@pytest.mark.parametrize("made", MAKERS)
 def test_vmap_of_a_single_row(made: Any) -> None:
     """An array of one."""
     assert vmap(made(lambda x: x * x))([3.0]).tolist() == [9.0]
