@@ -44,12 +44,15 @@ ROOMS = {
     "lessons": "lessons cli",
     "workers": "compiler training",
     "cli": "cli show training",
+    "__main__": "cli",
+    "engine": "engine cli",
+    "bundled": "training lessons show",
     "doctor": "cli",
     "blame": "control",
-    "custom": "control compiler",
+    "custom": "control compiler functional test_habits.py",
     "control": "control engine compiler",
-    "functional": "functional compiler proof",
-    "structure": "functional compiler",
+    "functional": "functional compiler proof test_habits.py",
+    "structure": "functional compiler test_without_numpy.py",
     "gradient_check": "functional control",
     "math": "functional",
     "numpy": "functional engine",
@@ -58,7 +61,7 @@ ROOMS = {
     "expression": "show",
     "graph": "graph show",
     "walk": "walk show",
-    "": "table engine walk graph functional control compiler",
+    "": "table engine walk graph functional control compiler test_habits.py test_without_numpy.py",
 }
 
 ELSEWHERE = (
@@ -82,7 +85,8 @@ _SWAPS = [
     (r"(?<![\w.])0\.0(?![\w.])", ["1.0"]), (r"(?<![\w.])1\.0(?![\w.])", ["2.0"]),
     (r"(?<![\w.])0\.5(?![\w.])", ["0.25"]),
 ]  # fmt: skip
-_NO_CODE = re.compile(r"\s*(from|import|export|assert|def|class|static_assert|@)\b")
+# a row's samples are where tests try it, and nobody else reads them
+_NO_CODE = re.compile(r"\s*((from|import|export|assert|def|class|static_assert|@)\b|samples=)")
 # what only type checkers read, so that they are who notices: coverage leaves the first two out, too
 _FOR_TYPE_CHECKERS = r"@overload\n(?:.*\n)*?.*: \.\.\.(?=\n)|if TYPE_CHECKING:\n(?:(?: .*)?\n)*"
 _TYPE = re.compile(r"[A-Z]\w*[a-z]\w* = (npt\.|(Callable|Sequence|tuple|dict|list|Compiled)\[|[\w.]+ \| )")

@@ -31,7 +31,7 @@ _LIBRARIES = tuple(
     {os.path.abspath(sysconfig.get_paths()[kind]) + os.sep for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
 # here rows of the table are run on Values: a branch that is not taken may be inf there, and is no fault
-_RUNS_ROWS, _ROW_RUNNERS = _PACKAGE + "higher_order.py", ("pulled_back", "pushed_forward")
+_RUNS_ROWS = _PACKAGE + "higher_order.py"
 CHAIN = 6  # steps of a chain that are shown
 
 
@@ -216,7 +216,7 @@ def _users_line() -> tuple[tuple[str, int] | None, bool]:
             if not file.startswith(_LIBRARIES) and not file.startswith("<frozen"):
                 return (file, frame.f_lineno), is_row
             library = library or (file, frame.f_lineno)
-        elif file == _RUNS_ROWS and frame.f_code.co_name in _ROW_RUNNERS:
+        elif file == _RUNS_ROWS:
             is_row = True
         frame = frame.f_back  # type: ignore[assignment]
     return library, is_row
@@ -407,7 +407,7 @@ def gradient_report(loss: Any, depth: int | None = None) -> GradientReport:
     if not is_value(loss):
         raise TypeError(f"gradient_report: expected a Value, got a {type(loss).__name__}")
     order = engine.topological_order(loss)
-    kept = [(node, node.grad) for node in order if not node._children and not node._constant]
+    kept = [(node, node.grad) for node in order if not node._children]
     for leaf, _ in kept:
         leaf.grad = 0.0
     try:

@@ -261,7 +261,7 @@ class _Pending(NamedTuple):
 
     row: str  # "" for a bracket that only groups
     position: int
-    level: int = 0  # 0 for brackets
+    level: int  # 0 for brackets
     function: str = ""
 
 
@@ -297,7 +297,7 @@ class _Parser:
         raise ExpressionError(problem, self.text, position)
 
     def is_sign(self, text: str, ahead: int = 0) -> bool:
-        token = self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
+        token = self.tokens[self.at + ahead]
         return token.kind == "sign" and token.text == text
 
     # ---------------------------------------------------------------- statements
@@ -401,9 +401,9 @@ class _Parser:
     def operator(self, token: Token) -> None:
         row = _ROWS.get(token.text) if token.kind == "sign" else None
         if row is None:
-            hint = {"=": "; = only follows the name at the start of a statement", "(": "; a product is written *"}
-            more = hint.get(token.text, "; a product is written *" if token.kind != "sign" else "")
-            self.fail(f"expected an operator here, got {_short(token.text)!r}{more}", token.position)
+            is_late = token.text == "="
+            hint = "= only follows the name at the start of a statement" if is_late else "a product is written *"
+            self.fail(f"expected an operator here, got {_short(token.text)!r}; {hint}", token.position)
         level = _LEVELS[row]
         while self.pending and (self.pending[-1].level > level or (self.pending[-1].level == level and row != "pow")):
             self.apply_pending()

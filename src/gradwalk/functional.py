@@ -186,13 +186,17 @@ class Recording:
     def _foreign_leaves(self) -> list[Any]:
         if self.foreign is None:
             own = set(self.inputs)
-            order = engine.topological_order(self._root([0.0] * len(self.outputs)))
+            order = engine.topological_order(self.above())
             self.foreign = [node for node in order if not node._children and not node._constant and node not in own]
         return self.foreign
 
     def _root(self, weights: Sequence[Any]) -> Any:
         """One node above all outputs, which hands each its weight."""
         return self.cls(0.0, self.outputs, "outputs", local_grads=list(map(_plain, weights)))
+
+    def above(self) -> Any:
+        """The same, for whoever asks only for what lies below."""
+        return self._root([0.0] * len(self.outputs))
 
     # ------------------------------------------------------------ walking it
 
@@ -213,9 +217,9 @@ class Recording:
         """What was found; with a warning if it is 0 because the function searched by comparing, or rounds."""
         if self.compared.sides and any(map(_is_zero, found)):
             names = list(self.structure.names("the argument"))
-            self.compared.warn(self.what, self._root([0.0] * len(self.outputs)), self.inputs, names)
+            self.compared.warn(self.what, self.above(), self.inputs, names)
         if found and _is_zero(found[0]) and all(map(_is_zero, found)):
-            warn_of_rounding(self.what, self._root([0.0] * len(self.outputs)), self.inputs)
+            warn_of_rounding(self.what, self.above(), self.inputs)
         return found
 
     def _backward_with_graph(self, weights: Sequence[Any]) -> list[Any]:
@@ -223,7 +227,7 @@ class Recording:
         for output, weight in zip(self.outputs, weights, strict=True):
             if is_value(output):
                 gradients[output] = gradients[output] + weight if output in gradients else weight
-        order = engine.topological_order(self._root([0.0] * len(weights)))[:-1]
+        order = engine.topological_order(self.above())[:-1]
         with changed(on_compare=self.compared.told_too):  # of what the rows of the table compare, only a trace is told
             gradients = higher_order.pulled_back(order, gradients, set(self.inputs), higher_order.local_grads_of)
         return self._told([gradients.get(leaf, 0.0) for leaf in self.inputs])
@@ -232,7 +236,7 @@ class Recording:
         """How fast each output changes as the inputs move along `tangents`: one sweep in the order of recording."""
         with_graph = self.with_graph or any(map(is_value, tangents))
         rule = higher_order.local_grads_of if with_graph else self._local_grads_of
-        order = engine.topological_order(self._root([0.0] * len(self.outputs)))[:-1]
+        order = engine.topological_order(self.above())[:-1]
         with changed(on_compare=self.compared.told_too):
             moving = higher_order.pushed_forward(order, dict(zip(self.inputs, tangents, strict=True)), rule)
         return self._told([moving.get(output, 0.0) if is_value(output) else 0.0 for output in self.outputs])
@@ -247,7 +251,7 @@ class Recording:
         return local_grads
 
     def _can_go_forward(self) -> bool:
-        order = engine.topological_order(self._root([0.0] * len(self.outputs)))
+        order = engine.topological_order(self.above())
         return all(node._local_grads or not node._children for node in order)
 
     def rows(self, mode: str | None) -> list[list[Any]]:

@@ -235,7 +235,7 @@ def _check_entry(f: Callable[[float], float | None], x: float, derivative: float
     if not math.isfinite(derivative):
         return Entry(name, derivative, best, WRONG)
     # large steps jump over waves that small ones see, and agree by accident: what smaller ones contradict is dropped
-    seen = [*estimates, *_closest(f, x, derivative)]
+    seen = [*estimates, *_closest(f, x, derivative, best.size)]
     left = [each for i, each in enumerate(estimates) if not any(_contradict(each, finer) for finer in seen[i + 1 :])]
     best = min(left, key=lambda estimate: estimate.error, default=best)
     if left and best.error <= USABLE * max(abs(derivative), abs(best.derivative)):
@@ -248,22 +248,28 @@ def _contradict(one: Estimate, other: Estimate) -> bool:
     return apart > 4.0 * (one.error + other.error) + 0.1 * max(abs(one.derivative), abs(other.derivative))
 
 
-def _closest(f: Callable[[float], float | None], x: float, derivative: float) -> list[Estimate]:
+def _closest(f: Callable[[float], float | None], x: float, derivative: float, size: float) -> list[Estimate]:
     """Differences over the smallest distances that leave a digit, where they speak for the derivative."""
-    steps = [(x + step) - x for step in (1e-9 * max(abs(x), 1.0), 1e-10 * max(abs(x), 1.0))]
+    steep = 1e-4 * size / abs(derivative) if derivative else 0.0  # where f would change by that share of itself
+    steps = [(x + step) - x for step in (1e-9 * _size(x), 1e-10 * _size(x), steep)]
     pairs = [(f(step), f(-step), step) for step in steps]
     slopes = [
         Estimate((above - below) / (2.0 * step), EPS * max(abs(above), abs(below)) / step, abs(above))
         for above, below, step in pairs
-        if above is not None and below is not None
+        if above is not None and below is not None and step
     ]
     return [each for each in slopes if abs(each.derivative - derivative) + each.error < 0.1 * abs(derivative)]
 
 
+def _size(x: float) -> float:
+    """What steps are measured by."""
+    return max(abs(x), 1.0)
+
+
 def _first_steps(f: Callable[[float], float | None], x: float) -> list[float]:
     """Large steps lose least to rounding; small ones see past a kink nearby, or a scale that is small itself."""
-    size = max(abs(x), 1.0)
-    steps = [0.1 * size, 1e-2 * size, 1e-3 * size, 1e-5 * size, 1e-7 * size]
+    size = _size(x)
+    steps = [share * size for share in (0.1, 0.01, 1e-3, 1e-5, 1e-7)]
     if 0.0 < abs(x) < 0.1:
         steps += [0.1 * abs(x), 1e-3 * abs(x)]
     rooms = (10.0**-k * size for k in range(4, 14))  # close to where the domain ends, there is less
@@ -287,7 +293,7 @@ def _noise(f: Callable[[float], float | None], x: float) -> float:
 
     Noise is as high however close one looks, waves are not: the lowest of three distances counts.
     """
-    third = [_third_difference(f, spacing * max(abs(x), 1.0)) for spacing in SPACINGS]
+    third = [_third_difference(f, spacing * _size(x)) for spacing in SPACINGS]
     if third[0] is None and abs(x) > 0.0:
         third = [_third_difference(f, spacing * abs(x)) for spacing in SPACINGS]
     return min(filter(None, third), default=0.0)  # where it is 0, nothing was seen: a step of rounding is wider
@@ -338,7 +344,7 @@ def extrapolated(
 
 def _looks_bent(f: Callable[[float], float | None], x: float) -> bool:
     """Whether the slopes to both sides of x differ at a small step: a reason to look closer."""
-    slopes = _one_sided(f, x, 1e-5 * max(abs(x), 1.0))
+    slopes = _one_sided(f, x, 1e-5 * _size(x))
     if slopes is None:
         return False
     right, left, rounding = slopes
@@ -357,8 +363,7 @@ def _one_sided(f: Callable[[float], float | None], x: float, step: float) -> tup
 
 def _singularity(f: Callable[[float], float | None], x: float) -> str | None:
     """`discontinuity` or `kink` if there is one at x, as far as steps down to 1e-7 can tell."""
-    size = max(abs(x), 1.0)
-    steps = [size * 10.0**-k for k in (4, 5, 6, 7)]
+    steps = [_size(x) * 10.0**-k for k in (4, 5, 6, 7)]
     if f(0.0) is None:
         return None
     tiny = 4.0 * math.ulp(x)
@@ -374,13 +379,11 @@ def _singularity(f: Callable[[float], float | None], x: float) -> str | None:
         # a jump is as high however close one looks; what is smooth would be 10 times lower at each step
         if min(map(abs, jumps)) > 1e3 * noise and max(jumps) - min(jumps) < 0.05 * max(map(abs, jumps)):
             return JUMP
-    sides = [slope[side] for slope, _ in seen for side in (0, 1)]
-    steepness = [min(abs(slope[0]), abs(slope[1])) for slope, _ in seen]
+    sides = [side for slope, _ in seen for side in slope[:2]]
+    steepness = [min(abs(right), abs(left)) for (right, left, _), _ in seen]
     if (min(sides) > 0.0 or max(sides) < 0.0) and all(2.0 < b / a < 8.0 for a, b in pairwise(steepness)):
         return KINK  # a vertical tangent: steeper the closer one looks, but less so than a jump, or than noise
-    bends = [(slope[0] - slope[1], slope[2]) for slope, _ in seen]
-    clear = [bend for bend, rounding in bends if abs(bend) > 50.0 * rounding]
+    clear = [right - left for (right, left, rounding), _ in seen if abs(right - left) > 50.0 * rounding]
     # a kink is as sharp however close one looks; a smooth curve straightens
     sharp = len(clear) >= 3 and max(clear) - min(clear) < 0.2 * max(map(abs, clear))
-    slope = max(max(abs(s[0]), abs(s[1])) for s, _ in seen)
-    return KINK if sharp and min(map(abs, clear)) > 1e-6 * slope else None
+    return KINK if sharp and min(map(abs, clear)) > 1e-6 * max(map(abs, sides)) else None

@@ -212,7 +212,7 @@ class Graph:
             else:
                 key = (name, tuple(below), node._parameters, self.paths[i])
             shapes.append(known.setdefault(key, len(known)))
-        classes: list[Any] = [0] * len(self)
+        classes: list[Any] = [None] * len(self)
         seen: dict[Any, int] = {}
         for i in range(len(self) - 1, -1, -1):
             if heads[i] != i:

@@ -66,7 +66,7 @@ def _sparse(what: str, f: Function, argnums: Argnums) -> Function:
                     if colours[j] == colour:
                         speed = speeds[i]
                         entries[i, j] = float(speed.data if is_value(speed) else speed)
-        places = np.array(list(entries) or np.empty((0, 2)), np.intp).reshape(-1, 2)
+        places = np.array(list(entries), np.intp).reshape(-1, 2)
         shape = len(run.outputs), len(run.inputs)
         return csr_array((np.array(list(entries.values()), np.float64), (places[:, 0], places[:, 1])), shape=shape)
 
@@ -76,7 +76,7 @@ def _sparse(what: str, f: Function, argnums: Argnums) -> Function:
 def _pattern(run: Recording) -> list[list[int]]:
     """The inputs that each output depends on."""
     below = {leaf: 1 << place for place, leaf in enumerate(run.inputs)}
-    for node in engine.topological_order(run._root([0.0] * len(run.outputs)))[:-1]:
+    for node in engine.topological_order(run.above())[:-1]:
         if node not in below:
             mask = 0
             for child in node._children:

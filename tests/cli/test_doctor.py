@@ -7,6 +7,7 @@ import json
 import platform
 import shutil
 import sys
+from importlib import metadata
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +21,10 @@ NATIVE = {"available": True, "file": "native.so", "error": None, "build_failure"
 
 def run(*arguments):
     return CliRunner().invoke(cli.main, ["doctor", *arguments])
+
+
+def states():
+    return {what: state for what, _, state in doctor.lines(doctor.report())}
 
 
 def test_report_is_json():
@@ -54,6 +59,7 @@ def test_global_lock_of_a_free_threaded_python_is_explained(monkeypatch):
     assert "global lock: on: threads take turns, but for compiled functions; " in run().output
     monkeypatch.setattr("sys._is_gil_enabled", lambda: False, raising=False)
     assert "global lock: off\n" in run().output
+    assert states()["global lock"] is True
     monkeypatch.setattr("sysconfig.get_config_var", lambda _name: None)
     assert "global lock" not in run().output
 
@@ -75,6 +81,7 @@ def test_missing_native_extension_is_said(monkeypatch):
 
     monkeypatch.setattr(engine, "load", fail)
     assert "native engine: not built (no such file); " in run().output
+    assert states()["native engine"] is False
 
 
 def test_missing_compiler_comes_with_advice(monkeypatch):
@@ -105,6 +112,7 @@ def test_what_the_compiler_said_is_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(engine, "load", fail)
     monkeypatch.setattr(engine, "__file__", str(tmp_path / "engine.py"))
     assert "the compiler said: error: Python.h not found\n" in run().output
+    assert states()["the compiler said"] is False
 
 
 def test_a_system_that_does_not_list_its_features(monkeypatch):
@@ -158,22 +166,41 @@ def test_version_of_the_compiler(monkeypatch, out, err, line):
     assert line == doctor.version_line("cc")
 
 
+def test_compiler_that_fails_on_being_asked(tmp_path):
+    """What it says is shown all the same."""
+    script = tmp_path / "cc"
+    script.write_text("#!/bin/sh\necho 'cc: unknown option' >&2\nexit 1\n")
+    script.chmod(0o755)
+    assert doctor.version_line(str(script)) == "cc: unknown option"
+
+
 @pytest.mark.parametrize(
-    ("variable", "there", "file"),
+    ("variable", "pythons", "there", "file"),
     [
-        ("mycc -O2", {"mycc", "cc"}, "/bin/mycc"),
-        ("mycc -O2", {"cc", "gcc"}, "/bin/cc"),
-        ("", {"clang"}, "/bin/clang"),
+        ("mycc -O2", None, {"mycc", "cc"}, "/bin/mycc"),
+        ("mycc -O2", None, {"cc", "gcc"}, "/bin/cc"),
+        ("mycc", "theirs -pthread", {"mycc", "theirs"}, "/bin/mycc"),
+        ("", "theirs -pthread", {"theirs", "cc"}, "/bin/theirs"),
+        ("", None, {"clang"}, "/bin/clang"),
     ],
-    ids=["CC", "CC is missing", "clang"],
+    ids=["CC", "CC is missing", "CC before Python's", "Python's", "clang"],
 )
-def test_which_compiler_a_build_would_use(monkeypatch, variable, there, file):
+def test_which_compiler_a_build_would_use(monkeypatch, variable, pythons, there, file):
     """The one of CC, else of Python's own build, else whichever is there."""
     monkeypatch.setenv("CC", variable)
-    monkeypatch.setattr("sysconfig.get_config_var", lambda _name: None)
+    monkeypatch.setattr("sysconfig.get_config_var", lambda _name: pythons)
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}" if name in there else None)
     monkeypatch.setattr(doctor, "version_line", lambda file: "1.0")
     assert doctor.compiler() == {"file": file, "version": "1.0", "advice": None}
+
+
+@pytest.mark.parametrize(("system", "file"), [("posix", None), ("nt", "/bin/cl")])
+def test_what_is_called_cl_is_a_compiler_on_windows_only(monkeypatch, system, file):
+    """Elsewhere it may be anything, such as a Lisp."""
+    monkeypatch.setattr(doctor.os, "name", system)
+    monkeypatch.setattr(shutil, "which", lambda name: "/bin/cl" if name == "cl" else None)
+    monkeypatch.setattr(doctor, "version_line", lambda file: "1.0")
+    assert file == doctor.compiler()["file"]
 
 
 @pytest.mark.parametrize(
@@ -197,6 +224,7 @@ def test_missing_extra_comes_with_its_command(monkeypatch):
     """An extra that is not installed is shown with the command that installs it, brackets and all."""
     monkeypatch.setitem(doctor.PACKAGES, "draw", ("no-such-package",))
     assert "no-such-package: optional, for pictures of graphs: pip install 'gradwalk[draw]'\n" in run().output
+    assert states()["no-such-package"] is None
 
 
 def test_missing_extra_is_no_fault(monkeypatch):
@@ -211,13 +239,22 @@ def test_verdict_names_what_is_wrong(monkeypatch):
     monkeypatch.setattr(doctor, "native_extension", lambda: NATIVE)
     monkeypatch.setitem(doctor.PACKAGES, "core", ("click", "no-such-package"))
     assert run().output.endswith("verdict: look at: no-such-package\n")
+    assert "no-such-package: not installed; run: pip install no-such-package\n" in run().output
 
 
 def test_installed_package_is_shown_with_its_version():
     """A package that is there is shown with its version, and nothing to do."""
     click = next(package for package in doctor.packages() if package["name"] == "click")
-    assert click["version"] is not None
     assert click["install"] is None
+    assert f"click: {metadata.version('click')}\n" in run().output
+
+
+@pytest.mark.parametrize("extra", ["core", "draw"])
+def test_what_is_there_is_as_it_should_be(monkeypatch, extra):
+    """Whether it has to be there or may be."""
+    monkeypatch.setitem(doctor.PACKAGES, extra, ("click",))
+    monkeypatch.setattr(doctor, "compiler", lambda: {"file": "cc", "version": "1.0", "advice": None})
+    assert (states()["click"], states()["C compiler"]) == (True, True)
 
 
 def test_self_test_runs_on_the_active_engine():
@@ -242,6 +279,17 @@ def test_colour_on_a_terminal_only_without_no_color(monkeypatch, capsys, no_colo
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     doctor.show()
     assert no_color is ("\x1b[32m" not in capsys.readouterr().out)
+
+
+def test_table_on_a_terminal(monkeypatch, capsys):
+    """A mark before each line: what is well, what is not, what is optional."""
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    rows = [("engine", "native", True), ("numpy", "none", False), ("scipy", "optional", None)]
+    monkeypatch.setattr(doctor, "lines", lambda _found: rows)
+    doctor.show()
+    shown = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert shown == ["✓  engine  native", "✗  numpy   none", "·  scipy   optional"]
 
 
 def test_terminal_keeps_the_brackets_of_an_extra(monkeypatch, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import UserDict
 from dataclasses import dataclass, field
 from tempfile import TemporaryFile
 from typing import Any
@@ -240,6 +241,12 @@ def test_attributes_of_a_dict_are_parts_of_it() -> None:
         assert (type(slope), slope, slope.rate) == (Named, {"a": 2.0}, 3.0)
 
 
+def test_what_a_mapping_of_ones_own_keeps_its_items_in_is_no_part_of_it() -> None:
+    """Each number counts once."""
+    report = gradwalk.gradcheck(lambda d: d["a"] * d["b"], UserDict(a=2.0, b=3.0))
+    assert [(entry.name, entry.derivative) for entry in report.entries] == [("x['a']", 3.0), ("x['b']", 2.0)]
+
+
 def squares(xs: Any) -> Any:
     return (xs * xs).sum()
 
@@ -334,16 +341,27 @@ def endless() -> list[Any]:
     twig.twigs.append(Twig(2.0, grown_from=twig))
     numbers.append(numbers)  # type: ignore[arg-type]
     by_name["all"] = by_name  # type: ignore[assignment]
-    return [twig, numbers, by_name]
+    own = Twig(1.0)
+    own.grown_from = own
+    return [twig, own, numbers, by_name]
 
 
-@pytest.mark.parametrize("whole", endless(), ids=["dataclass", "list", "dict"])
+ENDLESS = pytest.mark.parametrize("whole", endless(), ids=["dataclasses", "dataclass", "list", "dict"])
+
+
+@ENDLESS
 @pytest.mark.parametrize("made", [gradwalk.grad, compile, gradwalk.jacobian])
 def test_what_contains_itself_is_refused_in_one_sentence(made: Any, whole: Any) -> None:
     with pytest.raises(TypeError, match="structure that ends, got one that contains itself"):
         made(twice_the_first)(whole)
     with pytest.raises(TypeError, match="structure that ends, got one that contains itself"):
         compile(lambda x: [x, whole])(1.0)
+
+
+@ENDLESS
+def test_what_contains_itself_may_stand_beside_what_is_differentiated(whole: Any) -> None:
+    """Nobody asks for its numbers."""
+    assert gradwalk.grad(lambda x, beside: x * x)(3.0, whole) == 6.0
 
 
 KINDS_OF_ROWS = pytest.mark.parametrize("kind", [list, np.array])

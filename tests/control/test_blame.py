@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 import math
 import operator
 import threading
+from collections.abc import Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from xml.etree import ElementTree
@@ -206,6 +208,30 @@ def test_where_there_are_only_library_lines() -> None:
         pool.submit(here().run, operator.mul, Value(1e200), 1e200).result()
 
 
+@pytest.mark.parametrize(
+    "multiply",
+    [
+        functools.singledispatch(operator.mul),
+        lambda x, y: Set.isdisjoint(set(), map(operator.mul, [x], [y])),  # a module that Python carries frozen
+    ],
+    ids=["functools", "frozen"],
+)
+def test_a_librarys_line_is_not_the_users(multiply: Any) -> None:
+    """Who called the library is named."""
+    with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
+        multiply(Value(1e200), 1e200)
+    assert caught.value.file == __file__
+
+
+def test_a_leaf_whose_gradient_overflows_has_no_chain() -> None:
+    """What came to it was finite, each by itself; nothing lies below a leaf."""
+    x = Value(1.0, label="x")
+    with pytest.raises(NonFiniteError) as caught, detect_nonfinite():
+        (x * 1e308 + (x - 1.0) * 1e308).backward()
+    [line] = str(caught.value).splitlines()
+    assert line.startswith("the gradient of 1.0 (node 'x') overflowed as its contributions were added up")
+
+
 def test_a_node_made_by_hand_in_a_checkpoint() -> None:
     """Both who checkpoints and who watches are told of it."""
     with detect_nonfinite(), pytest.raises(NonFiniteError, match="'hand' made inf in the forward pass"):
@@ -300,6 +326,8 @@ def test_bars_of_a_notebook_are_the_plots(report: Any) -> None:
     page = ElementTree.fromstring(report._repr_html_())
     bars = [[float(line.get("x1")), float(line.get("x2"))] for line in page.iter("line")]  # type: ignore[arg-type]
     assert bars == [[6.0, 246.0], [126.0, 126.0]]
+    assert [svg.get("width") for svg in page.iter("svg")] == ["252", "252"]
+    assert {cell.get("style") for cell in page.findall("tr/*[last()]")} == {"min-width: 252px"}
     assert [path.get("d") for path in page.iter("path")] == ["M91.0 7l5 -5 5 5 -5 5z", "M121.0 7l5 -5 5 5 -5 5z"]
 
 

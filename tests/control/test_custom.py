@@ -134,6 +134,7 @@ def test_local_gradients_as_an_array() -> None:
     """One entry per input, whole numbers too."""
     product = custom_op(lambda x, y: x * y, lambda x, y, out: np.array([y, x]))
     assert grad(product, argnums=(0, 1))(3, 5) == (5.0, 3.0)
+    assert grad(grad(lambda x: product(x, x)))(3.0) == 2.0
 
 
 # ---------------------------------------------------------------- checkpoint
@@ -285,6 +286,32 @@ def test_a_function_that_does_not_repeat_itself() -> None:
     out = checkpoint(lambda x: x * rng.random())(Value(1.0))
     with pytest.raises(ValueError, match="checkpoint: expected the numbers of the forward pass again"):
         out.backward()
+
+
+@pytest.mark.parametrize(("first", "then"), [(math.nan, 1.0), (1.0, math.nan)])
+def test_a_number_that_is_nan_only_once(first: float, then: float) -> None:
+    """Is not the number of the forward pass; one that is nan again is."""
+    factors = iter([first, then, math.nan, math.nan])
+    f = checkpoint(lambda x: x * next(factors))
+    out = f(Value(1.0))
+    with pytest.raises(ValueError, match="checkpoint: expected the numbers of the forward pass again"):
+        out.backward()
+    f(Value(1.0)).backward()
+
+
+@pytest.mark.parametrize(("first", "then"), [(1, 2), (2, 1)])
+def test_a_function_that_returns_another_count_of_numbers(first: int, then: int) -> None:
+    """It is the checkpoint that says so."""
+    counts = iter([first, then])
+    outputs = checkpoint(lambda x: [x * x] * next(counts))(Value(3.0))
+    with pytest.raises(ValueError, match=r"checkpoint: expected the numbers of the forward .*, got (9\.0|None)"):
+        outputs[0].backward()
+
+
+def test_inside_a_checkpoint_too_the_operation_is_named() -> None:
+    """By detect_nonfinite(): the one that made inf, not the whole."""
+    with pytest.raises(FloatingPointError, match=r"^'\*' made inf"), detect_nonfinite():
+        checkpoint(lambda x: x * 1e200)(Value(1e200))
 
 
 def test_plain_numbers_no_grad_and_derivatives() -> None:

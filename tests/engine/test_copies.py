@@ -35,11 +35,13 @@ def test_a_copied_leaf(engine: Any, duplicate: Any) -> None:
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy], ids=lambda f: f.__name__)
 def test_a_copy_of_a_result_keeps_its_history(engine: Any, duplicate: Any) -> None:
-    """Its gradient goes where the original's would go."""
+    """Its gradient goes where the original's would go; its label comes with it."""
     x = engine.Value(3.0)
-    y = duplicate(x * x)
+    square = x * x
+    square.label = "square"
+    y = duplicate(square)
     (y * 2.0).backward()
-    assert (y.data, x.grad) == (9.0, 12.0)
+    assert (y.data, y.label, x.grad) == (9.0, "square", 12.0)
 
 
 def test_a_copy_of_a_hand_written_node(engine: Any) -> None:
@@ -248,6 +250,15 @@ def test_a_derivative_in_a_thread_of_the_function() -> None:
     w = gradwalk.Value(3.0)
     own = lambda x: x * in_a_thread(lambda: gradwalk.grad(lambda y: w * y * y)(2.0))  # noqa: E731
     assert gradwalk.grad(own)(3.0) == 12.0
+    both = lambda x: in_a_thread(lambda: gradwalk.grad(lambda y: w * x * y * y)(2.0))  # noqa: E731
+    assert gradwalk.grad(both)(3.0) == 12.0
+
+
+def test_what_a_function_has_kept_is_outside_again() -> None:
+    """Once its derivative is taken, a copy of its argument is a leaf."""
+    kept: list[Any] = []
+    gradwalk.grad(lambda x: kept.append(x) or x * x)(3.0)  # type: ignore[func-returns-value]
+    assert copy.copy(kept[0])._children == ()
 
 
 @pytest.mark.parametrize("function", [

@@ -76,6 +76,14 @@ def test_vmap(made: Any) -> None:
 
 
 @pytest.mark.parametrize("made", MAKERS)
+def test_vmap_beside_a_value(made: Any) -> None:
+    """Which is the same for all rows, and gets its gradient."""
+    weight = Value(2.0)
+    sum(vmap(made(lambda x, w: w * x), in_axes=(0, None))([1.0, 3.0], weight)).backward()
+    assert weight.grad == 4.0
+
+
+@pytest.mark.parametrize("made", MAKERS)
 def test_vmap_of_a_single_row(made: Any) -> None:
     """An array of one."""
     assert vmap(made(lambda x: x * x))([3.0]).tolist() == [9.0]
@@ -233,6 +241,13 @@ def test_sparse_matrices() -> None:
         second = sparse_hessian(made(rosenbrock))(x)
         assert second.nnz <= 34
         assert second.toarray() == pytest.approx(hessian(rosenbrock)(x), rel=1e-12)
+
+
+@pytest.mark.parametrize("outputs", [[], [1.0, 2.0]])
+def test_a_sparse_matrix_without_entries(outputs: Any) -> None:
+    """Has its shape."""
+    found = sparse_jacobian(lambda x: outputs)([3.0, 4.0, 5.0])
+    assert (found.shape, found.nnz) == ((len(outputs), 3), 0)
 
 
 @pytest.mark.parametrize("matrix", [sparse_jacobian, sparse_hessian])

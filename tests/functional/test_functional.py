@@ -126,7 +126,8 @@ def test_arguments_by_position_and_name() -> None:
 
     assert grad(f)(3.0, 5.0) == 10.0
     assert grad(f, argnums=1)(3.0, 5.0) == 6.0
-    assert grad(f, argnums=-1)(3.0, 5.0) == 6.0
+    assert [grad(f, argnums=place)(3.0, 5.0) for place in (-1, -2)] == [6.0, 10.0]
+    assert grad(f)(a=3.0, b=5.0) == 10.0
     assert grad(f, argnums="b")(3.0, 5.0) == grad(f, argnums="b")(3.0, b=5.0) == grad(f, argnums=1)(3.0, b=5.0) == 6.0
     assert grad(f, argnums=("c", 0))(3.0, 5.0, c=7.0) == (15.0, 35.0)
     assert grad(f, argnums=[0])(3.0, 5.0) == (10.0,)
@@ -204,6 +205,14 @@ def test_values_in_values_out(engine: Any) -> None:
     x = engine.Value(3.0, label="x")
     slopes = grad(lambda pair: labels.append(pair[0].label) or pair[0] * pair[1])([x, 2.0])
     assert (labels, [slope.data for slope in slopes]) == (["x"], [2.0, 3.0])
+
+
+def test_a_direction_may_have_values_in_it() -> None:
+    """The product is a Value that can be differentiated by them."""
+    for product in (lambda v: jvp(lambda x: x[0] * x[1])([3.0, 5.0], v), lambda v: vjp(lambda x: [5.0 * x, x])(2.0, v)):
+        direction = Value(2.0)
+        product([direction, 1.0]).backward()
+        assert direction.grad == 5.0
 
 
 def test_hessian_and_products() -> None:
@@ -318,7 +327,6 @@ def test_an_error_in_the_function_passes_through() -> None:
         (lambda x: x > 0.0, "one number, got True; a comparison has no gradient"),
         (lambda x: x.data * 1j, "got a complex; take its .real or .imag"),
         (lambda x: (x for _ in range(3)), "got a generator; return a list"),
-        (lambda x: "loss", "got 'loss'"),
     ],
 )
 def test_a_result_that_is_no_number(f: Any, message: str) -> None:
@@ -350,6 +358,10 @@ def test_a_result_that_is_no_number(f: Any, message: str) -> None:
         (lambda: grad(lambda x: x)(np.array([1j])), "expected an array of real numbers or Values, got 1j"),
         (lambda: grad(lambda x: x, argnums=1)(1.0), "a call with argument 1, got 1 positional; the function's are x"),
         (lambda: grad(lambda x: x, argnums="y")(1.0), "expected a call with argument 'y'"),
+        (lambda: grad(lambda x, y=2.0: x, argnums="y")(1.0), "argument 'y', got 1 positional; the function's are x, y"),
+        (lambda: grad(lambda x: "loss")(1.0), "to return one number, got 'loss'$"),
+        (lambda: grad(lambda x: object())(1.0), "to return one number, got an object$"),
+        (lambda: jacobian(lambda x: {"a": "b"})(1.0), "to return numbers, got a dict of 1$"),
         (lambda: jacobian(lambda x: None)(1.0), "expected .* to return numbers, got None; is a return missing"),
         (lambda: jacobian(lambda x: map(abs, x))([1.0]), "jacobian: expected .* got a map; return a list"),
         (lambda: hessian(lambda x: None)(1.0), "hessian: expected the function to return one number, got None"),
@@ -391,6 +403,7 @@ def test_an_argument_that_does_not_reach_the_result() -> None:
     """Its gradient is 0, in its structure, also for a constant function and a whole number as the result."""
     assert grad(lambda a, b: a * 2.0, argnums="b")(1.0, [2.0, 3.0]) == [0.0, 0.0]
     assert value_and_grad(lambda x: 7)(1.0) == (7.0, 0.0)
+    assert (grad(lambda xs: 7.0)([]), jacobian(lambda x: [])(1.0)) == ([], [])
     assert hessian(lambda x: 2.0 * x[0])([1.0, 2.0]) == [[0.0, 0.0], [0.0, 0.0]]
 
 

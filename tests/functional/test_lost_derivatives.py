@@ -12,6 +12,7 @@ import pytest
 import gradwalk
 import gradwalk.math
 from gradwalk import Value, compile, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from gradwalk.lost_derivatives import SEARCH
 from gradwalk.numpy import everywhere
 
 MAKERS = [pytest.param(lambda f: f, id="plain"), pytest.param(compile, id="compiled")]
@@ -63,6 +64,15 @@ def test_a_compiled_function_tells_of_a_search_when_it_is_asked_for_the_derivati
         assert function.value_and_grad(3.0, 4.0)[1] == (2.0, 0.0)
     with pytest.warns(RuntimeWarning, match="does not depend on a, which was compared with 60 times"):
         assert grad(function, argnums=(0, 1))(3.0, 4.0) == (2.0, 0.0)
+
+
+@pytest.mark.parametrize(("times", "told"), [(SEARCH, 1), (SEARCH - 1, 0)])
+def test_a_search_compares_again_and_again(times: int, told: int) -> None:
+    """Less often is a branch."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert grad(lambda a: float(sum(a > i for i in range(times))))(0.5) == 0.0
+    assert len(warned) == told
 
 
 def straight(x: Any) -> Any:
@@ -203,6 +213,7 @@ def test_a_compiled_result_that_is_rounded_is_told(function: Any) -> None:
     lambda x: x - round(x, 1) - x,
     lambda x: 5.0,
     lambda x: gradwalk.relu(-x),
+    lambda x: 5.0 if x == x else x,  # not nan
 ])  # fmt: skip
 def test_a_derivative_that_is_0_otherwise_is_not_told_of(function: Any) -> None:
     with warnings.catch_warnings():

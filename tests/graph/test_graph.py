@@ -150,8 +150,9 @@ def scoped(engine, samples=2):
 
 def test_scopes_are_a_tree(engine):
     """Sizes include the parts; leaves made outside belong to no scope."""
-    top = Graph(scoped(engine)).scopes
-    model = top.parts["model"]
+    graph = Graph(scoped(engine))
+    model = graph.scopes.parts["model"]
+    assert graph.scopes.size == len(graph)
     assert (model.size, model.parts["first"].size, model.parts["second"].path) == (10, 6, ("model", "second"))
 
 

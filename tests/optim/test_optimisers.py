@@ -322,6 +322,8 @@ def test_a_state_that_does_not_fit(change: dict[str, Any], complaint: str) -> No
     foreign = {"step": 5, "means": np.ones(2), "squares": np.ones(2)} | change
     with pytest.raises(ValueError, match=complaint):
         optimiser.load_state_dict(foreign)
+    with pytest.raises(ValueError, match=r"Adam: expected a state with step, means, squares, got nothing$"):
+        optimiser.load_state_dict({})
     after = optimiser.state_dict()
     assert {name: np.asarray(part).tolist() for name, part in before.items()} == {
         name: np.asarray(part).tolist() for name, part in after.items()
@@ -391,6 +393,13 @@ def test_clipping_refuses_what_is_not_finite(Value: type, bad: float, others: tu
     with pytest.raises(ValueError, match=f"expected a finite gradient norm, got .* at parameter {place}"):
         clip_gradients(parameters, 1.0)
     assert parameters[2].grad == others[1]
+
+
+@EACH_ENGINE
+def test_clipping_refuses_a_norm_beyond_floats(Value: type) -> None:  # noqa: N803
+    """Though each gradient is finite."""
+    with pytest.raises(ValueError, match="expected a finite gradient norm, got inf; nothing was scaled"):
+        clip_gradients(with_gradients(Value, 1.5e308, 1.5e308), 1.0)
 
 
 # ---------------------------------------------------------------- refusals

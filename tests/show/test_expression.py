@@ -35,6 +35,7 @@ def evaluated(text, engine_name="native", **values):
     [
         "a + b*c", "(a + b)*c", "a - b - c", "a/d/c", "-a**2", "a**-c", "2**a**c", "-a*-b", "a**2*b", "-(-a)", "2*3*a",
         "a*b + d", "1.5e1*a", ".5*a + 2.*b + 1E-2*c", "a - -b", "a**(1/2)", "a*2**3", "--a", "a**2**c", "a**-2**2 + a",
+        "a - b*c", "a + b/c", "a/b*c", "a*b/c", "a + b - c", "a - b + c",
     ],
 )  # fmt: skip
 def test_means_what_python_means(text):
@@ -108,7 +109,11 @@ def test_newlines_inside_brackets_are_spaces():
         ("a)", 1, "no ( is open"),
         ("relu()", 5, "got none"),
         ("relu(a, b)", 8, "expected x (1 argument), got 2"),
+        ("max(a)", 0, "max: expected x, y (2 arguments), got 1"),
+        ("leaky_relu(a, 0, 1)", 17, "leaky_relu: expected x, [slope] (2 arguments), got 3"),
         ("clamp(a, b, 2)", 9, "expected a number for low"),
+        ("clamp(a, 1, b)", 12, "expected a number for high"),
+        ("(a) (b)", 4, "a product is written *"),
         ("fou(a)", 0, "no operation fou"),
         ("tanj(a)", 0, "did you mean tan"),
         ("tahn(a)", 0, "did you mean tanh"),
@@ -153,6 +158,7 @@ def test_the_caret_is_under_the_character():
     """Also on a later line, after wide characters, and far into a long line."""
     assert excerpt("a\nb + * c", 6) == "  b + * c\n      ^"
     assert excerpt("中 *", 2) == "  中 *\n     ^"
+    assert excerpt("a\u0301 *", 3) == "  a\u0301 *\n    ^"  # an accent stands on the letter before it
     shown, caret = excerpt("a + " * 50 + "?" + " b" * 50, 200).splitlines()
     assert shown[caret.index("^")] == "?"
     assert len(shown) < 80
@@ -171,6 +177,13 @@ def test_of_a_long_line_what_is_near_is_shown(before, after, shown):
     """50 characters before the place and 20 from it on; a mark stands for more."""
     caret = " " * shown.index("?") + "^"
     assert excerpt("x" * before + "?" + "y" * after, before) == f"  {shown}\n  {caret}"
+
+
+@pytest.mark.parametrize(("length", "shown"), [(30, "n" * 30), (31, "n" * 29 + "…")])
+def test_a_long_name_is_cut(length, shown):
+    """To 30 characters, with a mark for the rest."""
+    with pytest.raises(ExpressionError, match=f"^{shown} is used in its own assignment\n"):
+        parsed(f"{'n' * length} = {'n' * length}")
 
 
 def test_a_domain_error_points_at_the_operation():

@@ -92,7 +92,8 @@ def test_first_step_is_the_seed(engine):
     """The first step gives the root its gradient of 1."""
     root = engine.Value(2.0) * engine.Value(3.0)
     step = walk(root)[0]
-    assert (True, root, 1.0) == (step.is_seed, step.node, step.contributions[0].after)
+    assert (step.is_seed, step.node, step.upstream) == (True, root, 1.0)
+    assert step.contributions == ((root, 1.0, 1.0, 1.0, 0.0, 1.0),)
 
 
 def test_contribution_has_the_arithmetic(engine):
