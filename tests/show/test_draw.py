@@ -517,6 +517,13 @@ def test_cards_of_a_still_picture(engine):
     assert [kind for kind, _, _ in told] == ["leaf", "fold", "fold", "fold", "fold", "root"]
 
 
+def test_gradients_have_a_colour_of_their_own(engine):
+    """In the pictures of both kinds, and data has none."""
+    shown = ElementTree.fromstring(picture(Graph(neuron(engine)).view()))
+    classes = [each.get("class").split() for each in shown.iter() if each.get("class", "").startswith("number")]
+    assert classes == [["number"], ["number", "grad"]] * 6
+
+
 def test_a_still_picture_is_told_in_words(engine):
     """The result, and the first six of what it is computed from; constants are not among them."""
     root = engine.Value(3.0, label="a") * 2.0

@@ -396,6 +396,16 @@ def test_what_is_cut_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
         assert expected == re.findall(r"… ([\w ]+);", capsys.readouterr().out)
 
 
+@pytest.mark.parametrize(("columns", "beside"), [(80, f"  ∂/∂{'n' * 21} = yy\n"), (79, "\n")])
+def test_a_slope_stands_beside_its_number_if_it_fits(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, beside: str
+) -> None:
+    """After two blanks at least, up to the last column."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    trace.trace(f"{'n' * 21}*yy", [f"{'n' * 21}=2", "yy=3"], "right", False, False, False)
+    assert f"{'n' * 21}.grad += 3 · 1  → 3{beside}" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("columns", "line"),
     [(41, "v1     sqrt(a² + b²)   12345678.12"), (38, "v1     sqrt(a² +…   12345678.12"), (37, "v1     12345678.12")],
