@@ -269,6 +269,12 @@ def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tm
     assert tab.run("tree.querySelector('.gradwalk').dataset.theme") == "dark"
     tab.run("document.body.dataset.jpThemeLight = 'true'")
     tab.wait("tree.querySelector('.gradwalk').dataset.theme === 'light'")
+    tab.run("delete document.body.dataset.jpThemeLight")
+    for theme in ("dark", "light"):  # as another notebook says it
+        tab.run(f"document.body.className = 'vscode-{theme}'")
+        tab.wait(f"tree.querySelector('.gradwalk').dataset.theme === '{theme}'")
+    tab.run("document.body.className = ''")
+    tab.wait("tree.querySelector('.gradwalk').dataset.theme === undefined")
     seen = "[...document.querySelectorAll('.jp-OutputArea-child')].map((each) => each.clientHeight > 0)"
     assert tab.run(seen) == [True, False]
     assert "in the kernel" in tab.run("tree.querySelector('.note').textContent")

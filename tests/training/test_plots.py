@@ -210,6 +210,11 @@ def test_the_shapes_of_a_sweep() -> None:
     (means,) = (line for line in of(Line, shapes) if line.colour == PALE_BLUE)
     assert means.width == 2.0
     assert means.points == [pytest.approx((left, heights[2])), pytest.approx((right, heights[3]))]
+    grid = [line.points for line in of(Line, shapes) if line.colour == GRID]
+    assert grid == [
+        *([pytest.approx((64.0, heights[loss])), pytest.approx((696.0, heights[loss]))] for loss in (1, 2, 3, 4)),
+        *([pytest.approx((x, 372.0)), pytest.approx((x, 74.0))] for x in (left, right)),
+    ]
     words = [(each.at, each.text, each.size, each.anchor) for each in of(Words, shapes)]
     assert words == [
         ((64, 30), "a sweep", 15, "start"), ((64, 52), "loss, orange: the best run", 12, "start"),
@@ -230,6 +235,15 @@ def test_each_option_has_a_panel() -> None:
     assert [words.text for words in of(Words, many.shapes) if words.at[1] == 390] == [f"v{i}" for i in range(9)]
     truth = sweep_picture(runs((True, 0, 1.0), (False, 0, 2.0)), ["lr"], lambda run: run["loss"], "")
     assert [words.text for words in of(Words, truth.shapes) if words.at[1] == 390] == ["False", "True"]
+
+
+def test_a_sweep_of_one() -> None:
+    """Its dot is in the middle, with half of one around it, and no line of means."""
+    shapes = sweep_picture(runs((0.1, 0, 1.0)), ["lr"], lambda run: run["loss"], "").shapes
+    assert [(dot.centre, dot.colour) for dot in of(Dot, shapes)] == [(pytest.approx((380.0, 223.0)), ORANGE)]
+    marks = [words.text for words in of(Words, shapes) if words.anchor == "end"]
+    assert (marks[0], marks[-1]) == ("0.6", "1.4")
+    assert [line for line in of(Line, shapes) if line.colour == PALE_BLUE] == []
 
 
 def test_the_curves_of_several_seeds() -> None:
