@@ -55,6 +55,12 @@ def test_each_step(tab: Tab) -> None:
     ]
 
 
+def test_only_what_is_negative_is_in_parentheses(tab: Tab) -> None:
+    """Behind a sign."""
+    show(tab, "a*b", a=0.5, b=0.0)
+    assert [said.rpartition("sum")[2] for said in tab.run(SAID)[3:]] == ["0+0=0", "0+0.5=0.5"]
+
+
 def test_each_step_that_assigns(tab: Tab) -> None:
     """There is an arrow in the place of a sum; what is wrong is said, and what it should be."""
     show(tab, "a*a", "assign", a=3.0)
