@@ -147,3 +147,117 @@ def test_unknown_figures_are_refused() -> None:
     """A figure that no benchmark wrote cannot be on a page."""
     with pytest.raises(source.LessonError, match="not in figures"):
         source.parts_of("It is {no_such_figure}.")
+
+
+LESSON = """# A title
+
+Some text.
+
+```python
+print(1)
+```
+```text
+1
+```
+
+```python seconds=30
+2
+```
+
+```walk
+u = x*y
+u + x
+x=2 y=-0.5 z=1e-3 t=3 mode=assign
+```
+
+```bash
+ls
+```
+```python exercise
+def f(): ...
+```
+```python check
+assert f() == 1
+```
+```python answer
+def f(): return 1
+```
+```python right
+f = lambda: 1
+```
+```python wrong
+f = lambda: 2
+```
+```python wrong
+f = None
+```
+The end.
+"""
+
+
+def test_a_lesson_part_by_part() -> None:
+    """Text, cells with what they print, walks, other blocks as they are, exercises with all that belongs to them."""
+    lesson = source.read(source.FOLDER / "99-new.md", LESSON)
+    assert (lesson.title, lesson.name) == ("A title", "99-new")
+    assert lesson.parts == (
+        source.Text("# A title\n\nSome text.\n\n"),
+        source.Cell("print(1)\n", "1\n", 10),
+        source.Cell("2\n", "", 30),
+        source.Walk("u = x*y\nu + x", {"x": 2.0, "y": -0.5, "z": 0.001}, {"t": "3", "mode": "assign"}),
+        source.Text("```bash\nls\n```\n"),
+        source.Exercise(
+            "def f(): ...\n", "assert f() == 1\n", ("def f(): return 1\n", "f = lambda: 1\n"),
+            ("f = lambda: 2\n", "f = None\n"),
+        ),
+        source.Text("The end.\n"),
+    )  # fmt: skip
+
+
+def test_figures_stand_where_their_names_do() -> None:
+    """In the text, and not in code."""
+    name, figure = next(iter(source.figures().items()))
+    assert source.with_figures(f"It is {{{name}}}, {{{name}}}.") == f"It is {figure}, {figure}."
+    [text, cell] = source.parts_of(f"{{{name}}}\n```python\n{{{name}}}\n```\n")
+    assert (text, cell) == (source.Text(f"{figure}\n"), source.Cell(f"{{{name}}}\n", "", 10))
+
+
+def test_a_table() -> None:
+    """As text in columns, with titles or without; as HTML with all of it escaped."""
+    assert repr(cells.table([("a", 1), ("bcd", 22)])) == "a    1\nbcd  22"
+    titled = cells.table([("<b>", 1)], "name", "&")
+    assert repr(titled) == "name  &\n<b>   1"
+    assert titled._repr_html_() == (
+        '<table><thead><tr><th scope="col">name</th><th scope="col">&amp;</th></tr></thead>'
+        "<tbody><tr><td>&lt;b&gt;</td><td>1</td></tr></tbody></table>"
+    )
+
+
+def test_the_last_line_is_shown_as_in_a_notebook() -> None:
+    """If it is an expression, and is not None; what was defined stays defined."""
+    namespace: dict[str, object] = {}
+    shown = [cells.run(code, namespace).text for code in ("x = 2", "x", "x + 1\nx = 5", "None", "", "print(x)", "'a'")]
+    assert shown == ["", "2\n", "", "", "", "5\n", "'a'\n"]
+
+
+def test_what_is_printed_in_pieces_is_one_output() -> None:
+    """Each piece is told at once."""
+    told: list[str] = []
+    outcome = cells.run("print(1, end='')\nprint(2)\n3", {}, tell=told.append)
+    assert outcome.shown == [{"text/plain": "12\n"}, {"text/plain": "3\n"}]
+    assert "".join(told) == "12\n"
+
+
+def test_a_syntax_error_is_told_without_a_file() -> None:
+    """With the line, and where in it."""
+    outcome = cells.run("x = 1\ny = = 2\n", {}, "cell 3")
+    assert (outcome.line, "File" in outcome.error) == (2, False)
+    assert outcome.error.splitlines()[-1] == "SyntaxError: invalid syntax"
+    assert "y = = 2" in outcome.error
+
+
+def test_a_check_that_says_nothing_says_not_yet() -> None:
+    """And what an answer defines does not stay."""
+    namespace: dict[str, object] = {}
+    assert cells.check("x = 1", "print('unseen')\nassert x == 2", namespace).error == "not yet"
+    outcome = cells.check("x = 2", "print('unseen')\nassert x == 2", namespace)
+    assert (outcome.error, outcome.text, namespace) == ("", "", {})

@@ -90,3 +90,51 @@ def test_an_exercise_in_a_notebook_is_checked_by_the_cell_below_it() -> None:
     namespace: dict[str, object] = {}
     cells.run(exercise.answers[0], namespace)
     assert cells.run(check["source"], namespace).text == "That is right.\n"
+
+
+def test_a_notebook_cell_by_cell() -> None:
+    """Of each kind of part of a lesson, in the format that Jupyter reads."""
+    parts = (
+        source.Text("# T\n\ntext\n"),
+        source.Cell("print(1)\n", "1\n", 10),
+        source.Cell("2\n", "", 0),
+        source.Walk("x*y", {"x": 2.0, "y": -0.5}, {"mode": "assign"}),
+        source.Walk("x", {}, {"t": "3"}),
+        source.Exercise("start\n", "assert f\n", ("answer\n", "other\n"), ("wrong\n",)),
+    )
+    made = notebooks.notebook(source.Lesson(Path("07-new.md"), "T", parts))
+
+    def code(text: str, number: int, printed: str = "") -> dict[str, object]:
+        outputs = [{"output_type": "stream", "name": "stdout", "text": printed}] if printed else []
+        return {
+            "cell_type": "code", "metadata": {}, "execution_count": None, "source": text, "outputs": outputs,
+            "id": f"07-{number:03}",
+        }  # fmt: skip
+
+    def markdown(text: str, number: int) -> dict[str, object]:
+        return {"cell_type": "markdown", "metadata": {}, "source": text, "id": f"07-{number:03}"}
+
+    assert made["cells"] == [
+        markdown("# T\n\ntext", 0),
+        code("print(1)", 1, "1\n"),
+        code("2", 2),
+        code(
+            "import gradwalk\n\ngradwalk.play('x*y', x=2, y=-0.5)  # then choose the mistake beside \"Backward pass\"",
+            3,
+        ),
+        code("import gradwalk\n\ngradwalk.play('x')", 4),
+        markdown("**Exercise.** Change the next cell; the one below it checks your answer.", 5),
+        code("start", 6),
+        code("assert f\n\nprint('That is right.')", 7),
+        markdown("<details><summary>One answer</summary>\n\n```python\nanswer\n```\n</details>", 8),
+    ]
+    assert made["metadata"]["kernelspec"]["name"] == "python3"
+
+
+def test_what_is_kept_is_counted(tmp_path: Path) -> None:
+    """And nothing is said of it where there is none."""
+    count = len(source.lessons())
+    assert "already" not in written(tmp_path)
+    assert f"0 of {count} lessons written to {tmp_path}; {count} were there already and stay as they are" in written(
+        tmp_path
+    )

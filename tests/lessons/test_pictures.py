@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -50,6 +51,20 @@ def test_a_moving_picture_ends_at_the_gradients() -> None:
     numbers = [element.text for element in ElementTree.fromstring(text).iter() if "grad" in element.get("class", "")]
     assert short_number(x.grad) in numbers
     assert "1" in numbers
+
+
+def test_a_gradient_grows_as_it_is_handed_on() -> None:
+    """A number from each step on, until the next one; two in one step are one; whatever gradients there were before."""
+    x = Value(2.0, label="x")
+    root = (x * x + x) * x
+    text = svg.moving_picture(root)
+    pattern = r"<text class='number grad (b[\d-]+)' x='\d+' y='53'>(.*?)</text>"
+    # three are computed, then the seed, then root, the sum and the product hand on
+    assert re.findall(pattern, text) == [
+        ("b5-6", "6"), ("b6-7", "8"), ("b7", "16"), ("b6", "2"), ("b5", "2"), ("b4", "1"),
+    ]  # fmt: skip
+    root.backward()
+    assert text == svg.moving_picture(root)
 
 
 @pytest.mark.parametrize("is_tall", [False, True])

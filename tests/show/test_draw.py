@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import os
 import random
 import re
 import subprocess
 import sys
 import time
+import warnings
 import xml.etree.ElementTree as ElementTree
 from functools import reduce
 from pathlib import Path
@@ -20,7 +22,7 @@ from gradwalk.graph import Graph
 from gradwalk.nn import MLP
 from gradwalk.show.dot import MOST_DRAWN, THEMES, rendered, source, without_font_warnings
 from gradwalk.show.notebook import WIDEST
-from gradwalk.show.svg import picture
+from gradwalk.show.svg import _Drawing, picture
 
 pytest.importorskip("pygraphviz")
 HOSTILE = [
@@ -307,3 +309,239 @@ def test_showing_is_not_imported_before_it_is_used():
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+# ---------------------------------------------------------------- what is in a picture
+
+
+def boxes(dot):
+    """Of each box of Graphviz source: its name, colours and border, and the other words in it."""
+    found = {}
+    for line in dot.splitlines():
+        if " -> " in line or not re.match(r"  n\d+ \[", line):
+            continue
+        words = [html.unescape(each.strip()) for each in re.findall(r">([^<>]*[^<> ][^<>]*)<", line)]
+        kept = dict(re.findall(r'(fillcolor|color|penwidth|peripheries)="?([^",\]]+)', line))
+        found[re.search(r'tooltip="(.*?)"', line)[1]] = (words, kept, "dashed" in line)
+    return found
+
+
+def folded_view(engine):
+    """A leaf, a scope of 160 nodes, two kinds of repetitions, a sum, and the result."""
+    x = engine.Value(0.5, label="x")
+    with scope("layer"):
+        y = x
+        for _ in range(40):
+            y = (y * x + 1.5).tanh()
+    root = y
+    for i in range(30):
+        root = root + engine.Value(float(i)) * x
+    root = root * x
+    root.label = "loss"
+    return Graph(root).overview(12)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_each_kind_of_box_has_its_colours(engine, theme):
+    """A leaf, what is computed, the result, and what is folded up, with numbers, a sign, or how many there are."""
+    colours = THEMES[theme]
+    quiet, leaf = (
+        {"fillcolor": fill, "color": line, "penwidth": "1.1"}
+        for fill, line in ((colours.node, colours.outline), (colours.leaf, colours.leaf_outline))
+    )
+    result = {"fillcolor": colours.root, "color": colours.root_outline, "penwidth": "1.8"}
+    x = engine.Value(2.0, label="x")
+    root = (x * 3.0).relu()
+    root.label = "out"
+    root.backward()
+    assert boxes(source(Graph(root).view(), theme)) == {
+        "x": (["x", "data", "2", "grad", "3"], leaf, False),
+        "a plain number": ([], {"color": colours.quiet}, False),
+        "v1": (["×", "v1", "data", "6", "grad", "1"], quiet, False),
+        "out": (["relu", "out", "data", "6", "grad", "1"], result, False),
+    }
+    found = boxes(source(folded_view(engine), theme))
+    fold = {"fillcolor": colours.fold, "color": colours.outline, "peripheries": "2"}
+    assert found["layer"] == (["layer", "160 nodes   × 40   + 40   tanh 40"], fold, False)
+    assert found["leaf ×30"] == (
+        ["leaf", "×30"],
+        fold | {"fillcolor": colours.leaf, "color": colours.leaf_outline},
+        False,
+    )
+    assert found["× ×30"] == (["×", "×30"], fold, False)
+    assert found["loss"][0] == ["×", "loss", "data", "109.231", "grad", "0"]
+
+
+def test_the_caption_counts_what_is_drawn(engine):
+    """Of a small graph there is none; where nodes are folded up it says how many, and where they are left out, too."""
+    captions = [
+        re.findall(r'labelloc=b, label="(.*?)"', source(view))
+        for view in (Graph(neuron(engine)).view(), folded_view(engine), end_of_a_chain(engine))
+    ]
+    assert captions == [
+        [], ["252 nodes, shown as 6"], ["21 nodes, shown as 3; 18 further from the result are not shown"],
+    ]  # fmt: skip
+
+
+def chain(engine, length):
+    root = engine.Value(1.0, label="x")
+    for _ in range(length):
+        root = root.tanh()
+    return root
+
+
+def end_of_a_chain(engine):
+    root = chain(engine, 20)
+    return Graph(root).neighbourhood(root, 2)
+
+
+def test_what_leads_to_what_is_left_out_is_dashed(engine):
+    """And nothing else."""
+    found = boxes(source(end_of_a_chain(engine)))
+    assert [(name, is_dashed) for name, (_, _, is_dashed) in found.items()] == [
+        ("v18", True), ("v19", False), ("v20", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("length", "direction"), [(13, "LR"), (14, "TB")])
+def test_fourteen_boxes_fit_beside_each_other(engine, length, direction):
+    """One more, and the graph runs downwards."""
+    assert f"rankdir={direction}" in source(Graph(chain(engine, length)).view())
+
+
+@pytest.mark.parametrize(("label", "shown"), [("n" * 28, "n" * 28), ("n" * 29, "n" * 27 + "…"), ("a\nb", "a b")])
+def test_long_names_are_cut(engine, label, shown):
+    """To 28 characters, and to one line."""
+    (words, _, _), *_ = boxes(source(Graph(engine.Value(1.0, label=label).tanh()).view())).values()
+    assert words[0] == shown
+
+
+def test_edges_have_the_local_gradient(engine):
+    """One that is used twice says so, a plain number's edge has none, and neither has one between folded parts."""
+    x = engine.Value(2.0, label="x")
+    edges = [re.findall(r"(n\d+ -> n\d+) \[(.*)\];", source(view)) for view in (
+        Graph((x * 3.0).tanh() + (x + x)).view(), folded_view(engine),
+    )]  # fmt: skip
+    assert edges[0] == [
+        ("n0 -> n2", 'label="  3  "'), ("n1 -> n2", "penwidth=1.3"), ("n2 -> n3", 'label="  2.45765e-05  "'),
+        ("n0 -> n4", 'label="  1 ×2  "'), ("n3 -> n5", 'label="  1  "'), ("n4 -> n5", 'label="  1  "'),
+    ]  # fmt: skip
+    assert {label for _, label in edges[1]} == {"penwidth=1.3", 'label="  218.463  "'}
+
+
+def test_the_librarys_warnings_are_not_the_readers(engine, monkeypatch, recwarn):
+    """Neither as it is loaded nor as it draws; and no descriptor stays open."""
+    (tmp := os.dup(2), os.close(tmp))
+
+    class Library:
+        class AGraph:
+            def __init__(self, string):
+                warnings.warn("no such font", stacklevel=1)
+
+            def draw(self, format, prog):
+                warnings.warn("no such font", stacklevel=1)
+                return f"{format} {prog}".encode()
+
+    def loaded(name):
+        warnings.warn(f"{name} is old", stacklevel=1)
+        return Library
+
+    monkeypatch.setattr("importlib.import_module", loaded)
+    assert (rendered("", "png"), rendered("", "svg", placed=True)) == (b"png dot", b"svg nop2")
+    assert [str(each.message) for each in recwarn] == []
+    after = os.dup(2)
+    os.close(after)
+    assert after == tmp
+
+
+# ---------------------------------------------------------------- without Graphviz
+
+
+def cards_of(svg):
+    """Of each card its kind, place, size, and texts (class, x, y, text)."""
+    tree = ElementTree.fromstring(svg)
+    named = "{http://www.w3.org/2000/svg}"
+    for group in tree.iter(f"{named}g"):
+        card = group.find(f"{named}rect")
+        if card is None or card.get("class") != "card":
+            continue
+        x, y = map(float, re.findall(r"[\d.]+", group.get("transform")))
+        written = [
+            (text.get("class").split()[0], float(text.get("x")), float(text.get("y")), text.text)
+            for text in group.iter(f"{named}text")
+        ]
+        yield group.get("class"), (x, y, float(card.get("width")), float(card.get("height"))), written
+
+
+LETTER = 7.3  # pixels, at most
+
+
+@pytest.mark.parametrize("tall", [False, True])
+def test_words_fit_their_cards(engine, tall):
+    """Names, signs and numbers lie on the card and not on each other; captions on no card; and all in the picture."""
+    x = engine.Value(-1.23456e-7, label="x")
+    small = (x * engine.Value(0.25, label="the_longest_name") + x).leaky_relu() + x
+    for view in (folded_view(engine), Graph(small).view()):
+        svg = _Drawing(view, is_tall=tall).text()
+        cards = list(cards_of(svg))
+        for _, (_, _, width, height), written in cards:
+            for kind, at, y, said in written:
+                length = LETTER * len(said)
+                left = at if kind in ("name", "quiet") else at - length / 2 if kind == "sign" else at - length
+                assert left >= 6.0
+                assert left + length <= width - 6.0
+                assert 12.0 <= y <= height - 6.0
+            signs = [at + LETTER * len(said) / 2 for kind, at, _, said in written if kind == "sign"]
+            assert max(signs, default=0.0) < min(at for kind, at, _, _ in written if kind == "name")
+            rows = {y: sorted(each for each in written if each[2] == y) for _, _, y, _ in written if y > 30}
+            for number, caption in (row for row in rows.values() if len(row) == 2):
+                assert number[1] - LETTER * len(number[3]) >= caption[1] + LETTER * len(caption[3])
+        tree = ElementTree.fromstring(svg)
+        width, height = float(tree.get("width")), float(tree.get("height"))
+        assert max(x + wide for _, (x, _, wide, _), _ in cards) == pytest.approx(width - 32, abs=1)
+        assert max(y + high for _, (_, y, _, high), _ in cards) <= height - 31
+        if not tall:
+            for label in (each for each in tree.iter() if each.get("class") == "caption"):
+                middle, half = float(label.get("x")), LETTER * len(label.text) / 2
+                assert all(middle + half < x or x + wide < middle - half for _, (x, _, wide, _), _ in cards)
+
+
+def test_cards_of_a_still_picture(engine):
+    """Each with its kind, name, sign and numbers; what is folded up is lower, and says how many are in it."""
+    told = [
+        (kind, at[3], [said for *_, said in written]) for kind, at, written in cards_of(picture(folded_view(engine)))
+    ]
+    assert told[0] == ("leaf", 62.0, ["x", "data", "0.5", "grad", "0"])
+    assert ("fold", 46.0, ["layer", "nodes", "160"]) in told
+    assert told[-1] == ("root", 62.0, ["×", "loss", "data", "109.231", "grad", "0"])
+    assert [kind for kind, _, _ in told] == ["leaf", "fold", "fold", "fold", "fold", "root"]
+
+
+def test_gradients_have_a_colour_of_their_own(engine):
+    """In the pictures of both kinds, and data has none."""
+    shown = ElementTree.fromstring(picture(Graph(neuron(engine)).view()))
+    classes = [each.get("class").split() for each in shown.iter() if each.get("class", "").startswith("number")]
+    assert classes == [["number"], ["number", "grad"]] * 6
+
+
+def test_a_still_picture_is_told_in_words(engine):
+    """The result, and the first six of what it is computed from; constants are not among them."""
+    root = engine.Value(3.0, label="a") * 2.0
+    assert 'aria-label="Graph of v1 = 6, computed from a = 3"' in picture(Graph(root).view())
+    for i in range(6):
+        root = root + engine.Value(float(i), label=f"x{i}")
+    (said,) = re.findall(r'aria-label="(.*?)"', picture(Graph(root).view()))
+    assert said.endswith(" = 21, computed from a = 3, x0 = 0, x1 = 1, x2 = 2, x3 = 3, x4 = 4")
+
+
+@pytest.mark.parametrize(("label", "shown"), [("n" * 22, "n" * 22), ("n" * 23, "n" * 21 + "…"), ("a\nb", "a b")])
+def test_long_names_on_cards_are_cut(engine, label, shown):
+    """To 22 characters, and to one line."""
+    (_, _, written), *_ = cards_of(picture(Graph(engine.Value(1.0, label=label).tanh()).view()))
+    assert written[0][-1] == shown
+
+
+def test_a_plain_number_alone_is_drawn(engine):
+    """There is nothing else to draw; beside anything else it is left out."""
+    constant = next(node for node in (engine.Value(1.0) * 3.0)._topological_order() if node._constant)
+    assert [written[0][-1] for _, _, written in cards_of(picture(Graph(constant).view()))] != []

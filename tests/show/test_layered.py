@@ -60,10 +60,13 @@ def test_a_link_goes_from_border_to_border_and_through_no_box() -> None:
     """From the middle of a right side to the middle of a left one, level through each column that it passes."""
     for sizes, links, plan in PLANS:
         assert len(plan.routes) == len(links)
+        places = sorted({column(plan, box) for box in range(len(sizes))})
         for (child, parent), route in zip(links, plan.routes, strict=True):
             first, last = plan.boxes[child], plan.boxes[parent]
             assert route[0] == pytest.approx((first.x + first.width, first.y + first.height / 2))
             assert route[-1] == pytest.approx((last.x, last.y + last.height / 2))
+            passed = places.index(column(plan, parent)) - places.index(column(plan, child)) - 1
+            assert len(route) == 2 + 2 * passed
             for (left, y), (right, same) in zip(route[1:-1:2], route[2:-1:2], strict=True):
                 inside = [plan.boxes[box] for box in range(len(sizes)) if left < column(plan, box) < right]
                 assert inside

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -247,3 +248,48 @@ def test_what_travels_into_a_part_arrives_there(browser: Browser, tmp_path: Path
     assert is_data is True
     assert tab.errors == []
     tab.close()
+
+
+def test_a_picture_that_is_saved_has_all_of_the_graph(tab: Tab, tmp_path: Path) -> None:
+    """With a margin around it, on the ground of the page, in its colours; what was for the page alone is left out."""
+    tab.without_downloads()
+    tab.show(page("relu(a*b + d)", {"a": 2.0, "b": -3.0, "d": 10.0}), tmp_path)
+    tab.run("gradwalk.setTheme('dark'); gradwalk.drawing.viewport.zoom(2)")
+    saved = tab.run(
+        "(() => { globalThis.saved = new Promise((done) => { const make = URL.createObjectURL;"
+        " URL.createObjectURL = (blob) => { blob.text().then(done); return make.call(URL, blob); }; });"
+        " document.querySelector('[data-save=svg]').click(); return globalThis.saved; })()"
+    )
+    picture = ElementTree.fromstring(saved)
+    width, height, ground = tab.run(
+        "(({ placed: { width, height }, svg }) => [width, height, getComputedStyle(svg).getPropertyValue('--ground')])"
+        "(gradwalk.drawing)"
+    )
+    sizes = [float(each) for each in picture.get("viewBox", "").split()]
+    assert sizes == pytest.approx([-24, -24, width + 48, height + 48])
+    assert [float(picture.get(name, 0)) for name in ("width", "height")] == pytest.approx(sizes[2:])
+    first = picture[0]
+    assert [float(first.get(name, 0)) for name in ("x", "y", "width", "height")] == pytest.approx(sizes)
+    assert first.get("fill") == ground.strip()
+    kept = {name for each in [*picture.iter()][1:] for name in each.attrib}
+    assert kept.isdisjoint({"class", "tabindex", "role", "aria-label", "data-card"})
+    assert picture.get("class") is None
+    paths = [each for each in picture.iter("{http://www.w3.org/2000/svg}path") if each.get("d")]
+    assert {each.get("fill") for each in paths} == {"none"}
+    assert None not in {each.get("stroke") for each in paths}
+
+
+def test_a_png_is_twice_as_large(tab: Tab, tmp_path: Path) -> None:
+    """As the picture; where that would be too large for a browser, no larger than 8,000 pixels."""
+    tab.without_downloads()
+    tab.show(page("a*b", {"a": 2.0, "b": -3.0}), tmp_path)
+    sizes = tab.run(
+        "(async () => { const { drawing, header } = gradwalk; const { width, height } = drawing.placed;"
+        " const found = [[width, height].map((each) => Math.ceil(2 * (each + 48)))]; const make = URL.createObjectURL;"
+        " const sizeOf = () => new Promise((done) => { URL.createObjectURL = (blob) => {"
+        " if (blob.type === 'image/png') createImageBitmap(blob).then((image) => done([image.width, image.height]));"
+        " return make.call(URL, blob); }; }); for (const wide of [width, 15952]) { drawing.placed.width = wide;"
+        " const size = sizeOf(); header.on.save('png'); found.push(await size); } return found; })()"
+    )
+    assert sizes[1] == pytest.approx(sizes[0], abs=1)
+    assert sizes[2][0] == 8000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -236,3 +237,195 @@ def test_what_is_said_of_a_card_covers_neither_it_nor_the_sides(tab: Tab) -> Non
         assert abs(middle) < 1 or note[0] < stage[0] + 9 or note[1] > stage[1] - 9
     tab.run("gradwalk.hover(null)")
     assert tab.run("gradwalk.detail.hidden")
+
+
+# ---------------------------------------------------------------- the field for expressions
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seen"),
+    [
+        ("b ", " c", "b ^ c"), ("a = 1\nb ", " c\nd", "b ^ c"), ("", "", "^"), ("a\n", "\nb", "^"),
+        ("b" * 40, "c" * 40, "b" * 24 + "^" + "c" * 23),
+        ("a\n" + "b" * 24, "c" * 23 + "\nd", "b" * 24 + "^" + "c" * 23),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_shown_with_what_is_around_it(open_tab: Tab, before: str, after: str, seen: str) -> None:
+    """Of its line, and of a long one the characters beside it."""
+    text, place = json.dumps(f"{before}^{after}"), len(before)
+    shown = (
+        "[...document.querySelectorAll('.excerpt, .excerpt mark')].map((each) => each.textContent)"
+        ".concat(gradwalk.header.problem.hidden, gradwalk.header.field.getAttribute('aria-invalid'))"
+    )
+    open_tab.run(f"gradwalk.header.setError('not so', {text}, {place})")
+    assert open_tab.run(shown) == [seen, "^", False, "true"]
+    open_tab.run("gradwalk.header.setError('', '', -1)")
+    assert open_tab.run(shown) == [True, "false"]
+
+
+def test_a_mistake_that_is_nowhere(open_tab: Tab) -> None:
+    """At the end it is marked by a blank; one that is about all of it has no excerpt."""
+    excerpt = "[...document.querySelectorAll('.excerpt')].map((each) => each.textContent)"
+    open_tab.run("gradwalk.header.setError('not so', 'a +', 3)")
+    assert open_tab.run(excerpt) == ["a +␣"]
+    open_tab.run("gradwalk.header.setError('not so', 'a +', -1)")
+    assert open_tab.run(excerpt) == []
+    open_tab.run("gradwalk.header.setError('', '', -1)")
+
+
+@pytest.mark.parametrize(("lines", "rows"), [(1, 1), (2, 2), (6, 6), (9, 6)])
+def test_the_field_is_as_high_as_its_text(open_tab: Tab, lines: int, rows: int) -> None:
+    """Up to six lines."""
+    assert rows == open_tab.run(
+        f"(({{ field }}) => {{ field.value = 'a\\n'.repeat({lines - 1}) + 'a'; gradwalk.header.grow();"
+        " const { rows } = field; field.value = ''; gradwalk.header.grow(); return rows; })(gradwalk.header)"
+    )
+
+
+def test_a_press_beside_the_help_closes_it(tab: Tab) -> None:
+    """And none on it."""
+    is_open = "(({ help }, at) => { help.showModal(); at(help).click(); return help.open; })"
+    assert tab.run(f"{is_open}(gradwalk, (help) => help.querySelector('h2'))") is True
+    assert tab.run("(gradwalk.help.close(), gradwalk.help.open)") is False
+    assert tab.run(f"{is_open}(gradwalk, (help) => help)") is False
+
+
+def test_what_a_screen_reader_hears(tab: Tab) -> None:
+    """The mode that was chosen, and what is wrong with a value."""
+    heard = "gradwalk.live.textContent"
+    tab.run("gradwalk.setMode('assign')")
+    assert tab.run(heard) == tab.run("document.querySelector('.modes').selectedOptions[0].textContent")
+    tab.run("gradwalk.example({ text: 'log(a)', values: { a: 2 } }); gradwalk.edit(0, -1)")
+    tab.settle()
+    assert tab.run(heard).startswith("log: expected x > 0, got -1.0")
+
+
+def test_another_size_is_another_drawing(tab: Tab) -> None:
+    """All of the graph is in sight again; where nothing has changed, it stays as it was."""
+    size = "[gradwalk.drawing.viewport.view.height, gradwalk.drawing.svg.style.height]"
+    tab.run("gradwalk.canvas.style.flex = 'none'; gradwalk.canvas.style.height = '300px'; 0")
+    tab.wait(f"String({size}) === '300,300px'")
+    assert tab.run("gradwalk.drawing.placed.height * gradwalk.drawing.viewport.scale") <= 300
+    same = "(({ drawing: { placed } }) => { gradwalk.resized(); return placed === gradwalk.drawing.placed; })(gradwalk)"
+    assert tab.run(same)
+
+
+def test_an_address_that_is_typed_is_opened(tab: Tab) -> None:
+    """With its expression, its values and its step."""
+    tab.run("location.hash = '#e=p*q&v=p:3,q:4&t=2'")
+    tab.wait("gradwalk.graph.names.join() === 'p,q,v1'")
+    assert tab.run("[gradwalk.values.slice(0, 2).join(), gradwalk.t, gradwalk.mode]") == ["3,4", 2, "right"]
+
+
+# ---------------------------------------------------------------- without a browser
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[MiniRacer]:
+    with MiniRacer() as context:
+        context.eval(
+            script("dom", "own")
+            + """
+function dragged(button, events) {
+  const heard = {}; const seen = [];
+  const target = {
+    addEventListener: (kind, act) => { heard[kind] = act; }, removeEventListener: (kind) => { delete heard[kind]; },
+    setPointerCapture: (id) => seen.push(`held ${id}`),
+  };
+  const move = (by, more) => seen.push([by, more]);
+  module_dom.drag({ button, clientX: 100, pointerId: 7 }, target, move, () => seen.push("tap"));
+  for (const [type, clientX, shiftKey] of events) {
+    heard[type]?.({ type, clientX, shiftKey, pointerId: 7, preventDefault() {} });
+  }
+  return JSON.stringify([seen, Object.keys(heard)]);
+}
+function entered(value, at, keys) {
+  const seen = [];
+  const field = {
+    value, selectionStart: at, selectionEnd: at,
+    setRangeText(text, from, to, how) { seen.push(text, from, to, how); },
+  };
+  const event = { key: "Enter", preventDefault() { seen.push("taken"); }, ...keys };
+  module_own.OwnPython.prototype.key.call({ field, run: () => seen.push("run") }, event);
+  return JSON.stringify(seen);
+}
+function beside(about, size) {
+  const style = {};
+  const setProperty = (name, to) => { style[name] = to; };
+  const at = ([left, top, width, height]) => (
+    { getBoundingClientRect: () => ({ left, top, width, height, bottom: top + height }) });
+  const note = { offsetWidth: size[0], offsetHeight: size[1], style: { setProperty } };
+  module_dom.placeBeside(note, at(about), at([10, 20, 400, 300]));
+  return [style.left, style.top];
+}
+function shrunk(fits) {
+  let fit = "";
+  const part = { get scrollWidth() { return 100 * Number(fit); }, clientWidth: 100 * fits };
+  const box = {
+    style: { getPropertyValue: () => fit, setProperty: (_, to) => { fit = String(to); } },
+    scrollHeight: 5, clientHeight: 5, querySelectorAll: () => [part],
+  };
+  module_dom.shrinkToFit(box, "");
+  return fit;
+}"""
+        )
+        yield context
+
+
+@pytest.mark.parametrize(
+    ("button", "events", "seen"),
+    [
+        (0, [("pointerup", 100)], ["held 7", "tap"]),
+        (0, [("pointermove", 103), ("pointerup", 103)], ["held 7", "tap"]),
+        (0, [("pointermove", 104), ("pointerup", 104)], ["held 7", "held 7", [4, False]]),
+        (0, [("pointermove", 96), ("pointermove", 99, True)], ["held 7", "held 7", [-4, False], "held 7", [-1, True]]),
+        (0, [("pointercancel", 100)], ["held 7"]),
+        (2, [("pointermove", 150), ("pointerup", 150)], []),
+    ],
+)
+def test_dragging(parts: MiniRacer, button: int, events: list[Any], seen: list[Any]) -> None:
+    """From four pixels on; a press that does not move is a tap; another button, and what is cancelled, is nothing."""
+    given = [[kind, x, bool(more)] for kind, x, *more in events]
+    found, heard = json.loads(parts.call("dragged", button, given))
+    assert found == seen
+    is_over = events[-1][0] != "pointermove" or button != 0
+    assert bool(heard) is not is_over
+
+
+@pytest.mark.parametrize(
+    ("value", "at", "keys", "seen"),
+    [
+        ("def f(x):", 9, {}, ["taken", "\n    ", 9, 9, "end"]),
+        ("def f(x):\n    y = x", 19, {}, ["taken", "\n    ", 19, 19, "end"]),
+        ("  if x: \nz", 8, {}, ["taken", "\n      ", 8, 8, "end"]),
+        ("x", 0, {}, ["taken", "\n", 0, 0, "end"]),
+        ("x", 1, {"ctrlKey": True}, ["taken", "run"]), ("x", 1, {"metaKey": True}, ["taken", "run"]),
+        ("x", 1, {"shiftKey": True}, ["taken", "run"]), ("x", 1, {"key": "a"}, []),
+    ],
+)  # fmt: skip
+def test_enter_in_a_function(parts: MiniRacer, value: str, at: int, keys: dict[str, Any], seen: list[Any]) -> None:
+    """A new line is indented as the last one, and by four more after a colon; with Ctrl, Shift or Meta it is run."""
+    assert seen == json.loads(parts.call("entered", value, at, keys))
+
+
+@pytest.mark.parametrize(
+    ("about", "size", "place"),
+    [
+        ([110, 120, 40, 20], [100, 50], ["70px", "130px"]),  # below, in its middle
+        ([20, 120, 40, 20], [100, 50], ["8px", "130px"]),
+        ([380, 120, 40, 20], [100, 50], ["292px", "130px"]),
+        ([110, 220, 40, 20], [100, 66], ["70px", "230px"]),  # up to the end of the stage, with four to spare
+        ([110, 220, 40, 20], [100, 67], ["70px", "123px"]),  # above
+        ([110, 50, 40, 220], [100, 50], ["70px", "260px"]),  # there is no room above either
+    ],
+)
+def test_a_note_stands_beside_what_it_is_about(
+    parts: MiniRacer, about: list[int], size: list[int], place: list[str]
+) -> None:
+    assert place == list(parts.call("beside", about, size))
+
+
+@pytest.mark.parametrize(("fits", "fit"), [(1, "1"), (0.99, "0.94"), (0.94, "0.94"), (0.8, "0.76"), (0.1, "0.7")])
+def test_what_is_too_wide_is_set_smaller(parts: MiniRacer, fits: float, fit: str) -> None:
+    """As little as is needed, and no smaller than seven tenths."""
+    assert fit == parts.call("shrunk", fits)

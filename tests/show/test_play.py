@@ -167,6 +167,12 @@ def test_play_refuses_what_is_no_value() -> None:
         play.page([1.0])
 
 
+def test_play_refuses_what_is_no_expression() -> None:
+    """Here, where one can see it, and not in the page that was written."""
+    with pytest.raises(ValueError, match="this \\( is never closed"):
+        play.page("relu(a")
+
+
 def test_writing_does_not_touch_gradients() -> None:
     """Handing a program to the page leaves every gradient as it was, also of nodes written by hand."""
     a = Value(3.0)
@@ -327,8 +333,36 @@ def test_it_answers_to_no_other_name(server: Server, host: str | None) -> None:
     assert b"<html" not in content
 
 
+def test_what_it_says_beside_the_page(server: Server) -> None:
+    """Its length and kind; that nobody keeps it, or reads it from elsewhere; and not which Python it is."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=5)
+    connection.request("GET", "/")
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    headers = {name: value for name, value in answer.getheaders() if name != "Date"}
+    assert headers.pop("Server").strip() == "gradwalk"
+    assert headers == {
+        "Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(content)), "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin",
+    }  # fmt: skip
+
+
+def test_two_names_are_none(server: Server) -> None:
+    """Who asks by two names could be let in by one and be meant by the other."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=5)
+    connection.putrequest("GET", "/", skip_host=True)
+    for name in ("localhost", "evil.example"):
+        connection.putheader("Host", name)
+    connection.endheaders()
+    assert connection.getresponse().status == 403
+    connection.close()
+
+
 def test_there_is_one_page(server: Server) -> None:
     """No path leads to a file, and nothing but reading is allowed."""
+    assert asked(server, "localhost", "/?t=3") == (200, server.content)
+    assert asked(server, "localhost", "/page.html")[1] == b"there is one page, at /\n"
     assert asked(server, "localhost", "/../../etc/passwd")[0] == 404
     assert asked(server, "localhost", "/page.html")[0] == 404
     assert asked(server, "localhost", "/", "POST")[0] == 501

@@ -8,10 +8,12 @@ import re
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
+import gradwalk
 from gradwalk import Value, cli
 from gradwalk.expression import parsed
 from gradwalk.finite_differences import finite_differences
@@ -247,6 +249,18 @@ def test_a_function_of_the_users(script):
     assert len(re.findall("✓", output)) == 2
 
 
+def test_a_file_may_use_its_neighbours_and_itself(script):
+    """What is imported is looked for beside it; and a class in it finds the module that it is from."""
+    (script.parent / "its_neighbour.py").write_text("half = 0.5\n")
+    script.with_name("own_module.py").write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\nimport its_neighbour\n"
+        "@dataclass\nclass Scale:\n    by: float\n"
+        "def f(x):\n    return x * Scale(its_neighbour.half).by\n"
+    )
+    assert "own_module.py: f(x=4.0)" in printed(f"{script.with_name('own_module.py')}:f", "x=4")
+
+
 def test_a_default_can_be_overridden(script):
     """A number given on the command line replaces the default."""
     assert "loss(x=2.0, w=3.0)" in printed(f"{script}:loss", "x=2", "w=3")
@@ -297,7 +311,76 @@ def test_json_has_the_engines_numbers(mode):
     assert slopes == [entry["finite_difference"] for entry in found["check"]]
 
 
+def test_json_of_a_small_graph():
+    """All that is in it: nodes, steps with their numbers and what is wrong with them, and the check."""
+    found = json.loads(printed("abs(x)*x", "x=0", "--wrong", "assign", "--json"))
+    names = ("id", "name", "label", "constant", "children", "local_grads", "data", "grad")
+    assert [[node[name] for name in names] for node in found["nodes"]] == [
+        [0, "x", "x", False, [], [], 0.0, 0.0], [1, "v1", "", False, [0], [0.0], 0.0, 0.0],
+        [2, "v2", "", False, [1, 0], [0.0, 0.0], 0.0, 1.0],
+    ]  # fmt: skip
+    assert [(step["number"], step["node"], step["seed"], step["wrong"]) for step in found["steps"]] == [
+        (3, 2, True, False), (4, 2, False, False), (6, 1, False, False),
+    ]  # fmt: skip
+    nothing = {"child": 1, "local_grad": 0.0, "upstream": 1.0, "product": 0.0, "before": 0.0, "after": 0.0}
+    assert found["steps"][1]["contributions"] == [nothing, nothing | {"child": 0}]
+    [said] = found["check"]  # |x|·x has a slope of 0 there, which no difference shows
+    assert (said["node"], said["kink"], said["relative_error"], said["agrees"]) == (0, False, 1.0, None)
+    [said] = json.loads(printed("relu(x)", "x=0", "--json"))["check"]
+    assert (said["kink"], said["agrees"]) == (True, True)
+    named = ("title", "mode", "first_difference", "first_wrong_number", "root")
+    assert [found[name] for name in named] == ["abs(x)*x", "assign", None, None, 2]
+    found = json.loads(printed("x*x", "x=3", "--wrong", "assign", "--json"))
+    assert [step["wrong"] for step in found["steps"]] == [False, True]
+    assert [each["agrees"] for each in found["check"]] == [False]
+    assert (found["first_difference"], found["first_wrong_number"]) == (1, 4)
+
+
+def test_numbers_that_json_has_not_are_words():
+    """nan and infinities."""
+    with gradwalk.ieee():
+        root = Value(float("inf"), label="a") * Value(float("nan"), label="b")
+    found = trace.as_dict("", Graph(root), Walk(root))
+    assert [node["data"] for node in found["nodes"]] == ["inf", "nan", "nan"]
+    assert found["nodes"][2]["local_grads"] == ["nan", "inf"]
+
+
+@pytest.mark.parametrize(("most", "count"), [(16 * 7 * 3, 3), (16 * 7 * 3 - 1, 2), (1, 1)])
+def test_of_many_leaves_some_are_checked(monkeypatch, most, count):
+    """As many as there is time for, and one at least."""
+    monkeypatch.setattr(trace, "MOST_EVALUATIONS", most)
+    root = parsed("a*b + c*d").evaluate(dict.fromkeys("abcd", 2.0))
+    assert [difference.label for difference in trace.checked(Graph(root))] == ["a", "b", "c", "d"][:count]
+
+
 # ---------------------------------------------------------------- one step at a time
+
+
+@pytest.mark.parametrize(
+    ("sent", "keys"),
+    [
+        (["ab"], ["a", "b", ""]), (["\x1b[C\x1b[D"], ["\x1b[C", "\x1b[D", ""]), (["\x1bOHx"], ["\x1bOH", "x", ""]),
+        (["\x1b[1~\x1b"], ["\x1b[1~", "\x1b", ""]), ([None, "a"], [None, "a", ""]), (["\n"], ["\n", ""]),
+    ],
+)  # fmt: skip
+def test_what_a_terminal_sends_is_taken_key_by_key(sent, keys):
+    """Several at once, and an arrow as one; nothing for a while is None, and the end is empty."""
+    waiting = iter([*sent, ""])
+    read = trace._KeysOf(lambda: next(waiting)).next
+    assert [read() for _ in keys] == keys
+
+
+def test_keys_on_windows(monkeypatch):
+    """What is not a letter comes as two; while none is pressed it waits a little, and says so."""
+    pressed = iter("a\xe0M\x00K")
+    is_pressed = iter([True, False, True, True])
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setitem(
+        sys.modules, "msvcrt", SimpleNamespace(kbhit=lambda: next(is_pressed), getwch=lambda: next(pressed))
+    )
+    monkeypatch.setattr(trace, "_PATIENCE", 0.0)
+    with trace._keys() as next_key:
+        assert [next_key() for _ in range(4)] == ["a", None, "\xe0M", "\xe0K"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals on Windows")
@@ -315,6 +398,7 @@ def test_stepping_with_the_keyboard():
         command = [sys.executable, "-m", "gradwalk", "trace", *NEURON, "--step"]
         os.execve(sys.executable, command, own | {"TERM": "xterm-256color", "NO_COLOR": "1"})
     shown = b""
+    settings = termios.tcgetattr(terminal)
 
     def wait_for(wanted):
         nonlocal shown
@@ -326,6 +410,7 @@ def test_stepping_with_the_keyboard():
         shown = b""
 
     wait_for("step 0 of 9: the beginning")
+    assert settings != termios.tcgetattr(terminal)
     end = time.monotonic() + 20
     while select.select([terminal], [], [], 0.5)[0]:  # then it waits, and draws nothing
         os.read(terminal, 65536)
@@ -341,6 +426,7 @@ def test_stepping_with_the_keyboard():
     wait_for("step 9 of 9")  # nothing was pressed: the new size alone draws it again
     os.write(terminal, b"q")
     _, status = os.waitpid(child, 0)
+    assert settings == termios.tcgetattr(terminal)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(status) == 0
 

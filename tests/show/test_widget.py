@@ -166,10 +166,11 @@ def test_numbers_that_json_lacks_arrive(program: tuple[Value, Value, Value]) -> 
 class Shown:
     """An output of a cell, which can be written anew."""
 
-    def __init__(self, data: dict[str, str], **_: Any) -> None:
-        self.data = data
+    def __init__(self, data: dict[str, str], **options: Any) -> None:
+        self.data, self.options = data, options
 
-    def update(self, data: dict[str, str], **_: Any) -> None:
+    def update(self, data: dict[str, str], **options: Any) -> None:
+        assert options == {"raw": True}
         self.data = data
 
 
@@ -185,6 +186,8 @@ def test_a_saved_notebook_shows_the_page(program: tuple[Value, Value, Value], mo
     monkeypatch.setattr("IPython.display.display", display)
     player = Player(root)
     player._ipython_display_()
+    assert outputs[0].options["raw"]
+    assert outputs[1].options == {"raw": True, "display_id": True}  # or it could not be written anew
     live, copy = (output.data for output in outputs)
     assert "application/vnd.jupyter.widget-view+json" in live
     assert live["text/plain"] == ""
@@ -266,6 +269,12 @@ def test_the_front_end(browser: Browser, program: tuple[Value, Value, Value], tm
     assert tab.run("tree.querySelector('.gradwalk').dataset.theme") == "dark"
     tab.run("document.body.dataset.jpThemeLight = 'true'")
     tab.wait("tree.querySelector('.gradwalk').dataset.theme === 'light'")
+    tab.run("delete document.body.dataset.jpThemeLight")
+    for theme in ("dark", "light"):  # as another notebook says it
+        tab.run(f"document.body.className = 'vscode-{theme}'")
+        tab.wait(f"tree.querySelector('.gradwalk').dataset.theme === '{theme}'")
+    tab.run("document.body.className = ''")
+    tab.wait("tree.querySelector('.gradwalk').dataset.theme === undefined")
     seen = "[...document.querySelectorAll('.jp-OutputArea-child')].map((each) => each.clientHeight > 0)"
     assert tab.run(seen) == [True, False]
     assert "in the kernel" in tab.run("tree.querySelector('.note').textContent")

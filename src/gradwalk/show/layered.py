@@ -66,7 +66,7 @@ def layered(sizes: Sequence[tuple[float, float]], links: Sequence[tuple[int, int
             near[0][other].append(one)
             near[1][one].append(other)
     middle = _middles(columns, heights, near, gap_y)
-    widths = [max((sizes[box][0] for box in boxes if box < count), default=0.0) for boxes in columns]
+    widths = [max(sizes[box][0] for box in boxes if box < count) for boxes in columns]
     lefts = [sum(widths[:k]) + gap_x * k for k in range(len(widths))]
     top = min(middle[item] - heights[item] / 2 for item in range(len(heights)))
     boxes = [

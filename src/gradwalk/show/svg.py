@@ -219,7 +219,7 @@ class _Drawing:
         beats = self.backward.get(i, [])
         texts = []
         for place, (beat, value) in enumerate(zip(beats, after, strict=True)):
-            until = next((later for later in beats[place + 1 :] if later > beat), None)
+            until = next((later for later in beats if later > beat), None)
             if until is None and place + 1 < len(beats):
                 continue  # two contributions in one step: the last one counts
             name = self.appearing(beat, until)

@@ -136,10 +136,10 @@ function operationCode(node, codes, data) {
 function compositeCode(node, all, data) {
   if (node.op === "take") return `gradwalk.take([${all.join(", ")}], 0)`;
   if (Object.hasOwn(COMPOSITES, node.op)) {
-    const { called, inputs, perEntry } = COMPOSITES[node.op];
+    const { called, inputs, perEntry, target } = COMPOSITES[node.op];
     const length = all.length / inputs.length;
     const lists = inputs.map((_, k) => `[${all.slice(k * length, (k + 1) * length).join(", ")}]`);
-    const parameters = (perEntry ? node.parameters.slice(1) : node.parameters).map(literal);
+    const parameters = (perEntry ? node.parameters.slice(1) : node.parameters).map(target ? String : literal);
     return `gradwalk.${called}(${[...lists, ...parameters].join(", ")})${perEntry ? `[${node.parameters[0]}]` : ""}`;
   }
   const locals = (node.recorded ?? []).map(literal);
