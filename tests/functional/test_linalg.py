@@ -124,6 +124,19 @@ def test_what_is_refused_says_why(name: str) -> None:
         grad(lambda a: function(a)[0])(TALL)
 
 
+@pytest.mark.parametrize("right", [1, 2], ids=["a vector", "columns"])
+@pytest.mark.parametrize("matrix", [TALL, MATRIX, TALL.T], ids=["tall", "square", "wide"])
+def test_what_least_squares_miss(matrix: Any, right: int) -> None:
+    """The squares that are left over, one for each column, where there are more rows than unknowns; and the rank."""
+    wanted = RNG.normal(size=(len(matrix), 3)[:right])
+    expected = np.linalg.lstsq(matrix, wanted, rcond=None)
+    found = np.linalg.lstsq(gnp.array(matrix) * Value(1.0), wanted, rcond=None)
+    for ours, theirs in zip(found[:2], expected[:2], strict=True):
+        assert ours.shape == theirs.shape
+        assert [each.data for each in ours.ravel()] == pytest.approx(theirs.ravel().tolist())
+    assert found[2] == expected[2]
+
+
 def test_how_many_are_not_0() -> None:
     """A float, as NumPy's; nothing moves it."""
     count = np.linalg.norm(gnp.array([Value(0.0), Value(2.0), 3.0]), 0)

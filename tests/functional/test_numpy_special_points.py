@@ -183,6 +183,7 @@ def test_lists_of_values() -> None:
     assert number(gnp.sort([Value(NAN), Value(2.0), 1.0])[0]) == 1.0
     assert math.isnan(number(gnp.max([1.0, Value(NAN), Value(2.0)])))
     assert gnp.argmax([[Value(1.0), NAN], [Value(2.0), 3.0]], axis=1).tolist() == [1, 1]
+    assert gnp.argmax([gnp.array([Value(1.0), NAN]), np.array([2.0, 3.0])], axis=1).tolist() == [1, 1]
     with pytest.raises(TypeError, match=r"import gradwalk.numpy as np.*everywhere\(\)"):
         grad(clipped, argnums=(0, 1))(0.5, 0.0)
 
