@@ -80,6 +80,7 @@ _SWAPS = [
     (r"(?<![\w.])0\.5(?![\w.])", ["0.25"]),
 ]  # fmt: skip
 _NO_CODE = re.compile(r"\s*(from|import|export|assert|def|class|static_assert|@)\b")
+_TYPE = re.compile(r"[A-Z][a-z]\w* = (Any|Callable|TypeVar|dict|list|tuple)\b")  # its name is the type checker's
 _CALL = re.compile(r"^\s*[\w.>\[\]*()-]+(\(.*\)| [-+*]?= .*);?$")  # a line that could be left out
 
 
@@ -124,7 +125,7 @@ def lines_of_code(path: Path) -> Iterator[tuple[int, str]]:
     code = blanked.sub(lambda found: re.sub(r"[^\n]", "\0", found[0]), text)
     for number, (line, kept) in enumerate(zip(text.split("\n"), code.split("\n"), strict=True), 1):
         is_sentinel = kept.strip().startswith("{NULL")
-        if kept.strip("\0 ") and not is_sentinel and not re.match(_NO_CODE, kept):
+        if kept.strip("\0 ") and not is_sentinel and not re.match(_NO_CODE, kept) and not re.match(_TYPE, kept):
             yield number, line if "\0" not in kept else kept
 
 

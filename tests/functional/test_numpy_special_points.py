@@ -74,6 +74,7 @@ ORDER: dict[str, Any] = {
     "digitize": lambda a: (np.digitize(a, [0.0, 1.0, 2.0]), np.digitize(a, [2.0, 1.0], right=True)),
     "unique": lambda a: np.unique(a + 0.0, return_index=True, return_inverse=True, return_counts=True),
     "unique, each nan": lambda a: np.unique(a + 0.0, equal_nan=False),
+    "unique along the one axis": lambda a: np.unique(np.ravel(a) + 0.0, axis=0),
     "setdiff1d": lambda a: np.setdiff1d(a + 0.0, [1.0]),
     "histogram": lambda a: np.histogram(a, [0.0, 1.0, 2.0])[0],
     "histogram of a range": lambda a: np.histogram(a, 4, (0.0, 4.0))[0],
@@ -150,6 +151,13 @@ def test_variances(name: str, options: dict[str, Any], sample: str) -> None:
     assert [number(each) for each in np.ravel(np.asarray(found, object))] == pytest.approx(
         np.ravel(expected).tolist(), nan_ok=True
     )
+
+
+@pytest.mark.parametrize("name", ["nancumsum", "nancumprod", "nansum", "nanprod"])
+def test_what_stands_for_nan_is_a_float(name: str) -> None:
+    """NumPy has whole numbers there, which are divided otherwise."""
+    made = getattr(np, name)(gnp.array([[NAN, 1.0], [NAN, Value(2.0)]]), axis=0)
+    assert [type(made.ravel()[place]) for place in (0, -1)] == [float, Value]
 
 
 def test_a_variance_of_some() -> None:

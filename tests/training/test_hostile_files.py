@@ -310,11 +310,13 @@ def test_pipes_that_somebody_is_at_work(names_file, pipe, tmp_path):
 def test_pipes_whose_other_end_takes_its_time(pipe):
     """Data that comes in two parts is read to its end; metrics wait for a reader who does not read yet."""
 
+    other = os.open(pipe, os.O_RDWR)
+    os.write(other, b"ada\nbe")
+
     def write():
-        with pipe.open("w") as file:
-            for part in ("ada\nbe", "n\ncleo\n"):
-                print(part, end="", file=file, flush=True)
-                time.sleep(0.2)
+        time.sleep(0.2)
+        os.write(other, b"n\ncleo\n")
+        os.close(other)
 
     writer = threading.Thread(target=write)
     writer.start()
