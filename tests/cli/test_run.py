@@ -169,9 +169,10 @@ def test_class_in_a_function_is_replaced():
 
 
 def test_class_in_a_function_that_is_kept():
-    """Its methods find it under its name as before, though another was tried out there."""
+    """Its methods find it as before, by its name and as what they stand in, though another was tried out there."""
     inside = MICROGPT_CLASS.replace("other.data, (self", "other.data * 1.5, (self", 1)
-    inside = textwrap.indent(inside + "print(type(Value(2.0) + 1.0) is Value)\n" + TELL_CLASS, "    ")
+    inside += "    def is_one(self): return type(self) is __class__\n"
+    inside = textwrap.indent(inside + "print((Value(2.0) + 1.0).is_one())\n" + TELL_CLASS, "    ")
     write("s.py", f"def main():\n{inside}\nmain()\n")
     process = with_gradwalk("s.py")
     assert process.stdout == "True\nbuiltins\n"
@@ -215,6 +216,22 @@ for number in (-1.5, 0.0, 2.5, -3, 0, 4, float('nan')):
     process = with_gradwalk("s.py")
     assert with_python("s.py").stdout == process.stdout
     assert "relu" not in process.stderr
+
+
+def test_a_function_by_another_word_is_native():
+    """What it is called is shown, and changes nothing else."""
+    method = """\
+    def exp(self):
+        out = Value(math.exp(self.data), (self,), 'e to the x')
+        def _backward(): self.grad += out.data * out.grad
+        out._backward = _backward
+        return out
+"""
+    use = "x = Value(0.5)\ny = x.exp()\ny.backward()\nprint(y.data, x.grad, y._op)\n"
+    write("s.py", LECTURE_CLASS.replace("    def backward", method + "\n    def backward") + use)
+    process = with_gradwalk("s.py")
+    assert with_python("s.py").stdout == process.stdout
+    assert "exp" not in process.stderr
 
 
 def test_class_in_a_local_module_is_replaced():

@@ -177,9 +177,6 @@ print(x.grad, sorted(v.grad for v in y._prev))
     "other words for operations": LECTURE.replace("'+'", "'plus'").replace("f'**{other}'", "'power'")
     + PICTURE
     + "print(picture(Value(3.0) ** 2 + 1.0))\n",
-    "another word for a function": LECTURE.replace("(self,), 'tanh')", "(self,), 'hyp')")
-    + PICTURE
-    + "print(picture(Value(0.5).tanh()))\n",
     "numbers, lists and dicts that stay as they are": "n, names, of, seen = 3, ['x'], {'n': 7}, {3}\n"
     + MICROGPT_CLASS.replace("    __slots__", "    kinds = {'a': 1}\n    __slots__")
     + "    def named(self): return names, of, seen, n, self.kinds\nprint(Value(2.0).named())\n",

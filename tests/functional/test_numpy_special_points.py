@@ -11,6 +11,7 @@ import pytest
 import gradwalk
 import gradwalk.numpy as gnp
 from gradwalk import Value, compile, grad
+from gradwalk.numpy.ufuncs import RULES
 
 NAN, INF = np.nan, np.inf
 SAMPLES: dict[str, list[Any]] = {
@@ -71,7 +72,7 @@ ORDER: dict[str, Any] = {
     "searchsorted, by places": lambda a: np.searchsorted(
         np.ravel(a), [NAN, 0.0, INF], sorter=np.argsort(a, axis=None, kind="stable")
     ),
-    "digitize": lambda a: (np.digitize(a, [0.0, 1.0, 2.0]), np.digitize(a, [2.0, 1.0], right=True)),
+    "digitize": lambda a: (np.digitize(a, [0.0, 1.0, 2.0]), np.digitize(a, [2.0, 1.0, 1.0], right=True)),
     "unique": lambda a: np.unique(a + 0.0, return_index=True, return_inverse=True, return_counts=True),
     "unique, each nan": lambda a: np.unique(a + 0.0, equal_nan=False),
     "unique along the one axis": lambda a: np.unique(np.ravel(a) + 0.0, axis=0),
@@ -96,7 +97,7 @@ WITHOUT_NAN: dict[str, Any] = {
     "nanquantile": lambda a: np.nanquantile(a, [0.0, 0.25, 1.0], axis=-1, keepdims=True),
     "nanpercentile": lambda a: np.nanpercentile(a, 50.0),
     "median": np.median,
-    "quantile": lambda a: np.quantile(a, [0.25, 0.5]),
+    "quantile": lambda a: np.quantile(a, [0.25, 0.5, 0.75]),
     "clip, nan below": lambda a: np.clip(a, NAN, 1.0),
     "clip, nan above": lambda a: np.clip(a, 0.25, NAN),
     "clip, crossed": lambda a: np.clip(a, 2.0, 1.0),
@@ -166,6 +167,58 @@ def test_a_variance_of_some() -> None:
     values = gnp.array(numbers) * Value(1.0)
     assert number(np.var(values, where=numbers > 2.0)) == pytest.approx(np.var(numbers, where=numbers > 2.0))
     assert number(np.std(values, mean=2.0)) == pytest.approx(np.std(numbers, mean=2.0))
+
+
+UFUNCS = sorted(
+    name for name in dir(np) if isinstance(getattr(np, name), np.ufunc) and getattr(np, name).__name__ in RULES
+)
+REDUCED = ("sum", "prod", "mean", "var", "std", "max", "min", "any")
+
+
+@pytest.mark.parametrize(
+    ("name", "axis"),
+    [*((name, axis) for name in (*REDUCED, "argmax", "median") for axis in (None, 0, -1)),
+     *((name, axis) for name in REDUCED for axis in ((0, 2), ())), ("median", (0, 2))],
+)  # fmt: skip
+def test_shapes_of_what_is_reduced(name: str, axis: Any) -> None:
+    """With the axes that are kept, and without."""
+    numbers = np.arange(24.0).reshape(2, 3, 4) % 7.0
+    for keepdims in (True, False):
+        made = getattr(np, name)(gnp.array(numbers) * Value(1.0), axis=axis, keepdims=keepdims)
+        expected = getattr(np, name)(numbers, axis=axis, keepdims=keepdims)
+        assert np.shape(made) == np.shape(expected)
+        assert [number(each) for each in np.ravel(np.asarray(made, object))] == pytest.approx(
+            np.ravel(expected).astype(float)
+        )
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", UFUNCS)
+def test_single_values(name: str) -> None:
+    """Without an array around them they are what they are in one, and a zero has its place."""
+    ufunc = getattr(np, name)
+    for pair in ((0.25, 0.5), (0.5, 0.5), (0.75, 0.5), (0.0, 0.5), (0.5, 0.0), (0.0, 0.0)):
+        others = [2] * (name == "ldexp") or [*pair[1:], 1.0][: ufunc.nin - 1]
+        with gradwalk.ieee(), np.errstate(all="ignore"):
+            made, expected = ufunc(Value(pair[0]), *others), ufunc(pair[0], *others)
+        plain = [number(each) for each in (made if ufunc.nout > 1 else [made])]
+        assert plain == pytest.approx([float(each) for each in np.atleast_1d(expected)], rel=1e-14, nan_ok=True)
+
+
+def test_rows_and_nothing_are_arrays_that_accept_values() -> None:
+    """What is gone through row by row, and no points between two."""
+    assert [type(row) for row in gnp.zeros((2, 3))] == [gnp.Array] * 2
+    assert [type(entry) for entry in gnp.zeros(2)] == [float] * 2
+    assert np.linspace(Value(1.0), 2.0, 0).shape == (0,)
+
+
+def test_a_correlation_is_none_above_1() -> None:
+    """Though its quotient is, by rounding."""
+    for seed in range(30):
+        row = gnp.array(np.random.default_rng(seed).normal(size=3)) * Value(1.0)
+        found = [number(each) for each in np.corrcoef(row, row * -0.3).ravel()]
+        assert max(found) <= 1.0
+        assert min(found) >= -1.0
 
 
 def test_derivatives_go_to_what_was_chosen() -> None:

@@ -20,7 +20,8 @@ integrate = pytest.importorskip("scipy.integrate")
 POINT = np.array([0.4, 0.7, 0.3])
 CASES: dict[str, Any] = {
     **{name: (lambda x, name=name: getattr(special, name)(x).sum()) for name in
-       ("erf", "erfc", "gammaln", "expit", "log_expit", "logit", "ndtr", "log_ndtr", "entr", "gamma", "exp10")},
+       ("erf", "erfc", "gammaln", "expit", "log_expit", "logit", "ndtr", "log_ndtr", "entr", "gamma", "exp10",
+        "rgamma", "loggamma", "sindg", "cosdg")},
     "betaln, beta": lambda x: special.betaln(x[0], x[1]) + special.beta(x[1], x[2]),
     "xlogy": lambda x: special.xlogy(x, x).sum() + special.xlog1py(x, x).sum(),
     "rel_entr, kl_div": lambda x: special.rel_entr(x, x[::-1]).sum() + special.kl_div(x, x[::-1]).sum(),
@@ -30,6 +31,7 @@ CASES: dict[str, Any] = {
     **{name: (lambda x, name=name: getattr(special, name)(2.0, x).sum()) for name in
        ("jv", "yn", "yv", "iv", "ive", "kv", "gammainc", "gammaincc", "pdtr", "stdtr", "zeta")},
     "betainc": lambda x: special.betainc(2.0, 3.0, x).sum(),
+    "below 0": lambda x: (special.i0e(-x) + special.i1e(-x) * special.ive(2.0, -x)).sum(),
 }  # fmt: skip
 # with code of their own, as SciPy takes them: many points at once, covariances in short, the last share left out
 OTHERS: dict[str, Any] = {
@@ -125,9 +127,9 @@ def test_what_is_refused_says_why(name: str) -> None:
 
 
 OUTSIDE: dict[str, Any] = {
-    "gamma": lambda x, a: stats.gamma.pdf(x, 2.0 * a) + stats.gamma.cdf(x, 2.0),
+    "gamma": lambda x, a: stats.gamma.pdf(x, 2.0 * a) + stats.gamma.cdf(x, 2.0, scale=a),
     "chi2": lambda x, a: stats.chi2.pdf(x, 3.0 * a, 0.5) + stats.chi2.logcdf(x, 2.0, scale=a),
-    "beta": lambda x, a: stats.beta.pdf(x, 2.0, 3.0 * a) + stats.beta.cdf(x, 2.0, 3.0),
+    "beta": lambda x, a: stats.beta.pdf(x, 2.0, 3.0 * a) + stats.beta.cdf(x, 2.0, 3.0, scale=a),
     "poisson": lambda x, a: stats.poisson.pmf(x, 2.0 * a),
     "poisson up to": lambda x, a: stats.poisson.cdf(x, 2.0 * a),
 }
@@ -145,6 +147,14 @@ def test_where_a_distribution_has_nothing(name: str, x: float) -> None:
         assert value == pytest.approx(expected, rel=1e-12)
         above, below = (float(OUTSIDE[name](x, a)) for a in (1.0 + 1e-6, 1.0 - 1e-6))
         assert slope == pytest.approx((above - below) / 2e-6 if math.isfinite(expected) else 0.0, abs=1e-8)
+
+
+def test_the_ends_belong_to_a_distribution() -> None:
+    """The density there is what it comes to from inside."""
+    with everywhere():
+        uniform = stats.beta.pdf(np.array([0.0, 1.0]), 1, 1, scale=Value(1.0))
+        found = [stats.gamma.pdf(0.0, 1.0, scale=Value(1.0)), stats.chi2.pdf(0.0, 2.0, scale=Value(1.0)), *uniform]
+    assert [each.data for each in found] == [1.0, 0.5, 1.0, 1.0]
 
 
 def test_the_tail_of_the_normal_distribution() -> None:
@@ -226,12 +236,12 @@ def test_steps_are_those_of_scipy() -> None:
     """From any time on, with slopes that change in time; and that it went well is said, too."""
 
     def solution(k: Any, **how: Any) -> Any:
-        return integrate.solve_ivp(lambda t, y: [-k * t * y[0], y[0] + t], (0.5, 2.1), [1.5, -0.5], **how)
+        return integrate.solve_ivp(lambda t, y: [-k * t * y[0], y[0] + t], (-3.0, -0.9), [1.5, -0.5], **how)
 
-    for how in ({}, {"rtol": 1e-8, "atol": 1e-9}, {"t_eval": [0.5, 1.0, 2.1], "rtol": 1e-10, "atol": 1e-10}):
+    for how in ({}, {"rtol": 1e-8, "atol": 1e-9}, {"t_eval": [-3.0, -2.0, -0.9], "rtol": 1e-10, "atol": 1e-10}):
         expected, found = solution(1.25, **how), our_solution(solution, how)
         assert found.t.tolist() == pytest.approx(expected.t.tolist(), rel=1e-12)
-        assert found.t[-1] == 2.1
+        assert found.t[-1] == -0.9
         assert [[each.data for each in row] for row in found.y[:, 1:]] == pytest.approx(expected.y[:, 1:], rel=1e-7)
         assert (found.success, found.status) == (expected.success, expected.status)
 
