@@ -37,7 +37,7 @@ ROOMS = {
     "compiler": "compiler proof functional",
     "show/page": "show table",
     "show": "show cli walk graph lessons training",
-    "training": "training",
+    "training": "training test_without_numpy.py",
     "nn": "nn training",
     "optim": "optim compiler training",
     "run": "cli",
@@ -56,6 +56,7 @@ ROOMS = {
     "gradient_check": "functional control",
     "math": "functional",
     "numpy": "functional engine",
+    "scipy": "functional",
     "higher_order": "engine functional",
     "copies": "engine functional nn",
     "expression": "show",
@@ -89,7 +90,7 @@ _SWAPS = [
 _NO_CODE = re.compile(r"\s*((from|import|export|assert|def|class|static_assert|@)\b|samples=)")
 # what only type checkers read, so that they are who notices: coverage leaves the first two out, too
 _FOR_TYPE_CHECKERS = r"@overload\n(?:.*\n)*?.*: \.\.\.(?=\n)|if TYPE_CHECKING:\n(?:(?: .*)?\n)*"
-_TYPE = re.compile(r"[A-Z]\w*[a-z]\w* = (npt\.|(Callable|Sequence|tuple|dict|list|Compiled)\[|[\w.]+ \| )")
+_TYPE = re.compile(r"[A-Z]\w*[a-z]\w* = (npt\.|(Any|TypeVar)\b|(Callable|Sequence|tuple|dict|list|Compiled)\[|[\w.]+ \| )")
 _CALL = re.compile(r"^\s*[\w.>\[\]*()-]+(\(.*\)| [-+*]?= .*);?$")  # a line that could be left out
 
 

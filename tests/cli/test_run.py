@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import textwrap
 import zlib
 from importlib.util import spec_from_file_location
@@ -20,6 +21,7 @@ from running import (
     write,
 )
 
+from gradwalk.nn import MLP
 from gradwalk.run import modules
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -53,7 +55,13 @@ def test_micrograd_where_it_is_not_installed():
     process = with_gradwalk("s.py")
     first, second, third, told = process.stdout.splitlines()
     assert first == "Value(data=2, grad=3.25) Value(data=-3.0, grad=-0.5) Value(data=6.5, grad=1) + [0, 6.5]"
-    assert second.startswith("MLP of [Layer of [ReLUNeuron(2), ReLUNeuron(2), ReLUNeuron(2), ReLUNeuron(2)], Layer of")
+    layers = "Layer of [ReLUNeuron(2), ReLUNeuron(2), ReLUNeuron(2), ReLUNeuron(2)], Layer of [LinearNeuron(4)]"
+    random.seed(7)
+    net = MLP(2, [4, 1])  # drawn and computed as micrograd's
+    out, weight = net([2.0, -3.0]), net.parameters()[0]
+    out.backward()
+    shown = f"Value(data={out.data}, grad=1) Value(data={weight.data}, grad={weight.grad})"
+    assert second == f"MLP of [{layers}] {shown}"
     assert third == "{0} []"
     assert (told, process.stderr, process.returncode) == ("gradwalk", "", 0)
 
@@ -158,6 +166,72 @@ def test_class_in_a_function_is_replaced():
     process = with_gradwalk("s.py")
     assert process.stdout == "gradwalk\ngradwalk\n"
     assert process.stderr.count("\n") == 1
+
+
+def test_class_in_a_function_that_is_kept():
+    """Its methods find it as before, by its name and as what they stand in, though another was tried out there."""
+    inside = MICROGPT_CLASS.replace("other.data, (self", "other.data * 1.5, (self", 1)
+    inside += "    def is_one(self): return type(self) is __class__\n"
+    inside = textwrap.indent(inside + "print((Value(2.0) + 1.0).is_one())\n" + TELL_CLASS, "    ")
+    write("s.py", f"def main():\n{inside}\nmain()\n")
+    process = with_gradwalk("s.py")
+    assert process.stdout == "True\nbuiltins\n"
+    assert "class Value is kept" in process.stderr
+
+
+def test_class_with_a_decorator_is_named_by_its_first_line():
+    """Where Python says that it begins."""
+    write("s.py", "def same(cls): return cls\n\n@same\n@same\n" + MICROGPT_CLASS + TELL_CLASS)
+    process = with_gradwalk("s.py")
+    assert process.stdout == "gradwalk\n"
+    assert process.stderr.startswith("gradwalk: s.py:3: class Value is replaced")
+
+
+RELUS = {
+    "micrograd's": ("0 if self.data < 0 else self.data", "(out.data > 0) * out.grad"),
+    "by its operand": ("max(0, self.data)", "(self.data > 0) * out.grad"),
+    "0 at 0": ("self.data if self.data > 0 else 0", "(self.data > 0) * out.grad"),
+}
+
+
+@pytest.mark.parametrize("kind", RELUS)
+def test_relus_are_native(kind):
+    """Whether a number that is cut off is an int, and what its slope is found by."""
+    data, slope = RELUS[kind]
+    method = f"""\
+    def relu(self):
+        out = Value({data}, (self,), 'ReLU')
+        def _backward(): self.grad += {slope}
+        out._backward = _backward
+        return out
+"""
+    use = """
+for number in (-1.5, 0.0, 2.5, -3, 0, 4, float('nan')):
+    x = Value(number)
+    y = x.relu()
+    y.backward()
+    print(y.data, x.grad)
+"""
+    write("s.py", LECTURE_CLASS.replace("    def backward", method + "\n    def backward") + use)
+    process = with_gradwalk("s.py")
+    assert with_python("s.py").stdout == process.stdout
+    assert "relu" not in process.stderr
+
+
+def test_a_function_by_another_word_is_native():
+    """What it is called is shown, and changes nothing else."""
+    method = """\
+    def exp(self):
+        out = Value(math.exp(self.data), (self,), 'e to the x')
+        def _backward(): self.grad += out.data * out.grad
+        out._backward = _backward
+        return out
+"""
+    use = "x = Value(0.5)\ny = x.exp()\ny.backward()\nprint(y.data, x.grad, y._op)\n"
+    write("s.py", LECTURE_CLASS.replace("    def backward", method + "\n    def backward") + use)
+    process = with_gradwalk("s.py")
+    assert with_python("s.py").stdout == process.stdout
+    assert "exp" not in process.stderr
 
 
 def test_class_in_a_local_module_is_replaced():

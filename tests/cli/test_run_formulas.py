@@ -132,6 +132,7 @@ def test_anything_else_is_left_to_the_script(case: str) -> None:
     write("s.py", before + script(LECTURE_CLASS, NO_FORMULAS[case]) + USE)
     process = with_gradwalk("s.py")
     assert with_python("s.py").stdout == process.stdout
+    assert "class Value is replaced by gradwalk's" in process.stderr
     assert "op" not in process.stderr.partition("its formula for ")[2].partition(" (")[0].split(", ")
 
 

@@ -58,6 +58,7 @@ SUM = "return Value(self.data + other.data, (self, other), (1, 1))"
             SUM.replace("other.data", "other.date"),
             "its operations raise AttributeError: 'Value' object has no attr",
         ),
+        ("def __add__", "def plus", "its operations raise TypeError: unsupported operand type(s) for +: 'Value' and"),
         (SUM, f"print('+')\n        {SUM}", "its __add__ (line 10) does something else\n"),
         (SUM, f"{SUM} if self is not other else 'twice'", " is twice, gradwalk's -0.3342874145674397\n"),
         (
@@ -168,6 +169,7 @@ TRACES = {  # what a class changes: how, and what shows it
     "numbers": ("numbers = {}\nclass Value:\n", "numbers[data] = 1", "numbers"),
     "Value.last": ("class Value:\n", "Value.last = data", "Value.last"),
     "ids": ("import itertools\nids = itertools.count()\nclass Value:\n", "next(ids)", "next(ids)"),
+    "count": ("count = 0\nclass Value:\n", "globals().update(count=count + 1)", "count"),
     "last": ("first, last = [7], [None]\nclass Value:\n", "first; last[0] = data", "first, last"),
     "of": ("first, of = {'n': 7}, {'n': 0}\nclass Value:\n", "first; of['n'] = data", "first, of"),
     "the random numbers that follow": (
@@ -190,6 +192,13 @@ def test_class_that_leaves_traces_is_kept_and_trying_it_leaves_none(named):
     assert with_python("s.py").stdout == found.stdout
     assert f"changes {named}" in found.stderr
     assert found.stderr.endswith(", which gradwalk's would leave alone\n")
+
+
+def test_what_a_class_was_given_meanwhile_is_taken_away():
+    """Before the script makes its first object there is nothing of it."""
+    script = MICROGPT_CLASS.replace("self.data = data", "self.data = data; Value.last = data")
+    write("s.py", script + "print(hasattr(Value, 'last'))\n")
+    assert with_gradwalk("s.py").stdout == "False\n"
 
 
 def test_weak_references_keep_the_class():

@@ -177,6 +177,9 @@ print(x.grad, sorted(v.grad for v in y._prev))
     "other words for operations": LECTURE.replace("'+'", "'plus'").replace("f'**{other}'", "'power'")
     + PICTURE
     + "print(picture(Value(3.0) ** 2 + 1.0))\n",
+    "numbers, lists and dicts that stay as they are": "n, names, of, seen = 3, ['x'], {'n': 7}, {3}\n"
+    + MICROGPT_CLASS.replace("    __slots__", "    kinds = {'a': 1}\n    __slots__")
+    + "    def named(self): return names, of, seen, n, self.kinds\nprint(Value(2.0).named())\n",
     "a label in second place": LECTURE
     + "a = Value(2.0, 'a')\nb = Value(3.0, label='b')\nprint((a * b).data, b.label)\n",
     "a constructor with the label in second place": LECTURE.replace(
@@ -525,6 +528,15 @@ def test_a_class_that_adds_and_multiplies_nothing_is_its_own():
         "s.py", "class Cursor:\n    def backward(self): return 'back'\nprint(Cursor().backward(), Cursor.__mro__[1])\n"
     )
     assert with_gradwalk("s.py").stdout == with_python("s.py").stdout
+
+
+@pytest.mark.parametrize(
+    "change", ["update(m=1)", "setdefault('m', 1)", "pop('data')", "popitem()", "clear()", "__delitem__('data')"]
+)
+def test_what_vars_shows_is_not_changed(change):
+    """It would be lost."""
+    write("s.py", LECTURE_CLASS + f"w = Value(2.0)\ntry: vars(w).{change}\nexcept TypeError: print('refused')\n")
+    assert with_gradwalk("s.py").stdout == "refused\n"
 
 
 def test_the_name_of_an_operation_is_a_text():

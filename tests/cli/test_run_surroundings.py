@@ -69,8 +69,11 @@ def test_source_encoding():
     assert_same("s.py")
 
 
+SHAPED = "class Value:\n    def backward(self): pass\n    def __add__(self, other): pass\n"
+
+
 @pytest.mark.parametrize("option", [[], ["--keep-class"]])
-@pytest.mark.parametrize("beginning", ["", "class Value:\n    pass\n", "from __future__ import annotations\n"])
+@pytest.mark.parametrize("beginning", ["", SHAPED, "class Value:\n    pass\n", "from __future__ import annotations\n"])
 def test_what_gradwalk_imports_from_the_future_is_not_the_scripts(beginning, option):
     """An annotation is what it is under python, whichever way the script is compiled."""
     write("s.py", beginning + "def f(x: 1 + 1): pass\nprint(f.__annotations__)\n")
@@ -133,6 +136,8 @@ FAILURES = {
     "a module with a syntax error": "import unreadable\n",
     "a hook": "import sys\nsys.excepthook = lambda *given: print(given[1], given[2].tb_lineno)\n1 / 0\n",
     "a thread": "import threading\nthreading.Thread(target=lambda: 1 / 0, name='t').start()\n",
+    "what is left of it": "import atexit, sys\nlast = lambda: sys.last_traceback.tb_frame.f_code.co_filename\n"
+    "atexit.register(lambda: print(last(), sys.excepthook is sys.__excepthook__))\n1 / 0\n",
     "at exit": "import atexit\natexit.register(print, 'bye')\n1 / 0\n",
     "exit with a number": "import sys\nsys.exit(7)\n",
     "exit with a text": "import sys\nsys.exit('what to do')\n",

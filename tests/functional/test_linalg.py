@@ -124,6 +124,44 @@ def test_what_is_refused_says_why(name: str) -> None:
         grad(lambda a: function(a)[0])(TALL)
 
 
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize(
+    ("axis", "order"),
+    [*((axis, order) for axis in (0, -1) for order in (None, 0, 1, 2, 3, -1, -2, np.inf, -np.inf)),
+     *((axis, order) for axis in ((0, 1), (2, 0)) for order in (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)),
+     (None, None)],
+)  # fmt: skip
+def test_norms(axis: Any, order: Any, keepdims: bool) -> None:
+    """Of every order, along any axes, that are kept or not."""
+    for stack in [STACK[:, :2, :3], *[STACK[0]] * (axis == (0, 1)), *[STACK[0, 0]] * (axis == 0)]:
+        along = axis if stack.ndim > 2 else None
+        expected = np.linalg.norm(stack, order, along, keepdims)
+        found = np.asarray(np.linalg.norm(gnp.array(stack) * Value(1.0), order, along, keepdims), object)
+        assert found.shape == expected.shape
+        plain = [each.data if isinstance(each, Value) else each for each in found.ravel()]
+        assert plain == pytest.approx(expected.ravel().tolist())
+
+
+def test_singular_vectors_of_a_square_matrix() -> None:
+    """NumPy's, with its signs."""
+    found = np.linalg.svd(gnp.array(MATRIX) * Value(1.0))
+    for ours, theirs in zip(found, np.linalg.svd(MATRIX), strict=True):
+        assert [each.data for each in ours.ravel()] == pytest.approx(theirs.ravel().tolist())
+
+
+@pytest.mark.parametrize("right", [1, 2], ids=["a vector", "columns"])
+@pytest.mark.parametrize("matrix", [TALL, MATRIX, TALL.T], ids=["tall", "square", "wide"])
+def test_what_least_squares_miss(matrix: Any, right: int) -> None:
+    """The squares that are left over, one for each column, where there are more rows than unknowns; and the rank."""
+    wanted = RNG.normal(size=(len(matrix), 3)[:right])
+    expected = np.linalg.lstsq(matrix, wanted, rcond=None)
+    found = np.linalg.lstsq(gnp.array(matrix) * Value(1.0), wanted, rcond=None)
+    for ours, theirs in zip(found[:2], expected[:2], strict=True):
+        assert ours.shape == theirs.shape
+        assert [each.data for each in ours.ravel()] == pytest.approx(theirs.ravel().tolist())
+    assert found[2] == expected[2]
+
+
 def test_how_many_are_not_0() -> None:
     """A float, as NumPy's; nothing moves it."""
     count = np.linalg.norm(gnp.array([Value(0.0), Value(2.0), 3.0]), 0)

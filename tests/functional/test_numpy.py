@@ -113,6 +113,29 @@ def test_everywhere_reaches_imports_in_functions() -> None:
     assert builtins.__import__ is before
 
 
+class Filled:
+    """A function that belongs to an object."""
+
+    def __call__(self, x: Any) -> Any:
+        return fills_an_array(x)
+
+    method = __call__
+
+
+@pytest.mark.parametrize("kind", ["of no module", "a method", "an object"])
+def test_everywhere_takes_whatever_can_be_called(kind: str) -> None:
+    """Also what was made of a text, whose names are no module's."""
+    space: dict[str, Any] = {"np": np}
+    exec("def f(x):\n    out = np.zeros(1)\n    out[0] = x[0] * x[1]\n    return out[0]\n", space)
+    function, expected = {
+        "of no module": (space["f"], [0.7, 0.3, 0.0]),
+        "a method": (Filled().method, [2.6, 5.8, 5.2]),
+        "an object": (Filled(), [2.6, 5.8, 5.2]),
+    }[kind]
+    assert grad(gnp.everywhere()(function))(POINT) == pytest.approx(expected)
+    assert space["np"] is np
+
+
 def length(x: float, y: float) -> float:
     """As it is published: with the standard modules, however they are imported."""
     from math import log
@@ -348,6 +371,7 @@ SPECIAL: dict[str, Any] = {
     "isclose to infinity": lambda s: np.isclose(s, np.inf),
     "isclose, nan": lambda s: np.isclose(s, s, equal_nan=True),
     "isclose, near": lambda s: np.isclose(s, s * (1.0 + 0.9e-5) + 1e-9) | np.isclose(s, s * (1.0 + 1.2e-5)),
+    "isclose, just": lambda s: np.isclose(s, s + 0.5, rtol=0.0, atol=0.5),
     "array_equal": lambda s: np.array_equal(s, s),
     "array_equal, nan": lambda s: np.array_equal(s, s, equal_nan=True),
     "array_equal, shapes": lambda s: np.array_equal(s[3:], s[3:4]),

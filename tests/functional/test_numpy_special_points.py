@@ -11,6 +11,7 @@ import pytest
 import gradwalk
 import gradwalk.numpy as gnp
 from gradwalk import Value, compile, grad
+from gradwalk.numpy.ufuncs import RULES
 
 NAN, INF = np.nan, np.inf
 SAMPLES: dict[str, list[Any]] = {
@@ -71,9 +72,10 @@ ORDER: dict[str, Any] = {
     "searchsorted, by places": lambda a: np.searchsorted(
         np.ravel(a), [NAN, 0.0, INF], sorter=np.argsort(a, axis=None, kind="stable")
     ),
-    "digitize": lambda a: (np.digitize(a, [0.0, 1.0, 2.0]), np.digitize(a, [2.0, 1.0], right=True)),
+    "digitize": lambda a: (np.digitize(a, [0.0, 1.0, 2.0]), np.digitize(a, [2.0, 1.0, 1.0], right=True)),
     "unique": lambda a: np.unique(a + 0.0, return_index=True, return_inverse=True, return_counts=True),
     "unique, each nan": lambda a: np.unique(a + 0.0, equal_nan=False),
+    "unique along the one axis": lambda a: np.unique(np.ravel(a) + 0.0, axis=0),
     "setdiff1d": lambda a: np.setdiff1d(a + 0.0, [1.0]),
     "histogram": lambda a: np.histogram(a, [0.0, 1.0, 2.0])[0],
     "histogram of a range": lambda a: np.histogram(a, 4, (0.0, 4.0))[0],
@@ -95,7 +97,7 @@ WITHOUT_NAN: dict[str, Any] = {
     "nanquantile": lambda a: np.nanquantile(a, [0.0, 0.25, 1.0], axis=-1, keepdims=True),
     "nanpercentile": lambda a: np.nanpercentile(a, 50.0),
     "median": np.median,
-    "quantile": lambda a: np.quantile(a, [0.25, 0.5]),
+    "quantile": lambda a: np.quantile(a, [0.25, 0.5, 0.75]),
     "clip, nan below": lambda a: np.clip(a, NAN, 1.0),
     "clip, nan above": lambda a: np.clip(a, 0.25, NAN),
     "clip, crossed": lambda a: np.clip(a, 2.0, 1.0),
@@ -152,12 +154,71 @@ def test_variances(name: str, options: dict[str, Any], sample: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["nancumsum", "nancumprod", "nansum", "nanprod"])
+def test_what_stands_for_nan_is_a_float(name: str) -> None:
+    """NumPy has whole numbers there, which are divided otherwise."""
+    made = getattr(np, name)(gnp.array([[NAN, 1.0], [NAN, Value(2.0)]]), axis=0)
+    assert [type(made.ravel()[place]) for place in (0, -1)] == [float, Value]
+
+
 def test_a_variance_of_some() -> None:
     """As NumPy's, with where= and around a mean that is given."""
     numbers = np.array([3.0, 1.0, 7.0, 2.5])
     values = gnp.array(numbers) * Value(1.0)
     assert number(np.var(values, where=numbers > 2.0)) == pytest.approx(np.var(numbers, where=numbers > 2.0))
     assert number(np.std(values, mean=2.0)) == pytest.approx(np.std(numbers, mean=2.0))
+
+
+UFUNCS = sorted(
+    name for name in dir(np) if isinstance(getattr(np, name), np.ufunc) and getattr(np, name).__name__ in RULES
+)
+REDUCED = ("sum", "prod", "mean", "var", "std", "max", "min", "any")
+
+
+@pytest.mark.parametrize(
+    ("name", "axis"),
+    [*((name, axis) for name in (*REDUCED, "argmax", "median") for axis in (None, 0, -1)),
+     *((name, axis) for name in REDUCED for axis in ((0, 2), ())), ("median", (0, 2))],
+)  # fmt: skip
+def test_shapes_of_what_is_reduced(name: str, axis: Any) -> None:
+    """With the axes that are kept, and without."""
+    numbers = np.arange(24.0).reshape(2, 3, 4) % 7.0
+    for keepdims in (True, False):
+        made = getattr(np, name)(gnp.array(numbers) * Value(1.0), axis=axis, keepdims=keepdims)
+        expected = getattr(np, name)(numbers, axis=axis, keepdims=keepdims)
+        assert np.shape(made) == np.shape(expected)
+        assert [number(each) for each in np.ravel(np.asarray(made, object))] == pytest.approx(
+            np.ravel(expected).astype(float)
+        )
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", UFUNCS)
+def test_single_values(name: str) -> None:
+    """Without an array around them they are what they are in one, and a zero has its place."""
+    ufunc = getattr(np, name)
+    for pair in ((0.25, 0.5), (0.5, 0.5), (0.75, 0.5), (0.0, 0.5), (0.5, 0.0), (0.0, 0.0)):
+        others = [2] * (name == "ldexp") or [*pair[1:], 1.0][: ufunc.nin - 1]
+        with gradwalk.ieee(), np.errstate(all="ignore"):
+            made, expected = ufunc(Value(pair[0]), *others), ufunc(pair[0], *others)
+        plain = [number(each) for each in (made if ufunc.nout > 1 else [made])]
+        assert plain == pytest.approx([float(each) for each in np.atleast_1d(expected)], rel=1e-14, nan_ok=True)
+
+
+def test_rows_and_nothing_are_arrays_that_accept_values() -> None:
+    """What is gone through row by row, and no points between two."""
+    assert [type(row) for row in gnp.zeros((2, 3))] == [gnp.Array] * 2
+    assert [type(entry) for entry in gnp.zeros(2)] == [float] * 2
+    assert np.linspace(Value(1.0), 2.0, 0).shape == (0,)
+
+
+def test_a_correlation_is_none_above_1() -> None:
+    """Though its quotient is, by rounding."""
+    for seed in range(30):
+        row = gnp.array(np.random.default_rng(seed).normal(size=3)) * Value(1.0)
+        found = [number(each) for each in np.corrcoef(row, row * -0.3).ravel()]
+        assert max(found) <= 1.0
+        assert min(found) >= -1.0
 
 
 def test_derivatives_go_to_what_was_chosen() -> None:
@@ -183,6 +244,7 @@ def test_lists_of_values() -> None:
     assert number(gnp.sort([Value(NAN), Value(2.0), 1.0])[0]) == 1.0
     assert math.isnan(number(gnp.max([1.0, Value(NAN), Value(2.0)])))
     assert gnp.argmax([[Value(1.0), NAN], [Value(2.0), 3.0]], axis=1).tolist() == [1, 1]
+    assert gnp.argmax([gnp.array([Value(1.0), NAN]), np.array([2.0, 3.0])], axis=1).tolist() == [1, 1]
     with pytest.raises(TypeError, match=r"import gradwalk.numpy as np.*everywhere\(\)"):
         grad(clipped, argnums=(0, 1))(0.5, 0.0)
 

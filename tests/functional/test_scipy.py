@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradwalk.numpy as gnp
-from gradwalk import compile, grad, gradcheck, value_and_grad
+from gradwalk import Value, compile, grad, gradcheck, ieee, value_and_grad
 from gradwalk.numpy import everywhere
 from gradwalk.scipy import integrate as our_integrate
 
@@ -20,7 +20,8 @@ integrate = pytest.importorskip("scipy.integrate")
 POINT = np.array([0.4, 0.7, 0.3])
 CASES: dict[str, Any] = {
     **{name: (lambda x, name=name: getattr(special, name)(x).sum()) for name in
-       ("erf", "erfc", "gammaln", "expit", "log_expit", "logit", "ndtr", "log_ndtr", "entr", "gamma", "exp10")},
+       ("erf", "erfc", "gammaln", "expit", "log_expit", "logit", "ndtr", "log_ndtr", "entr", "gamma", "exp10",
+        "rgamma", "loggamma", "sindg", "cosdg")},
     "betaln, beta": lambda x: special.betaln(x[0], x[1]) + special.beta(x[1], x[2]),
     "xlogy": lambda x: special.xlogy(x, x).sum() + special.xlog1py(x, x).sum(),
     "rel_entr, kl_div": lambda x: special.rel_entr(x, x[::-1]).sum() + special.kl_div(x, x[::-1]).sum(),
@@ -30,11 +31,26 @@ CASES: dict[str, Any] = {
     **{name: (lambda x, name=name: getattr(special, name)(2.0, x).sum()) for name in
        ("jv", "yn", "yv", "iv", "ive", "kv", "gammainc", "gammaincc", "pdtr", "stdtr", "zeta")},
     "betainc": lambda x: special.betainc(2.0, 3.0, x).sum(),
+    "below 0": lambda x: (special.i0e(-x) + special.i1e(-x) * special.ive(2.0, -x)).sum(),
 }  # fmt: skip
 # with code of their own, as SciPy takes them: many points at once, covariances in short, the last share left out
 OTHERS: dict[str, Any] = {
     "logsumexp": lambda x: special.logsumexp(x) + special.logsumexp(np.outer(x, x), axis=1)[0],
+    "logsumexp that keeps its axes": lambda x: (
+        special.logsumexp(np.outer(x, x), axis=-1, keepdims=True)[2, 0]
+        + special.logsumexp(x, keepdims=True)[0]
+        + special.logsumexp(np.stack([np.outer(x, x)] * 2), axis=(0, -1), keepdims=True)[0, 1, 0]
+    ),
     "weighted logsumexp": lambda x: special.logsumexp(x, b=np.array([1.0, 2.0, 3.0])),
+    "weights by rows": lambda x: (
+        special.logsumexp(np.outer(x, x), axis=1, b=x, keepdims=True)[1, 0]
+        * special.logsumexp(x, b=x, keepdims=True)[0]
+        + special.logsumexp(np.outer(x, x), axis=0, b=[[1.0], [2.0], [3.0]])[2]
+    ),
+    "logsumexp with its sign": lambda x: (
+        np.prod(special.logsumexp(x, b=np.array([1.0, -2.0, -3.0]), return_sign=True))
+        + np.prod(special.logsumexp(x, return_sign=True))
+    ),
     **{
         name: (lambda x, name=name: getattr(stats.norm, name)(x, x[0] - 0.3, 2.0 * x[1]).sum())
         for name in ("logpdf", "pdf", "cdf", "logcdf", "sf", "logsf")
@@ -46,6 +62,9 @@ OTHERS: dict[str, Any] = {
     "beta in units": lambda x: (stats.beta.logpdf(x, 2.0, 3.0, -x[0], 2.0) + stats.beta.cdf(x, 2.0, 3.0, -0.1)).sum(),
     "t": lambda x: (stats.t.logpdf(x, x[1] + 1.0, 0.1) + stats.t.logcdf(x, 2.0)).sum(),
     "poisson": lambda x: (stats.poisson.logpmf(2, x) + stats.poisson.pmf(1, x) + stats.poisson.cdf(1, x)).sum(),
+    "poisson from another number on": lambda x: (
+        stats.poisson.logpmf(3, x, 1) + stats.poisson.pmf(2, x, loc=1) + stats.poisson.cdf(2.5, x, 1)
+    ).sum(),
     "a point": lambda x: stats.multivariate_normal.logpdf(x, x**2, np.eye(3) + np.outer(x, x)),
     "points": lambda x: stats.multivariate_normal.pdf(np.outer(x, x).reshape(3, 1, 3), None, np.diag(x)).sum(),
     "a variance": lambda x: stats.multivariate_normal.logpdf(x, np.zeros(3), x[0]),
@@ -59,6 +78,7 @@ OTHERS: dict[str, Any] = {
     "dirichlet without the last": lambda x: (
         stats.dirichlet.pdf(x[:2] / 2.0, x + 1.0) + stats.dirichlet.pdf(np.stack([x, x**2])[:, ::2], [1.5, 2.0, 3.0])[1]
     ),
+    "softmax of rows": lambda x: special.softmax(np.outer(x, x), axis=-1)[0, 1],
     "softmax": lambda x: special.softmax(x)[1] + special.log_softmax(np.outer(x, x), axis=0)[0, 1],
     "polygamma": lambda x: special.polygamma(0, x).sum() + special.polygamma(2.0, x).sum(),
     "multigammaln": lambda x: special.multigammaln(x + 2.0, 3).sum(),
@@ -104,6 +124,37 @@ def test_what_is_refused_says_why(name: str) -> None:
     function, kind, words = REFUSED[name]
     with pytest.raises(kind, match=words):
         grad(everywhere()(function))(POINT)
+
+
+OUTSIDE: dict[str, Any] = {
+    "gamma": lambda x, a: stats.gamma.pdf(x, 2.0 * a) + stats.gamma.cdf(x, 2.0, scale=a),
+    "chi2": lambda x, a: stats.chi2.pdf(x, 3.0 * a, 0.5) + stats.chi2.logcdf(x, 2.0, scale=a),
+    "beta": lambda x, a: stats.beta.pdf(x, 2.0, 3.0 * a) + stats.beta.cdf(x, 2.0, 3.0, scale=a),
+    "poisson": lambda x, a: stats.poisson.pmf(x, 2.0 * a),
+    "poisson up to": lambda x, a: stats.poisson.cdf(x, 2.0 * a),
+}
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize("x", [-1.5, -1.0, 0.25, 0.75, 1.0, 1.5, 2.0])
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_where_a_distribution_has_nothing(name: str, x: float) -> None:
+    """Before its beginning, behind its end, between whole numbers: what SciPy gives, and nothing moves it there."""
+    f = everywhere()(OUTSIDE[name])
+    expected = float(OUTSIDE[name](x, 1.0))
+    with ieee():
+        value, slope = value_and_grad(lambda a: f(x, a))(1.0)
+        assert value == pytest.approx(expected, rel=1e-12)
+        above, below = (float(OUTSIDE[name](x, a)) for a in (1.0 + 1e-6, 1.0 - 1e-6))
+        assert slope == pytest.approx((above - below) / 2e-6 if math.isfinite(expected) else 0.0, abs=1e-8)
+
+
+def test_the_ends_belong_to_a_distribution() -> None:
+    """The density there is what it comes to from inside."""
+    with everywhere():
+        uniform = stats.beta.pdf(np.array([0.0, 1.0]), 1, 1, scale=Value(1.0))
+        found = [stats.gamma.pdf(0.0, 1.0, scale=Value(1.0)), stats.chi2.pdf(0.0, 2.0, scale=Value(1.0)), *uniform]
+    assert [each.data for each in found] == [1.0, 0.5, 1.0, 1.0]
 
 
 def test_the_tail_of_the_normal_distribution() -> None:
@@ -179,3 +230,50 @@ def test_plain_systems_in_arrays_of_gradwalks_numpy() -> None:
     assert our_integrate.odeint(slopes, [1.0, 0.0], times)[-1, 0] == pytest.approx(math.cos(1.0), rel=1e-6)
     found = our_integrate.solve_ivp(lambda t, y: slopes(y, t), (0.0, 1.0), [1.0, 0.0], rtol=1e-8, atol=1e-8)
     assert found.y[0, -1] == pytest.approx(math.cos(1.0), rel=1e-6)
+
+
+def test_steps_are_those_of_scipy() -> None:
+    """From any time on, with slopes that change in time; and that it went well is said, too."""
+
+    def solution(k: Any, **how: Any) -> Any:
+        return integrate.solve_ivp(lambda t, y: [-k * t * y[0], y[0] + t], (-3.0, -0.9), [1.5, -0.5], **how)
+
+    for how in ({}, {"rtol": 1e-8, "atol": 1e-9}, {"t_eval": [-3.0, -2.0, -0.9], "rtol": 1e-10, "atol": 1e-10}):
+        expected, found = solution(1.25, **how), our_solution(solution, how)
+        assert found.t.tolist() == pytest.approx(expected.t.tolist(), rel=1e-12)
+        assert found.t[-1] == -0.9
+        assert [[each.data for each in row] for row in found.y[:, 1:]] == pytest.approx(expected.y[:, 1:], rel=1e-7)
+        assert (found.success, found.status) == (expected.success, expected.status)
+
+
+def our_solution(solution: Any, how: dict[str, Any]) -> Any:
+    with everywhere():
+        return solution(Value(1.25), **how)
+
+
+def test_what_is_solved_without_values_is_scipys_own() -> None:
+    """With all that it takes, and gives."""
+    with everywhere():
+        found = our_integrate.solve_ivp(
+            lambda t, y, k: -k * y, (0.0, 1.0), [1.0], method="BDF", t_eval=[0.5], dense_output=True,
+            events=lambda t, y, k: y[0] - 0.5, args=(1.5,), rtol=1e-8, atol=1e-8, max_step=0.125,
+        )  # fmt: skip
+        row = our_integrate.odeint(
+            lambda t, y, k: -k * y, [1.0], [0.0, 1.0], args=(1.5,), tfirst=True, full_output=True
+        )
+    expected = [math.exp(-0.75), math.exp(-0.375), math.log(2.0) / 1.5, math.exp(-1.5)]
+    assert [found.y[0, 0], found.sol(0.25)[0], found.t_events[0][0], row[0][1, 0]] == pytest.approx(expected, rel=1e-6)
+
+
+def test_slopes_of_time_first_and_of_what_is_handed_on() -> None:
+    """As odeint is told; a time that comes twice is no step."""
+
+    def falling(k: Any, tfirst: bool) -> Any:
+        slopes = (lambda t, y, k: -k * t * y) if tfirst else (lambda y, t, k: -k * t * y)
+        return our_integrate.odeint(slopes, 2.0, [0.5, 0.5, 1.5], args=(k,), tfirst=tfirst)[:, 0]
+
+    for tfirst in (True, False):
+        assert falling(1.5, tfirst).tolist() == pytest.approx([2.0, 2.0, 2.0 * math.exp(-1.5)], rel=1e-6)
+        assert falling(Value(1.5), tfirst)[2].data == pytest.approx(2.0 * math.exp(-1.5), rel=1e-6)
+        slope = grad(lambda k, tfirst=tfirst: falling(k, tfirst)[2])(1.5)
+        assert slope == pytest.approx(-2.0 * math.exp(-1.5), rel=1e-6)

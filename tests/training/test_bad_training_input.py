@@ -169,6 +169,7 @@ def test_metrics_on_a_full_disk_keep_the_checkpoint(train, tmp_path):
         (["--schedule", "step"], "step"),
         (["--engine", "quantum"], "quantum"),
         (["--plot", "loss.gif"], "loss.gif: expected a file name that ends in .svg or .png"),
+        (["moons", "--steps", "1", "--plot", "p.gif"], "p.gif: expected a file name that ends in .svg or .png"),
         (["--steps", "5", "moons"], "options of moons belong after that word"),
         (["--no-such-option"], "--no-such-option"),
     ],

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pickle
+import stat
 import struct
 import sys
 from types import SimpleNamespace
@@ -141,6 +142,17 @@ def test_numbers_of_a_type_that_no_checkpoint_has(gradwalk, saved):
     assert f"{saved}: a damaged checkpoint (KeyError: 'BOOL')" in gradwalk("sample", saved).err
 
 
+@pytest.mark.parametrize("version", ["x", "", "-1", "1.0", "1" * 10])
+def test_format_that_is_none(gradwalk, saved, version):
+    rewritten(saved, lambda metadata: metadata.update(gradwalk_checkpoint=version))
+    assert f"{saved}: a damaged checkpoint (format {version!r})\n" in gradwalk("sample", saved).err
+
+
+def test_as_large_as_it_may_be(saved, monkeypatch):
+    monkeypatch.setattr(checkpoint, "LARGEST_FILE", saved.stat().st_size)
+    assert checkpoint.load(saved).step == 5
+
+
 def test_too_large(gradwalk, saved, monkeypatch):
     """It is not read to its end."""
     monkeypatch.setattr(checkpoint, "LARGEST_FILE", 1000)
@@ -186,6 +198,30 @@ def test_full_disk_keeps_the_last_good_one(train, resume, tmp_path, monkeypatch)
     assert outcome.err.count("\n") == 1
     assert path.read_bytes() == before
     assert list(tmp_path.glob("*.partial")) == []
+
+
+def next_descriptor(folder):
+    """The number that the next file gets: another one than before, where something stayed open."""
+    free = os.open(folder, os.O_RDONLY)
+    os.close(free)
+    return free
+
+
+def test_a_file_and_its_name_are_on_the_disk(tmp_path, monkeypatch):
+    """All of it is written before it is synced, and after it has its name, so is the folder; nothing stays open."""
+    synced = []
+
+    def fsync(descriptor):
+        about = os.fstat(descriptor)
+        there = sorted(path.name for path in tmp_path.iterdir())
+        synced.append("folder" if stat.S_ISDIR(about.st_mode) else about.st_size)
+        assert (there == ["saved"]) == stat.S_ISDIR(about.st_mode)
+
+    monkeypatch.setattr(checkpoint.os, "fsync", fsync)
+    before = next_descriptor(tmp_path)
+    checkpoint.replace_file(tmp_path / "saved", b"new" * 1000)
+    assert synced == [3000, "folder"]
+    assert next_descriptor(tmp_path) == before
 
 
 def test_link_is_followed(tmp_path):
@@ -264,7 +300,9 @@ def test_partial_file_that_was_taken_for_a_leftover(tmp_path, monkeypatch):
         return real(descriptor)
 
     monkeypatch.setattr(checkpoint, "locked", locked)
+    before = next_descriptor(tmp_path)
     checkpoint.replace_file(tmp_path / "saved", b"new")
+    assert next_descriptor(tmp_path) == before
     assert (len(given), [path.name for path in tmp_path.iterdir()]) == (2, ["saved"])
     assert (tmp_path / "saved").read_bytes() == b"new"
 
@@ -272,6 +310,8 @@ def test_partial_file_that_was_taken_for_a_leftover(tmp_path, monkeypatch):
 def test_interrupted_before_its_lock(tmp_path, monkeypatch):
     """Ctrl-C leaves nothing behind."""
     monkeypatch.setattr(checkpoint, "locked", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+    before = next_descriptor(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         checkpoint.replace_file(tmp_path / "saved", b"new")
+    assert next_descriptor(tmp_path) == before
     assert list(tmp_path.iterdir()) == []

@@ -52,6 +52,12 @@ def test_split_leaves_something_on_both_sides(count, share, set_aside):
     assert sorted(training + validation) == sorted(documents)
 
 
+def test_the_line_that_is_no_text_is_counted_from_the_first():
+    """A blank one before it, too."""
+    with pytest.raises(data.DataError, match=r"f: not UTF-8 text at byte 3 \(line 2\)"):
+        data.documents_in(b"\nzo\xe9\n", "f")
+
+
 @pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
 def test_split_by_what_is_no_share(share):
     """At least one document is trained on."""

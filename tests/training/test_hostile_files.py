@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from safetensors import safe_open
@@ -19,8 +20,10 @@ from safetensors.numpy import load_file, save_file
 from small_runs import COMMAND, TINY_MODEL, run_apart, start
 
 from gradwalk import cli
-from gradwalk.training import checkpoint, session
+from gradwalk.training import checkpoint, data, session
 from gradwalk.training.checkpoint import CheckpointError, load
+from gradwalk.training.loop import Record
+from gradwalk.training.metrics import MetricsFile
 
 FLIPS = 2000 if os.environ.get("GRADWALK_SOAK") else 150
 
@@ -302,6 +305,42 @@ def test_pipes_that_somebody_is_at_work(names_file, pipe, tmp_path):
     assert run_apart(*common, "--metrics", pipe, "--checkpoint", tmp_path / "b").status == 0
     assert reader.communicate()[0].count('"step"') == 2
     assert run_apart(*common, "--metrics", "/dev/null", "--checkpoint", tmp_path / "c").status == 0
+
+
+def test_pipes_whose_other_end_takes_its_time(pipe):
+    """Data that comes in two parts is read to its end; metrics wait for a reader who does not read yet."""
+
+    other = os.open(pipe, os.O_RDWR)
+    os.write(other, b"ada\nbe")
+
+    def write():
+        time.sleep(0.2)
+        os.write(other, b"n\ncleo\n")
+        os.close(other)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert data.read_documents(pipe) == ["ada", "ben", "cleo"]
+    writer.join()
+
+    held = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    received = []
+
+    def read():
+        time.sleep(0.2)
+        os.set_blocking(held, True)
+        while part := os.read(held, 1 << 20):
+            received.append(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    metrics = MetricsFile(pipe)
+    for step in range(3000):  # more than a pipe holds
+        metrics.add(Record(step, 1.0, 0.1, None, 0.5))
+    metrics.close()
+    reader.join()
+    os.close(held)
+    assert b"".join(received).count(b"\n") == 3000
 
 
 def test_a_reader_of_metrics_that_goes_away_is_told_of(names_file, pipe, tmp_path):

@@ -34,6 +34,14 @@ def test_of_more_than_two_inputs_the_largest_is_told():
     assert "which gave -inf from 1e+308 (a), -1.5e+308 (b);" in told_of(two, {})
 
 
+@pytest.mark.parametrize(("label", "name", "told"), [("x", "", "x"), ("", "", "a number"), ("x", "w.1", "w.1")])
+def test_a_number_that_was_not_finite_to_begin_with(label, name, told):
+    """By its name as a parameter, or by its label, if it has one."""
+    leaf = Value(math.inf, label=label)
+    words = f"{told} is inf already; the step before went too far: try a smaller --lr, or --clip 1"
+    assert words == told_of(leaf, {leaf: name} if name else {})
+
+
 def test_nan_out_of_two_infinities():
     """An infinity comes before the nan that was made from it."""
     with ieee():

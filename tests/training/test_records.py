@@ -5,10 +5,33 @@ from __future__ import annotations
 import pytest
 from small_runs import NAMES
 
-from gradwalk.training import loop
+from gradwalk import engine
+from gradwalk.training import loop, session
 from gradwalk.training.loop import Configuration, Trainer
 
 TINY = Configuration(steps=5, n_embd=4, n_head=2, block_size=4)
+
+
+def test_what_nobody_says_is_what_the_command_does(gradwalk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configuration and a plan without anything are those of `gradwalk train` without options."""
+    asked: list[object] = []
+    monkeypatch.setattr(session, "run", lambda plan, options, *_: asked.append((plan, options)) or 0)
+    assert gradwalk("train").status == 0
+    [(plan, options)] = asked
+    assert session.Plan() == plan
+    assert Configuration(compiled=engine.NAME == "native") == Configuration(**options)
+
+
+@pytest.mark.parametrize(
+    ("least", "names"),
+    [(0, ("steps", "lr", "warmup", "beta1", "beta2", "momentum", "weight_decay", "clip", "validation_share")),
+     (1, ("batch_size", "n_embd", "n_head", "n_layer", "block_size"))],
+)  # fmt: skip
+def test_the_least_that_a_setting_may_be(least: int, names: tuple[str, ...]) -> None:
+    for name in names:
+        assert getattr(Configuration(**{name: least}), name) == least
+        with pytest.raises(ValueError, match=f"{name}: {least - 1} is out of range"):
+            Configuration(**{name: least - 1})
 
 
 def test_seconds_are_counted_from_the_beginning_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,21 @@ from pathlib import Path
 
 import numpy
 import pytest
-from small_runs import TINY_MODEL, run_apart, start
+from small_runs import NAMES, TINY_MODEL, run_apart, start
 
 from gradwalk import engine
+from gradwalk.errors import WorkerError
 from gradwalk.training.checkpoint import load
 from gradwalk.training.loop import Configuration, Trainer
-from gradwalk.training.session import Plan, PlanError, check_workers, long_documents, resume_command, stop_signals
+from gradwalk.training.session import (
+    Plan,
+    PlanError,
+    check_workers,
+    executor_for,
+    long_documents,
+    resume_command,
+    stop_signals,
+)
 
 KILLS = 100 if os.environ.get("GRADWALK_SOAK") else 8
 
@@ -194,6 +203,38 @@ def test_whether_there_is_work_for_several(plan, settings, words):
     configuration = Configuration(**{"compiled": True, **settings})
     with nullcontext() if words is None else pytest.raises(PlanError, match=words):
         check_workers(plan, configuration)
+
+
+def test_one_process_is_this_one():
+    """Nobody is started to share the work with."""
+    with executor_for(Plan(workers=1)) as executor:
+        assert executor is None
+
+
+def test_data_that_was_moved(train, gradwalk, names_file, tmp_path):
+    """--data says where it is now."""
+    train("--steps", 2, "--stop-after", 1, "--checkpoint", "run")
+    moved = names_file.rename(tmp_path / "moved.txt")
+    assert gradwalk("train", "--resume", "run", "--data", moved).status == 0
+    assert load(tmp_path / "run").data["name"] == str(moved)
+
+
+@pytest.mark.skipif(engine.NAME == "reference", reason="the compiled step's")
+def test_a_step_that_workers_lost_can_be_made_again(monkeypatch):
+    """On the same documents; what they had added to gradients by then is forgotten."""
+    settings = Configuration(steps=5, n_embd=4, n_head=2, block_size=4, batch_size=2, compiled=True)
+    one, other = Trainer(settings, NAMES), Trainer(settings, NAMES)
+
+    def lost(documents):
+        Trainer._shares(other, documents)
+        raise WorkerError("they are gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(other, "_shares", lost)
+        with pytest.raises(WorkerError):
+            other.make_step(0.1)
+    assert one.make_step(0.1) == other.make_step(0.1)
+    assert one.checkpoint() == other.checkpoint()
 
 
 def test_documents_that_are_longer_than_the_block_are_counted():

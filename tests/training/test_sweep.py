@@ -355,6 +355,7 @@ def test_on_a_terminal(names_file, tmp_path):
     bar, _, below = seen.rpartition("24/24")
     assert "0/24" in bar
     assert "2/2 runs over" in below
+    assert "\x1b[?25h" in below  # the cursor is there again
     assert "validation" in below
 
 
@@ -429,6 +430,7 @@ def test_of_several_seeds_the_best_curve_lies_on_top():
     ("arguments", "words"),
     [
         (("--lr", "0.001..0.1"), "--lr: there is no end of numbers between two; --random N draws some"),
+        (("--lr", "0.5,0.001..0.1"), "--lr: there is no end of numbers between two; --random N draws some"),
         (("--lr", "0.1,x"), "Invalid value for '--lr': 'x' is not a valid float"),
         (("--lr", "0.1,nan"), "'nan' is not a finite number"),
         (("--seed", "5..2"), "'5..2' does not go from a number to a larger one"),
@@ -506,6 +508,8 @@ def test_folders_that_are_no_sweeps(gradwalk, sweep, names_file, tmp_path):
     refused("line 1 is not a line of this sweep")
     lines.write_bytes(b'{"run": 77}\n')
     refused("line 1 is not a line of this sweep")
+    lines.write_bytes(b'{"run": 1, "loss": "low"}\n')
+    refused("line 1 is not a line of this sweep")
     lines.write_bytes(b"")
     names_file.write_text("ann\nbob\n")
     refused("the data is not what the sweep began with")
@@ -519,7 +523,8 @@ def test_folders_that_are_no_sweeps(gradwalk, sweep, names_file, tmp_path):
     ):
         described.write_text(json.dumps({**good, **damage}))
         refused("a damaged sweep.json")
-    described.write_text(json.dumps({**good, "gradwalk_sweep": 99}))
+    assert good["gradwalk_sweep"] == 1
+    described.write_text(json.dumps({**good, "gradwalk_sweep": 2}))
     refused("written by a newer gradwalk")
     described.write_text("{")
     refused("a damaged sweep.json")

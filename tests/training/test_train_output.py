@@ -22,7 +22,7 @@ from small_runs import COMMAND, NAMES, TINY_MODEL, run_apart
 from gradwalk import engine
 from gradwalk.nn import MLP
 from gradwalk.show import plot, terminal_plot
-from gradwalk.training import moons_report, report
+from gradwalk.training import moons_report, report, sweep_report
 from gradwalk.training.checkpoint import load
 from gradwalk.training.loop import Configuration, Record, Trainer
 from gradwalk.training.moons import Moons, Progress, two_moons
@@ -204,6 +204,21 @@ def test_bar_has_the_last_losses_and_the_speed(spoken, monkeypatch, width, speed
         assert drawn().startswith(f"100/200 loss 3.9600 validation 3.5000 {speed} ")
         run.step(200, 2.0, seconds=2.0)
         assert drawn().startswith("200/200 ")
+    assert "\x1b[?25h" in written.getvalue()  # the cursor is there again
+
+
+@pytest.mark.parametrize(
+    "say",
+    [lambda: report.PlainReporter().say("step 1"), lambda: sweep_report.PlainReporter().say("step 1"),
+     lambda: moons_report.printed(Progress(1, 0.25, 0.5), 4)],
+    ids=["train", "sweep", "moons"],
+)  # fmt: skip
+def test_what_is_said_is_there_at_once(monkeypatch, say):
+    """Also for who reads it through a pipe."""
+    received = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(received, "utf-8"))
+    say()
+    assert received.getvalue().startswith(b"step")
 
 
 def test_second_run_gets_another_name(train, tmp_path):
@@ -256,7 +271,7 @@ def test_json(train, tmp_path):
     assert found["resume_command"].startswith("gradwalk train --resume 'a b'")
     assert len(found["samples"]) == 3
     assert found["configuration"]["n_embd"] == 4
-    assert outcome.err == ""
+    assert (outcome.out, outcome.err) == (json.dumps(found, indent=2) + "\n", "")
 
 
 def test_metrics(train, resume, tmp_path):
@@ -460,6 +475,18 @@ def test_moons_that_diverge_are_an_error(gradwalk, monkeypatch):
     """With the step at which they did."""
     monkeypatch.setattr(Moons, "run", lambda moons, steps: iter([Progress(1, 0.5, 0.5), Progress(2, math.inf, 0.5)]))
     assert gradwalk("train", "moons", "-q").err == "gradwalk: step 2: the loss is inf\n"
+
+
+def test_moons_are_drawn_again_after_a_while(monkeypatch):
+    """Fifteen times a second at most; and as they are in the end."""
+    now, drawn = [100.0], []
+    monkeypatch.setattr(moons_report.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(moons_report, "map_lines", lambda moons: drawn.append(now[0]) or ["map"])
+    with moons_report.watched(Moons([(0.0, 0.0, 1)], seed=1)) as show:
+        for step in range(1, 11):
+            now[0] = 100.0 + step / 40.0
+            show(Progress(step, 0.25, 0.5), 10)
+    assert drawn == [100.0, 100.025, 100.1, 100.175, 100.25, 100.25]
 
 
 @takes_minutes_on_reference

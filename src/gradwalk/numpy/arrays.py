@@ -270,7 +270,6 @@ ADVICE = (
 
 def apply_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The function of NumPy where an `Array` or a Value is among its arguments."""
-    kwargs = {name: given for name, given in kwargs.items() if given is not _NOT_GIVEN}
     args, out = _without_out(function, args, kwargs)
     if out is not None:
         return _written(apply_function(function, args, kwargs), out if isinstance(out, tuple) else (out,))
@@ -330,7 +329,6 @@ def _place_of_out(function: Any) -> int | None:
 
 
 _EMPTY = np.empty(0, object).view(Array)
-_NOT_GIVEN = np._NoValue  # what NumPy's functions hand on to each other
 
 
 def handles(*functions: Any) -> Callable[[Function], Function]:

@@ -52,8 +52,7 @@ class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
         self._namespaces: list[dict[str, Any]] = []  # of the function, which may be no module's
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[override]
-        called = getattr(function, "__func__", function)
-        self._namespaces.append(getattr(called, "__globals__", {}))
+        self._namespaces.append(getattr(function, "__globals__", {}))
         return super().__call__(function)
 
     def __enter__(self) -> None:

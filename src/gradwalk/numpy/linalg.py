@@ -77,12 +77,11 @@ def _square(name: str, a: Any) -> Any:
     return array
 
 
-def _each(of_one: Callable[[Rows], Any], array: Any, dimensions: int) -> Any:
-    """What it makes of each matrix of a stack, as an array of so many dimensions more than the stack has."""
+def _each(of_one: Callable[[Rows], Any], array: Any) -> Any:
+    """What it makes of each matrix of a stack."""
     if array.ndim == 2:
         return of_one(array.tolist())
-    made = [_each(of_one, part, dimensions) for part in array]
-    return np.stack([objects(each) for each in made])
+    return np.stack([objects(_each(of_one, part)) for part in array])
 
 
 # ---------------------------------------------------------------- systems
@@ -210,8 +209,8 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
     matrix = _square("cholesky", a)
     if upper:
-        return np.swapaxes(_each(of_one, np.swapaxes(matrix, -1, -2), 2), -1, -2)
-    return _each(of_one, matrix, 2)
+        return np.swapaxes(_each(of_one, np.swapaxes(matrix, -1, -2)), -1, -2)
+    return _each(of_one, matrix)
 
 
 # ---------------------------------------------------------------- numbers of a matrix
@@ -228,7 +227,7 @@ def det(a: Any) -> Any:
     def of_one(matrix: Rows) -> Any:
         return _expanded(matrix) if len(matrix) <= 3 else _by_pivots(matrix)
 
-    return _each(of_one, _square("det", a), 0)
+    return _each(of_one, _square("det", a))
 
 
 def _expanded(matrix: Rows) -> Any:
@@ -267,7 +266,7 @@ def slogdet(a: Any) -> Any:
         logs = [functions.log(abs(pivot)) for pivot in pivots]
         return objects([-1.0 if negative % 2 else 1.0, composites.sum(logs) if logs else 0.0])
 
-    made = _each(of_one, _square("slogdet", a), 1)
+    made = _each(of_one, _square("slogdet", a))
     result = type(np.linalg.slogdet(np.eye(1)))
     return result(wrapped(made[..., 0]), wrapped(made[..., 1]))
 

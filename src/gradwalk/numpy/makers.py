@@ -53,13 +53,7 @@ def _with_lists(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _listed(given: Any) -> Any:
-    if not isinstance(given, list | tuple) or _has_arrays(given) or not has_values(given):
-        return given
-    return accepting(np.array(given, object))
-
-
-def _has_arrays(given: list[Any] | tuple[Any, ...]) -> bool:
-    return any(_has_arrays(each) if isinstance(each, list | tuple) else isinstance(each, np.ndarray) for each in given)
+    return accepting(np.array(given, object)) if isinstance(given, list | tuple) and has_values(given) else given
 
 
 # what NumPy does by itself on arrays that accept Values, and otherwise than on floats on those that do not

@@ -136,9 +136,7 @@ class Finder:
         spec = PathFinder.find_spec(name, path, target)
         if name == "micrograd" and (spec is None or is_pypis(spec)):  # the same, but ours
             loader: Any = Micrograd()  # no importlib.abc, which is long to import
-            stand_in = ModuleSpec(name, loader, is_package=True)
-            stand_in.submodule_search_locations = []
-            return stand_in
+            return ModuleSpec(name, loader, is_package=True)
         if name == "multiprocessing.spawn" and spec and spec.loader:
             loader = SpawnLoader(spec.loader, self.keep_class)
             spec.loader = loader

@@ -61,7 +61,7 @@ class Notebook:
             tree = offering(tree)
         exec(compile(tree, name, "exec", dont_inherit=True), self.variables)
         if last is not None:
-            code = compile(ast.Expression(last.value), name, "eval", dont_inherit=True)  # type: ignore[attr-defined]
+            code = compile(ast.Expression(last.value), name, "eval")  # type: ignore[attr-defined]
             shown = eval(code, self.variables)
             if shown is not None and not source.rstrip().endswith(";"):
                 self.variables["_"] = shown

@@ -68,8 +68,7 @@ def solve_ivp(fun: Any, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any 
         times, before = list(objects(t_eval).ravel()), t_span[0]
         rows, y = [], start
         for time in times:
-            if time != before:
-                y = _integrated(slopes, before, time, y, rtol, atol)[1][-1]
+            y = _integrated(slopes, before, time, y, rtol, atol)[1][-1]
             rows.append(y)
             before = time
     found = wrapped(np.stack(rows).T)

@@ -38,15 +38,27 @@ class _Distribution:
         return method
 
 
-def _standard(shapes: int, **of_z: Method) -> dict[str, Method]:
-    """Methods of x, the shape parameters, loc and scale, out of those of z = (x - loc) / scale and the parameters."""
+_BEFORE = {"logpdf": -math.inf, "cdf": 0.0}  # what there is where x cannot be
+_BEYOND = {"logpdf": -math.inf, "cdf": 1.0}
+
+
+def _standard(shapes: int, ends: tuple[float, float] | None = None, **of_z: Method) -> dict[str, Method]:
+    """Methods of x, the shape parameters, loc and scale, out of those of z = (x - loc) / scale and the parameters.
+
+    z lies between the `ends`; what is computed beside them is of no number in particular.
+    """
 
     def method(name: str, of: Method) -> Method:
         def apply(x: Any, *given: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
             parameters, rest = given[:shapes], given[shapes:]
             loc, scale = [*rest, *(loc, scale)[len(rest) :]]
             z = (objects(x) - loc) / scale
-            made = of(z, *parameters)
+            if ends is None:
+                made = of(z, *parameters)
+            else:
+                before, beyond = z < ends[0], z > ends[1]
+                made = of(np.where(before | beyond, 0.5, z), *parameters)
+                made = np.where(before, _BEFORE[name], np.where(beyond, _BEYOND[name], made))
             return made - np.log(scale) if name == "logpdf" else made
 
         return apply
@@ -74,6 +86,7 @@ gamma = _Distribution(
     stats.gamma,
     _standard(
         1,
+        (0.0, math.inf),
         logpdf=lambda z, a: special.xlogy(a - 1.0, z) - z - special.gammaln(a),
         cdf=lambda z, a: special.gammainc(a, z),
     ),
@@ -82,6 +95,7 @@ chi2 = _Distribution(
     stats.chi2,
     _standard(
         1,
+        (0.0, math.inf),
         logpdf=lambda z, df: (
             special.xlogy(0.5 * df - 1.0, z) - 0.5 * z - special.gammaln(0.5 * df) - 0.5 * math.log(2.0) * df
         ),
@@ -92,6 +106,7 @@ beta = _Distribution(
     stats.beta,
     _standard(
         2,
+        (0.0, 1.0),
         logpdf=lambda z, a, b: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b),
         cdf=lambda z, a, b: special.betainc(a, b, z),
     ),
@@ -111,7 +126,14 @@ t = _Distribution(
 
 def _poisson_logpmf(k: Any, mu: Any, loc: Any = 0.0) -> Any:
     count = objects(k) - loc
-    return special.xlogy(count, mu) - special.gammaln(count + 1.0) - mu
+    none = (count < 0.0) | (count != np.floor(count))
+    count = np.where(none, 0.0, count)
+    return np.where(none, -math.inf, special.xlogy(count, mu) - special.gammaln(count + 1.0) - mu)
+
+
+def _poisson_cdf(k: Any, mu: Any, loc: Any = 0.0) -> Any:
+    count = np.floor(objects(k) - loc)
+    return np.where(count < 0.0, 0.0, special.pdtr(np.maximum(count, 0.0), mu))
 
 
 poisson = _Distribution(
@@ -119,7 +141,7 @@ poisson = _Distribution(
     {
         "logpmf": _poisson_logpmf,
         "pmf": lambda *args, **kwargs: np.exp(_poisson_logpmf(*args, **kwargs)),
-        "cdf": lambda k, mu, loc=0.0: special.pdtr(np.floor(objects(k) - loc), mu),
+        "cdf": _poisson_cdf,
     },
 )
 

@@ -100,7 +100,7 @@ def watched(moons: Moons) -> Iterator[Callable[[Progress, int], None]]:
                 seen = time.perf_counter()
 
         yield show
-        live.update(picture(), refresh=True)
+        live.update(picture())  # drawn when it ends
 
 
 def write_plot(moons: Moons, accuracy: float, steps: int, plot: Path) -> None:
