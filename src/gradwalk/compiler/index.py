@@ -86,7 +86,7 @@ class Index:
         """A guard; where a program's numbers could not tell the two apart, the integer is fixed instead."""
         if is_value(other):
             outcome = compare(self.value if self.is_exact() else self.fixed(), other)
-            return type(self.number == 0)(outcome)  # NumPy has truths of its own
+            return type(self.number == 0)(outcome)  # type: ignore[no-any-return]  # NumPy has truths of its own
         outcome = compare(self.number, _plain(other))
         if is_index(other):
             if not (self.is_exact() and other.is_exact()):
