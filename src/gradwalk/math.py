@@ -224,9 +224,10 @@ def fsum(xs: Iterable[Any]) -> Any:
         return _standard.fsum(terms)
     if is_traced():
         return _EXACT_SUM(*terms)
-    total = composites.sum(terms)
-    error = _standard.fsum(map(_number, terms)) - total.data
-    return total + error if error and _standard.isfinite(error) else total
+    total, exact = composites.sum(terms), _standard.fsum(map(_number, terms))
+    while (error := exact - total.data) and _standard.isfinite(error):
+        total = total + error  # rounded itself, where the sum was far off
+    return total + exact if total.data == 0.0 else total  # a zero of Python's sign
 
 
 def sumprod(p: Iterable[Any], q: Iterable[Any]) -> Any:

@@ -1,7 +1,7 @@
 """The standard statistics module on Values: `import gradwalk.statistics as statistics`.
 
 On plain numbers it is the standard one; on Values means, spreads and relations are computed with operations of the
-table, and the middle of a sample by comparing.
+table, and the middle of a sample and its most frequent by comparing.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ def geometric_mean(data: Sequence[Any]) -> Any:
 @_on_values
 def harmonic_mean(data: Sequence[Any], weights: Sequence[Any] | None = None) -> Any:
     """The inverse of the mean of the inverses."""
+    if any(x < 0.0 for x in data):
+        raise _standard.StatisticsError("harmonic_mean: expected numbers of at least 0, got a negative one")
     shares = [1.0] * len(data) if weights is None else weights
     return composites.sum(shares) / composites.sum([share / x for share, x in zip(shares, data, strict=True)])
 
@@ -128,6 +130,19 @@ def median_low(data: Sequence[Any]) -> Any:
 def median_high(data: Sequence[Any]) -> Any:
     """The one in the middle, or the higher of the two."""
     return sorted(data)[len(data) // 2]
+
+
+@_on_values
+def mode(data: Sequence[Any]) -> Any:
+    """The most frequent number, the first of several: to a dict, as the standard one uses, each Value is another."""
+    return max(data, key=data.count)
+
+
+@_on_values
+def multimode(data: Sequence[Any]) -> Any:
+    """The most frequent numbers, each as it came first."""
+    most = max(map(data.count, data))
+    return [x for place, x in enumerate(data) if data.count(x) == most and x not in data[:place]]
 
 
 @_on_values

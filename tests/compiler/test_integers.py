@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import operator
 import pickle
 import statistics
 from collections.abc import Callable
@@ -244,3 +245,25 @@ def test_two_integers_are_compared_as_they_are(sign: str) -> None:
         pairs = *((n, 3) for n in smaller), *((3, n) for n in smaller)
         assert [function(1.0, *pair) for pair in pairs] == [compiled(1.0, *pair).data for pair in pairs]
         assert len(compiled.programs) <= most
+
+
+@pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge])
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.filterwarnings("ignore:.*traced:gradwalk.GradwalkWarning")
+def test_an_integer_beyond_a_floats_digits_is_compared_with_a_float_argument_as_it_is(
+    compare: Callable[[Any, Any], bool], exact: bool
+) -> None:
+    """By programs, too, that were made for small ones: 2**53 and 2**53 + 1 are one float."""
+
+    def function(x: Any, n: Any) -> Any:
+        return (x * 2.0 if compare(x, n) else x * 3.0) + (x * 5.0 if compare(n, x) else x * 7.0)
+
+    compiled = compile(function, exact=exact)
+    points = [(x, n) for x in (1.0, 2.0**53, -(2.0**53), math.inf) for n in (1, 2, 2**53, 2**53 + 1, -(2**53) - 1)]
+    assert [function(*point) for point in points * 2] == [compiled(*point).data for point in points * 2]
+
+
+def test_an_integer_that_a_float_is_compared_with_stays_open() -> None:
+    compiled = compile(lambda x, n: x * 2.0 if x < n else x * 3.0)
+    assert [compiled(x, n).data for x, n in ((0.5, 1), (4.5, 5), (-2.5, -2))] == [1.0, 9.0, -5.0]
+    assert len(compiled.programs) == 1

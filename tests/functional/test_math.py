@@ -226,3 +226,14 @@ def test_both_engines_agree_to_the_bit() -> None:
         for name in ("reference", "native")
     ]  # fmt: skip
     assert printed[0] == printed[1]
+
+
+@pytest.mark.parametrize(
+    "terms", [[1e16, 3.3, 1e-20, -1e16, -3.3], [0.1] * 10, [-0.0, -0.0], [1e16, 1.0, -1e16, 1e-17, -1.0], [1e300, 1.0]]
+)
+def test_fsum_is_exact_where_the_sum_is_far_off(terms: list[float]) -> None:
+    """0.7 - 0.7 was 0: the correction is rounded, too."""
+    expected = repr(math.fsum(terms))
+    assert expected == repr(gm.fsum([Value(term) for term in terms]).data)
+    assert expected == repr(gradwalk.compile(gm.fsum)(terms).data)
+    assert [1.0] * len(terms) == gradwalk.grad(gm.fsum)(terms)

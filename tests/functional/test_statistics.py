@@ -12,7 +12,7 @@ from gradwalk import Value, compile, gradcheck
 
 SAMPLE, OTHER = [2.5, 3.25, 5.5, 1.75], [1.0, 4.0, 2.0, 8.0]
 OF_ONE = ["mean", "fmean", "geometric_mean", "harmonic_mean", "variance", "pvariance", "stdev", "pstdev", "median",
-          "median_low", "median_high"]  # fmt: skip
+          "median_low", "median_high", "mode"]  # fmt: skip
 OF_TWO = ["covariance", "correlation", "linear_regression"]
 
 
@@ -44,3 +44,21 @@ def test_the_rest_is_standard() -> None:
         statistics.mean([])
     with pytest.raises(standard.StatisticsError, match="fmean: expected at least one number, got none"):
         statistics.fmean([], weights=[Value(1.0)])
+
+
+FREQUENT = [[2.0, 1.0, 1.0], [2.0, 1.0, 2.0], [1.0, 2.0, 2.0], [1.0, 0.0, -0.0], [3.0, 2.0, 1.0]]
+
+
+def test_the_most_frequent_number_is_found_by_the_numbers() -> None:
+    """The standard module asks a dict, to which two Values of one number are two."""
+    compiled = compile(statistics.mode)
+    for sample in FREQUENT:
+        expected, values = standard.mode(sample), [Value(x) for x in sample]
+        assert expected == statistics.mode(values).data == compiled(sample).data
+        assert standard.multimode(sample) == [x.data for x in statistics.multimode(values)]
+
+
+def test_a_harmonic_mean_of_a_negative_number_is_refused_as_by_the_standard_module() -> None:
+    for sample in ([1.0, -2.0], [Value(1.0), -2.0]):
+        with pytest.raises(standard.StatisticsError, match="negative"):
+            statistics.harmonic_mean(sample)

@@ -8,6 +8,8 @@ with a Value takes it as a number, `rows[i]` is for subscripts.py to decide; wha
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -80,15 +82,19 @@ class Index:
 
     # ---------------------------------------------------------------- comparisons: guards
 
-    def _compared(self, other: Any, sign: str, outcome: bool) -> bool:
+    def _compared(self, other: Any, sign: str, compare: Callable[[Any, Any], bool]) -> bool:
         """A guard; where a program's numbers could not tell the two apart, the integer is fixed instead."""
+        if is_value(other):
+            outcome = compare(self.value if self.is_exact() else self.fixed(), other)
+            return type(self.number == 0)(outcome)  # type: ignore[no-any-return]  # NumPy has truths of its own
+        outcome = compare(self.number, _plain(other))
         if is_index(other):
             if not (self.is_exact() or other.is_exact()):  # beside one that is, the other is on the right side
                 other.fixed()
                 self.fixed()
                 return outcome
             other = other.value
-        elif not (is_value(other) or -EXACT < other < EXACT or abs(other) == math.inf):
+        elif not (-EXACT < other < EXACT or abs(other) == math.inf):
             self.fixed()
             return outcome
         self._trace.compare(self.value, other, sign, bool(outcome))
@@ -99,27 +105,25 @@ class Index:
         return self > -EXACT + 1 and self < EXACT - 1
 
     def __lt__(self, other: Any) -> bool:
-        return self._compared(other, "<", self.number < _plain(other))
+        return self._compared(other, "<", operator.lt)
 
     def __le__(self, other: Any) -> bool:
-        return self._compared(other, "<=", self.number <= _plain(other))
+        return self._compared(other, "<=", operator.le)
 
     def __gt__(self, other: Any) -> bool:
-        return self._compared(other, ">", self.number > _plain(other))
+        return self._compared(other, ">", operator.gt)
 
     def __ge__(self, other: Any) -> bool:
-        return self._compared(other, ">=", self.number >= _plain(other))
+        return self._compared(other, ">=", operator.ge)
 
     def __eq__(self, other: object) -> bool:
-        if is_value(other):
-            return bool(other == self.value)
-        if not (is_index(other) or isinstance(other, int | float)):
+        if not (is_value(other) or is_index(other) or isinstance(other, int | float)):
             return NotImplemented
-        return self._compared(other, "==", self.number == _plain(other))
+        return self._compared(other, "==", operator.eq)
 
     def __ne__(self, other: object) -> bool:
         equal = self.__eq__(other)
-        return equal if equal is NotImplemented else type(equal)(not equal)  # NumPy has truths of its own
+        return equal if equal is NotImplemented else type(equal)(not equal)
 
     # ---------------------------------------------------------------- arithmetic
 
