@@ -90,7 +90,9 @@ _SWAPS = [
 _NO_CODE = re.compile(r"\s*((from|import|export|assert|def|class|static_assert|@)\b|samples=)")
 # what only type checkers read, so that they are who notices: coverage leaves the first two out, too
 _FOR_TYPE_CHECKERS = r"@overload\n(?:.*\n)*?.*: \.\.\.(?=\n)|if TYPE_CHECKING:\n(?:(?: .*)?\n)*"
-_TYPE = re.compile(r"[A-Z]\w*[a-z]\w* = (npt\.|(Any|TypeVar)\b|(Callable|Sequence|tuple|dict|list|Compiled)\[|[\w.]+ \| )")
+_TYPE = re.compile(
+    r"[A-Z]\w*[a-z]\w* = (npt\.|(Any|TypeVar)\b|(Callable|Sequence|tuple|dict|list|Compiled)\[|[\w.]+ \| )"
+)
 _CALL = re.compile(r"^\s*[\w.>\[\]*()-]+(\(.*\)| [-+*]?= .*);?$")  # a line that could be left out
 
 
