@@ -183,16 +183,10 @@ int value_setattro(PyObject *self, PyObject *name, PyObject *given)
     int failed = PyObject_GenericSetAttr(self, name, given);
     if (!failed || given == NULL || !is_node_type(Py_TYPE(self)) || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return failed;
-    PyObject *kind, *error, *traceback;
-    PyErr_Fetch(&kind, &error, &traceback);
-    if (PyObject_HasAttr((PyObject *)value_type, name)) { /* a method, or what only we write */
-        PyErr_Restore(kind, error, traceback);
+    PyErr_Clear();
+    if (!PyObject_HasAttr((PyObject *)value_type, name) && hang(name) < 0) /* else a method, or what only we write */
         return -1;
-    }
-    Py_XDECREF(kind);
-    Py_XDECREF(error);
-    Py_XDECREF(traceback);
-    return hang(name) < 0 ? -1 : PyObject_GenericSetAttr(self, name, given);
+    return PyObject_GenericSetAttr(self, name, given);
 }
 
 static PyObject *get_data(PyObject *self, void *closure)
