@@ -13,7 +13,7 @@ ALLOCATING = {"PYTHONMALLOC": "malloc", "COVERAGE_PROCESS_CONFIG": ""}  # what m
 MOST = 3000 if os.environ.get("GRADWALK_SOAK") else 120
 
 PREAMBLE = """
-import gc, sys, _testcapi
+import ctypes, gc, sys, _testcapi
 import gradwalk
 from gradwalk import engine
 Value = engine.load("native").Value
@@ -25,19 +25,23 @@ def expected():
     y.backward()
     return x.grad, y.data
 right = expected()
-def sweep(work):
+def fails(work, nth):
+    failed = False
+    _testcapi.set_nomemory(nth, nth + 1)
+    try:
+        work()
+    except MemoryError:
+        failed = True
+    finally:
+        _testcapi.remove_mem_hooks()
+    return failed
+def sweep(work, look=lambda nth: None):
     "Until no allocation is left to fail."
     work()
     for nth in range(MOST):
-        failed = False
-        _testcapi.set_nomemory(nth, nth + 1)
-        try:
-            work()
-        except MemoryError:
-            failed = True
-        finally:
-            _testcapi.remove_mem_hooks()
+        failed = fails(work, nth)
         assert expected() == right, nth
+        look(nth)
         if not failed and nth > 60:
             break
     gc.collect()
@@ -124,6 +128,150 @@ def work():
 """,
 }
 
+# what calls no function that is written in Python: where there is no memory for its frame, Python itself loses some
+LOSSLESS = """
+LEAVES = [Value(0.01 * i) for i in range(70)]
+c = gradwalk._native.COMPOSITES
+class Malloc(ctypes.Structure):
+    _fields_ = [(str(i), ctypes.c_size_t) for i in range(10)]
+mallinfo = getattr(ctypes.CDLL(None), "mallinfo2", Malloc)  # where the library of C does not say, 0
+mallinfo.restype = Malloc
+def used():
+    "How many bytes are allocated."
+    return getattr(mallinfo(), "7")
+def references():
+    return [sys.getrefcount(leaf) for leaf in LEAVES]
+def grown(nth):
+    before = used()
+    for _ in range(3):
+        fails(work, nth)
+    return used() - before
+def look(nth):
+    "What is lost is lost each time; other things come and go."
+    assert references() == before, nth
+    assert any(grown(nth) <= 0 for _ in range(9)), nth
+gc.disable()  # it lets go of what is kept to be used again
+"""
+
+EXACT = {
+    "operations": """
+def work():
+    x, other = LEAVES[:2]
+    y = x
+    for _ in range(5):
+        y = (y * x + 2.0).tanh() ** 2.0
+    y = y.where(other, 1.0) + y.clamp(0.0, 1.0)
+    y.label = "y"
+    y.backward()
+    y._push()
+    return y._children, y._local_grads, y._topological_order(), repr(y), x._scope, y._prev, y._op, (x**3)._parameters
+""",
+    "composites": """
+def work():
+    out = c["sum"]([1.0, *c["softmax"](LEAVES * 2), c["dot"](LEAVES, LEAVES), c["norm"](LEAVES)])
+    out = c["sum"](c["matvec"]([LEAVES[:2], (out, 1.0)], [out, 2.0]))
+    c["take"]([[out, 1.0], LEAVES[:2]], index=0), c["take"](LEAVES, 0), Value._leaves([1.0, 2.0, 3])
+    return out._gradients(LEAVES)
+""",
+    "constructed": """
+def work():
+    x, y = LEAVES[:2]
+    made = Value(1.0, children=[x, 2.0], local_grads=[1.0, 2.0], label="made")
+    made.note, made.one_more = [1.0], 1
+    del made.note
+    made.__init__(2.0, (y,), (1.0,), "op")
+    Value._cut([made, y], dict)
+    leaf = Value(1.0)
+    leaf.grad = x
+    (leaf * 2.0)._push()
+    return made._attributes, made._hand_written, made._op, Value(1.0, [x, y], [1.0, 1.0])
+""",
+    "blocks": """
+outside = gradwalk.modes.VARIABLE.get()
+hook = "".format  # whatever it is given
+def work():
+    x = LEAVES[0]
+    try:
+        with gradwalk._native.Change(no_grad=True, on_compare=hook, on_construct=hook):
+            with gradwalk._native.Change(on_record=hook, scope=7):
+                y = (x * 2.0).tanh()
+            y < 1, bool(y), y == x, Value(1.0, (x,), (1.0,)), c["sum"]([x, y])
+            assert y._children == ()
+    finally:
+        assert gradwalk.modes.VARIABLE.get() is outside
+""",
+    "a graph as arrays": """
+tracing = gradwalk._native.TRACING
+x, y = LEAVES[:2]
+nodes = [node for node in ((x * y + 2.0).clamp(0.0, 1.0) + 3.0)._topological_order() if node._children]
+def work():
+    return tracing["flatten"](nodes, [x], nodes[-1:], 1), tracing["op_names"]()
+""",
+    "structures": """
+holders = [[] for _ in range(40)] * 2
+def work():
+    x, y = LEAVES[:2]
+    given = (1.0, [1, 2], [x, y], (x, 1.0), {"a": x, "b": [1.0]}, {1: 2.0}, None)
+    gradwalk._native.read(given, [], [], ("row", "sequence", "mapping", "float", "int", "value"), id)
+    return gradwalk._native.repetitions(holders)
+""",
+    "optimisers": """
+from array import array
+means, squares, optimisers = array("d", [0.0] * 70), array("d", [0.0] * 70), gradwalk._native.OPTIMISERS
+def work():
+    optimisers["adam"](LEAVES, 0.9, 0.999, 0.1, 1.0, 1e-8, 1.0, means, squares)
+    optimisers["sgd"](LEAVES, 0.1, 0.9, 0.1, True, means)
+    optimisers["zero_grad"](LEAVES), optimisers["gradient_norm"](LEAVES), optimisers["scale_gradients"](LEAVES, 0.5)
+    optimisers["gather_leaves"]({"a": LEAVES, "b": (LEAVES, 1.0)}, [], int, id)
+""",
+}
+
+
+# the room for an order is kept, and doubles: there is nothing to fail but where a graph is twice as long as any before
+LONGER = """
+WAYS = {
+    "backward": lambda x, y: y.backward(),
+    "order": lambda x, y: len(y._topological_order()),
+    "gradients": lambda x, y: y._gradients([x])[0],
+    "by hand": lambda x, y: setattr(x, "_backward", int) or y.backward(),
+    "in a script": lambda x, y: y.backward(),
+}
+def chain(length, cls):
+    x = y = cls(1.0)
+    for _ in range(length):
+        y = y + x
+    return x, y
+for power, (name, way) in enumerate(WAYS.items()):
+    length, found, failed = 1500 << power, [], 0
+    x, y = chain(length, gradwalk._native.stand_in("script.Value", 0) if name == "in a script" else Value)
+    while fails(lambda: found.append(way(x, y)), failed):
+        failed += 1
+    assert failed >= 2, name
+    assert (found[-1] or x.grad) == length + 1.0, (name, found, x.grad)
+    x._backward = x._push
+# what leaves no trace puts gradients aside, and back
+x, y = chain(200, Value)
+y.backward()
+nodes = y._topological_order()
+before, failed = [node.grad for node in nodes], 0
+while fails(lambda: found.append(y._gradients([x])), failed):
+    failed += 1
+    assert [node.grad for node in nodes] == before, failed
+assert (failed >= 2, found[-1], [node.grad for node in nodes]) == (True, [201.0], before)
+# so do many nodes that may be part of a ring
+failed, held = 0, []
+def watched():
+    while len(held) < 200:
+        node = Value(1.0)
+        node.grad = node * 2.0
+        held.append(node)
+while fails(watched, failed):
+    failed += 1
+assert failed >= 2
+assert [node.grad.data for node in held] == [2.0] * 200
+print("done")
+"""
+
 
 ALONE = """
 import _testcapi
@@ -150,4 +298,19 @@ def test_every_allocation_fails_once(name: str) -> None:
     """No crash, no wrong number afterwards, whichever allocation it was."""
     code = PREAMBLE.replace("MOST", str(MOST)) + WORK[name] + "\nsweep(work)\nprint('done')"
     done = python(code, GRADWALK_ENGINE="native", **ALLOCATING)
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_whatever_fails_nothing_is_left_behind(name: str) -> None:
+    """What was allocated until then is free again, and nobody refers to what it was computed from."""
+    code = PREAMBLE.replace("MOST", str(MOST)) + LOSSLESS + EXACT[name]
+    code += "\nwork()\nbefore = references()\nsweep(work, look)\nprint('done')"
+    done = python(code, GRADWALK_ENGINE="native", **ALLOCATING)
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr[-2000:]
+
+
+def test_a_pass_over_a_longer_graph_fails_and_is_repeated() -> None:
+    """Nothing is marked any more, nothing was added: the next pass comes to the same as the first would have."""
+    done = python(PREAMBLE.replace("MOST", "0") + LONGER, GRADWALK_ENGINE="native", **ALLOCATING)
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr[-2000:]

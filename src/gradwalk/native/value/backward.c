@@ -219,7 +219,7 @@ static int backward_walk_keeping(Value *root)
     Order order = order_take();
     if (order_make(root, &order, KEEPING_PASS) < 0) {
         order_give(order);
-        return -1;
+        return order_no_memory();
     }
     int failed = 0;
     for (size_t i = order.count; i-- > 0;) {
@@ -325,7 +325,8 @@ PyObject *backward_gradients(PyObject *self, PyObject *inputs)
     Value *root = (Value *)self;
     int interior = backward_mark_inputs(inputs);
     if (interior < 0 || order_make(root, &order, TRACELESS_PASS) < 0) {
-        backward_unmark_inputs(inputs);
+        for (Py_ssize_t i = 0; i < count; i++) /* their gradients stay: not all may have been put aside */
+            ((Value *)PyList_GET_ITEM(inputs, i))->link &= ~MARKED;
         order_put_back();
         order_give(order);
         Py_DECREF(gradients);
