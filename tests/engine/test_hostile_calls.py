@@ -1,4 +1,7 @@
-"""Every function and method of the C engine with arguments that it is not for: an exception, or an answer; no crash."""
+"""Every function and method of the C engine with arguments that it is not for: an exception, or an answer; no crash.
+
+And after an exception nobody holds what was given.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from measures import python
 from gradwalk import _native
 
 CALLS = """
-import random
+import random, sys
 from array import array
 import numpy as np
 from gradwalk import _native
@@ -48,15 +51,26 @@ def callables():
             if callable(getattr(owner, name)) and name not in dir(object):
                 yield name, getattr(owner, name)
 
+def references(arguments):
+    "How many there are to what nobody else refers to."
+    own = [each for each in arguments if isinstance(each, (list, dict, np.ndarray, array, bytearray, type(x)))]
+    return [sys.getrefcount(each) for each in (x, y, executor, *own)]
+
 generator, right, refused = random.Random(0), expected(), 0
 for name, call in callables():
     tries = [(), *((given,) for given in GIVEN), *((a, b) for a in GIVEN for b in generator.sample(GIVEN, 3))]
     tries += [[generator.choice(GIVEN) for _ in range(generator.randint(3, 8))] for _ in range(TRIES)]
     for chosen in tries:
+        arguments, is_refused = list(map(eval, chosen)), False
+        before = references(arguments)
         try:
-            call(*map(eval, chosen))
+            call(*arguments)
         except Exception as error:
             assert not isinstance(error, (SystemError, MemoryError)), (name, *(code.co_filename for code in chosen))
+            is_refused = True
+        if is_refused:
+            held = [now - then for then, now in zip(before, references(arguments))]
+            assert max(held) <= 0, (name, held, *(code.co_filename for code in chosen))  # an iterator lets go of some
             refused += 1
 assert expected() == right
 assert refused > 10000
