@@ -244,3 +244,14 @@ def test_two_integers_are_compared_as_they_are(sign: str) -> None:
         pairs = *((n, 3) for n in smaller), *((3, n) for n in smaller)
         assert [function(1.0, *pair) for pair in pairs] == [compiled(1.0, *pair).data for pair in pairs]
         assert len(compiled.programs) <= most
+
+
+def test_a_branch_without_the_integer_leaves_the_others_their_programs() -> None:
+    compiled = compile(lambda x, n: x * sum(range(n)) if x > 0.0 else -x)
+    calls = (1.0, 3), (1.0, 4), (-1.0, 3), (1.0, 4)
+    assert [(compiled(*args).data, len(compiled.programs)) for args in calls] == [
+        (3.0, 1),
+        (6.0, 2),
+        (1.0, 3),
+        (6.0, 3),
+    ]
