@@ -267,3 +267,14 @@ def test_an_integer_that_a_float_is_compared_with_stays_open() -> None:
     compiled = compile(lambda x, n: x * 2.0 if x < n else x * 3.0)
     assert [compiled(x, n).data for x, n in ((0.5, 1), (4.5, 5), (-2.5, -2))] == [1.0, 9.0, -5.0]
     assert len(compiled.programs) == 1
+
+
+def test_a_branch_without_the_integer_leaves_the_others_their_programs() -> None:
+    compiled = compile(lambda x, n: x * sum(range(n)) if x > 0.0 else -x)
+    calls = (1.0, 3), (1.0, 4), (-1.0, 3), (1.0, 4)
+    assert [(compiled(*args).data, len(compiled.programs)) for args in calls] == [
+        (3.0, 1),
+        (6.0, 2),
+        (1.0, 3),
+        (6.0, 3),
+    ]

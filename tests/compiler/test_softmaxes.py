@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from comparing import close, with_gradients
+from comparing import close, executed_numbers, program_numbers, with_gradients
 
 import gradwalk
 from gradwalk import Value, exp, stop_gradient
@@ -130,3 +130,21 @@ def test_a_very_wide_one_stays_parts() -> None:
     """Each of its entries has the whole row, so that it would be a thousand times as large."""
     compiled = gradwalk.compile(lambda xs: gradwalk.norm(softmax(xs)))
     assert "softmax" not in ops(compiled, [math.sin(i) for i in range(1000)])
+
+
+LARGE = {
+    "logarithm": gradwalk.logsumexp,
+    "row": lambda xs: gradwalk.dot(gradwalk.softmax(xs), [1.0, 2.0, 4.0]),
+    "target": lambda xs: gradwalk.cross_entropy(xs, 2),
+}
+
+
+@pytest.mark.parametrize("function", LARGE.values(), ids=LARGE)
+@pytest.mark.parametrize("xs", [[0.0, 1000.0, -1000.0], [-1000.0, -1001.0, -3000.0]], ids=["large", "small"])
+def test_exponentials_that_no_float_is_large_or_small_enough_for(function: Any, xs: list[float]) -> None:
+    """By both executors: only their quotients are needed."""
+    value, gradient = gradwalk.value_and_grad(function)(xs)
+    compiled = gradwalk.compile(function)
+    compiled(xs)
+    for numbers in (program_numbers, executed_numbers):
+        assert close([value, *gradient], numbers(compiled.program, xs))

@@ -206,6 +206,8 @@ def test_a_compiled_result_that_is_rounded_is_told(function: Any) -> None:
         warnings.simplefilter("error")
         assert compiled(1.234) == function(1.234)
         assert grad(both, argnums=(0, 1))(1.5, 2.0) == (0.0, 4.0)
+    with pytest.warns(RuntimeWarning, match="the derivative is 0, because the result is rounded"):
+        assert grad(both)(1.5, 2.0) == 0.0
 
 
 @pytest.mark.parametrize("function", [
