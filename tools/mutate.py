@@ -62,6 +62,7 @@ ROOMS = {
     "expression": "show",
     "graph": "graph show",
     "walk": "walk show",
+    "finite_differences": "walk show",
     "": "table engine walk graph functional control compiler test_habits.py test_without_numpy.py",
 }
 

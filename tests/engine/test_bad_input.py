@@ -269,9 +269,11 @@ def test_error_classes(engine: Any) -> None:
 
 
 def test_a_nan_passes_through(engine: Any) -> None:
-    """Nan in, nan out, without an error: it came from somewhere else."""
+    """Nan in, nan out, without an error: it came from somewhere else. By 0 it is not divided, either."""
     x = engine.Value(math.nan)
     assert all(math.isnan(out.data) for out in (x.log(), x.sqrt(), x / x, 1 / x, x**0.5, x.asin(), x.sin()))
+    with pytest.raises(ZeroDivisionError):
+        x / 0.0  # as with floats
 
 
 # ---------------------------------------------------------------- ieee()

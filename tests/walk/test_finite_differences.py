@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 
-from gradwalk.finite_differences import finite_differences
+from gradwalk.finite_differences import Replay, finite_differences
 from gradwalk.ops import OPS
 
 SMOOTH = {name: op for name, op in OPS.items() if name not in ("floor", "ceil", "sign", "where", "minimum", "maximum")}
@@ -43,6 +44,24 @@ def test_small_and_large_leaves(engine, x):
     assert wave.slope == pytest.approx(math.cos(1.0) / x, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("slope", "gradient", "size", "error"),
+    [
+        (2.0, 2.0, 1.0, 0.0),
+        (2.0, 1.0, 1.0, 0.5),
+        (-2.0, -4.0, 1.0, 0.5),
+        (2.0, -2.0, 1.0, 2.0),
+        (0.0, 1e-9, 0.5, 1e-3),
+        (0.0, 1e-9, -100.0, 1e-5),
+        (math.inf, math.inf, 1.0, 0.0),
+    ],
+)
+def test_the_distance_is_relative_to_the_larger(engine, slope, gradient, size, error):
+    """Of gradient and slope; below a millionth of the root, or of 1, there is nothing to be relative to."""
+    [difference] = finite_differences(engine.Value(1.0) * 2.0)
+    assert difference._replace(slope=slope).relative_error(gradient, size) == pytest.approx(error)
+
+
 def test_a_kink_accepts_what_lies_between_its_sides(engine):
     """At the kink of relu any slope from 0 to 1 agrees, and it is called a kink."""
     x = engine.Value(0.0)
@@ -61,6 +80,14 @@ def test_beside_a_kink_or_a_jump_nothing_is_ticked_but_the_slope(engine, of, bes
     right = 1.0 if of == "relu" else 0.0
     assert difference.verdict(right) >= 0
     assert difference.verdict(0.5) <= 0
+
+
+def test_rounding_on_the_way_adds_up(engine):
+    """Each number by its own part in the root: two leaves and their product by 6, the constant by 1, the root by 7."""
+    root = engine.Value(2.0) * engine.Value(3.0) + 1.0
+    parts = (6.0, 6.0, 6.0, 1.0, 7.0)
+    expected = 4.0 * sys.float_info.epsilon * math.hypot(*parts)
+    assert Replay(root).noise == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
 def test_what_is_too_small_to_be_measured_cannot_be_told(engine):
