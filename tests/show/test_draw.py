@@ -416,6 +416,12 @@ def test_long_names_are_cut(engine, label, shown):
     assert words[0] == shown
 
 
+def test_boxes_are_as_large_as_what_is_in_them(engine):
+    """And no larger: two below each other take less than three inches, frame and all."""
+    svg = rendered(source(Graph(engine.Value(1.0, label="x") * 3.0).view()), "svg").decode()
+    assert float(re.search(r'height="([\d.]+)pt"', svg)[1]) < 2.5 * 96
+
+
 def test_edges_have_the_local_gradient(engine):
     """One that is used twice says so, a plain number's edge has none, and neither has one between folded parts."""
     x = engine.Value(2.0, label="x")
