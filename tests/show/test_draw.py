@@ -117,6 +117,20 @@ def test_scopes_are_frames(engine):
     assert frame.index('label="3"') < frame.index("}")
 
 
+def test_a_frame_has_what_was_made_in_its_scope(engine):
+    """And a plain number that is used there; neither what that is made of nor what uses it."""
+    x = engine.Value(1.0, label="x")
+    with scope("layer"):
+        inside = x * 3.0
+    inside.label = "inside"
+    root = inside.tanh() + 5.0
+    root.label = "root"
+    dot = source(Graph(root).view())
+    frame = dot[dot.index("subgraph cluster") :]
+    inner = frame[: frame.index("\n  }")]
+    assert re.findall(r'tooltip="(\w+)"|label="(\d)"', inner) == [("", "3"), ("inside", "")]
+
+
 def test_scopes_in_a_scope_share_its_frame(engine):
     """One frame with two in it."""
     with scope("outer"):
