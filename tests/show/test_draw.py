@@ -117,6 +117,20 @@ def test_scopes_are_frames(engine):
     assert frame.index('label="3"') < frame.index("}")
 
 
+def test_a_frame_has_what_was_made_in_its_scope(engine):
+    """And a plain number that is used there; neither what that is made of nor what uses it."""
+    x = engine.Value(1.0, label="x")
+    with scope("layer"):
+        inside = x * 3.0
+    inside.label = "inside"
+    root = inside.tanh() + 5.0
+    root.label = "root"
+    dot = source(Graph(root).view())
+    frame = dot[dot.index("subgraph cluster") :]
+    inner = frame[: frame.index("\n  }")]
+    assert re.findall(r'tooltip="(\w+)"|label="(\d)"', inner) == [("", "3"), ("inside", "")]
+
+
 def test_scopes_in_a_scope_share_its_frame(engine):
     """One frame with two in it."""
     with scope("outer"):
@@ -414,6 +428,12 @@ def test_long_names_are_cut(engine, label, shown):
     """To 28 characters, and to one line."""
     (words, _, _), *_ = boxes(source(Graph(engine.Value(1.0, label=label).tanh()).view())).values()
     assert words[0] == shown
+
+
+def test_boxes_are_as_large_as_what_is_in_them(engine):
+    """And no larger: two below each other take less than three inches, frame and all."""
+    svg = rendered(source(Graph(engine.Value(1.0, label="x") * 3.0).view()), "svg").decode()
+    assert float(re.search(r'height="([\d.]+)pt"', svg)[1]) < 2.5 * 96
 
 
 def test_edges_have_the_local_gradient(engine):

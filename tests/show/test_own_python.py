@@ -23,6 +23,32 @@ def test_the_last_function_is_called() -> None:
     assert {node.label for node in value._topological_order() if not node._children} == {"x", "y", ""}
 
 
+def test_arguments_without_a_number_get_one() -> None:
+    """Six that differ, then the same again; what is no number stays as it is, and what takes any number gets none."""
+    value, called = recorded(
+        "def f(a, b, c, d, e, f, g, *more, s='t', n=None, **others):\n"
+        "    return a + b + c + d + e + f + g if (more, s, n, others) == ((), 't', None, {}) else a"
+    )
+    assert called == "f(a=2, b=-3, c=10, d=0.5, e=1.5, f=-1, g=2)"
+    assert value.data == 12.0
+
+
+def test_names_of_the_notebook_are_known() -> None:
+    """Beside gradwalk's own, and before them."""
+    value, _ = recorded("def f(x):\n    return tanh(x) + k", {"k": 3.0, "tanh": lambda x: 2 * x})
+    assert value.data == 7.0
+    value, _ = recorded("def f(x):\n    return math.tanh(x) * gradwalk.relu(Value(1.0)) + _hidden(x)", {"_hidden": abs})
+    assert value.data == pytest.approx(2.964027580075817)
+
+
+def test_what_a_function_prints_is_dropped(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its program is the answer, with how it was called as its title."""
+    answer = json.loads(answered("def f(x):\n    print('seen')\n    return x * x"))
+    assert answer["program"]["title"] == "f(x=2)"
+    assert len(answer["program"]["nodes"]) == 2
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
