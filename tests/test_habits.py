@@ -140,7 +140,7 @@ def test_attribute_that_does_not_exist() -> None:
 
 def test_warnings_have_a_category() -> None:
     """Of their own, so that nobody else's is silenced with it."""
-    keeps_changing = gradwalk.compile(lambda x, n: x * sum(range(n)) if x > n else x)
+    keeps_changing = gradwalk.compile(lambda x, n: x * sum(range(n)) if x >= n else x)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for n in range(12):
