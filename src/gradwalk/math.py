@@ -149,7 +149,7 @@ def exp2(x: Any) -> Any:
 
 
 def gamma(x: Any) -> Any:
-    """The gamma function: the factorial of x - 1 for any x. In compiled functions its last bits may differ.
+    """The gamma function: the factorial of x - 1 for any x. In a compiled function it is a call of Python's.
 
     >>> gamma(5.0)
     24.0
@@ -159,14 +159,21 @@ def gamma(x: Any) -> Any:
     logarithm = lgamma(x)
     if x == -inf:
         raise DomainError("gamma: expected x > 0 or not a whole number, got -inf")
-    if is_traced() or x == inf:
-        return logarithm.exp() * (1.0 if x > 0.0 else 1.0 - 2.0 * (x.floor() - 2.0 * (0.5 * x.floor()).floor()))
-    try:
-        number = _standard.gamma(x.data)
-    except OverflowError:
-        raise RangeError(f"gamma: the result overflows, got {x.data!r}; scale the input down") from None
+    if x == inf:
+        return logarithm.exp()
+    number = _TRACED_GAMMA(x) if is_traced() else _plain_gamma(x.data)
     # exp(0) times the number: the number itself, and the logarithm's derivatives
     return (logarithm - logarithm.data).exp() * number
+
+
+def _plain_gamma(x: float) -> float:
+    try:
+        return _standard.gamma(x)
+    except OverflowError:
+        raise RangeError(f"gamma: the result overflows, got {x!r}; scale the input down") from None
+
+
+_TRACED_GAMMA = custom_op(_plain_gamma, lambda x, out: 0.0, name="gamma", check=False)
 
 
 # ---------------------------------------------------------------- many numbers

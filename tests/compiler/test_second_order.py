@@ -295,3 +295,10 @@ def test_a_direction_of_another_shape_is_refused(x: Any, direction: Any, numbers
 
 def test_there_is_nothing_to_move_along_in_an_empty_array() -> None:
     assert gradwalk.hvp(compile(lambda x: (x * x).sum()))(np.ones(0), np.ones(0)).shape == (0,)
+
+
+def test_second_derivatives_whose_squares_overflow_are_no_warning() -> None:
+    """They were squared to see whether one is nan."""
+    compiled = compile(lambda xs: 1e200 * xs[0] * xs[0] - 1e250 * xs[1] ** 3)
+    assert gradwalk.hessian(compiled)([1.0, 1.0]) == [[2e200, 0.0], [0.0, -6e250]]
+    assert gradwalk.hvp(compiled)([1.0, 1.0], [1.0, 1.0]) == [2e200, -6e250]

@@ -182,7 +182,7 @@ class RecordError(Exception):
 
 
 def _has_nan(numbers: Array) -> bool:
-    return math.isnan(numbers.dot(numbers))  # squares: it is if any of them is, and only then
+    return bool(len(numbers)) and math.isnan(numbers.item(numbers.argmax()))  # which is the first nan, if there is one
 
 
 def _refuse_nan(numbers: Array) -> None:
