@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from comparing import close, executed_numbers, program_numbers, with_gradients
+from running_programs import make, slot_array
 
 import gradwalk
 from gradwalk.compiler.compile import compile
 from gradwalk.compiler.executors import executor_for
 from gradwalk.compiler.flat import flat_of
+from gradwalk.compiler.program import Instruction, Program, View
 from gradwalk.compiler.rolling import rolled_up, step_by_step
 from gradwalk.ops import OPS
 
@@ -79,6 +81,24 @@ def test_results_without_a_seed_hand_nothing_on() -> None:
     executor.run(np.array([0.0, 3.0]))
     executor.gradients(np.array([1.0, 0.0]), gradient)
     assert gradient.tolist() == [np.inf, 0.0]
+
+
+@pytest.mark.parametrize("gathered", [False, True])
+@pytest.mark.parametrize("count", [3, 40, 3000])
+def test_entries_without_a_seed_hand_nothing_on_however_many_there_are(count: int, gathered: bool) -> None:
+    """A root of 0 in every third place, alone and in a batch: 0 times its infinite slope is nothing."""
+    view = View(1, count, index=slot_array([*range(count)][::-1])[None]) if gathered else View(1, count, 0, 0, 1)
+    roots = Instruction("sqrt", count, 1, count, (view,))
+    inputs, outputs = slot_array(range(count)), slot_array(range(count, 2 * count))
+    executor = make(Program(2 * count, np.zeros(2 * count), inputs, outputs, (roots,)))
+    given = np.array([float(i % 3) for i in range(count)])
+    seeds = (given[::-1] if gathered else given) * 1.0
+    expected = given * 0.5 / np.sqrt(np.maximum(given, 1.0))
+    alone, together = np.empty(count), np.empty((9, count))
+    executor.run(given)
+    executor.gradients(seeds, alone)
+    executor.run_batch(np.array([given] * 9), (), np.empty((9, count)), seeds, together)
+    assert [expected.tolist()] * 10 == [alone.tolist(), *together.tolist()]
 
 
 def test_a_long_chain_is_its_plain_function() -> None:
