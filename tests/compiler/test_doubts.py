@@ -368,7 +368,7 @@ def test_large_numbers_that_cancel_are_seen_however_far_from_their_sum(large: tu
     inputs = [slot for slot in range(200) if slot != 3]
     program = Program(201, np.zeros(201), slot_array(inputs), slot_array([200]), instructions, guards)
     executor = make(program)
-    numbers = dict.fromkeys(inputs, 0.25)
+    numbers = dict.fromkeys(inputs, 0.25) | {7: -5.0}  # the bound
     assert executor.run(np.array([*numbers.values()]))
     numbers |= dict(zip(large, (1e16, 1.0, -1e16), strict=True))
     executor.run(np.array([*numbers.values()]))

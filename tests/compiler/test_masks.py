@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from running_programs import make, slot_array
 
 import gradwalk
 from gradwalk import Value, softmax
+from gradwalk.compiler.program import Instruction, Program, View
 
 POSITIONS, SIZE = 11, 4  # more than eight rows: some of them go side by side
 Matrix = list[list[Value]]
@@ -150,3 +152,11 @@ def test_parts_of_rows_that_are_used_and_scaled(used: int) -> None:
     compiled, xs = gradwalk.compile(function), [0.5, -1.0, 2.0, 0.25, 0.75, -0.5]
     value, gradient = gradwalk.value_and_grad(function)(xs)
     assert_same([value, *gradient], [compiled.value_and_grad(xs)[0], *compiled.value_and_grad(xs)[1]])
+
+
+@pytest.mark.parametrize(("op", "columns"), [("sum", 1), ("logsumexp", 1), ("neg", 2), ("dot", 1)])
+def test_only_rows_that_stay_rows_have_lengths(op: str, columns: int) -> None:
+    views = (View(1, 2, 0, 0, 1),) * (2 if op == "dot" else 1)
+    instruction = Instruction(op, 2, 1, columns, views, (), slot_array([1]))
+    with pytest.raises(ValueError, match="expected other operands for op"):
+        make(Program(4, np.zeros(4), slot_array([0, 1]), slot_array([2]), (instruction,)))

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from comparing import close, executed_numbers, program_numbers, with_gradients
+from running_programs import make, slot_array
 
 import gradwalk
 from gradwalk.compiler.compile import compile
 from gradwalk.compiler.executors import executor_for
 from gradwalk.compiler.flat import flat_of
+from gradwalk.compiler.program import Instruction, Program, View
 from gradwalk.compiler.rolling import rolled_up, step_by_step
 from gradwalk.ops import OPS
 
@@ -66,6 +68,27 @@ def test_a_number_that_may_not_be_infinite_stops_the_program() -> None:
     assert not executor.run(np.array([1.0, 0.0]))
 
 
+@pytest.mark.parametrize("place", [None, 0, 1, 7, 8, 20])
+def test_nor_may_it_along_any_direction(place: int | None) -> None:
+    """Of 21, along which a logarithm is asked for."""
+    product = Instruction("mul", 2, 1, 1, (View(1, 1, 0), View(1, 1, 1)))
+    logarithm = Instruction("log", 3, 1, 1, (View(1, 1, 2),))
+    root = Instruction("tanh", 4, 1, 1, (View(1, 1, 3),))
+    executor = make(Program(5, np.zeros(5), slot_array([0, 1]), slot_array([4]), (product, logarithm, root)))
+    directions = np.array([[-1.0 if i == place else 2.0] for i in range(21)])
+    assert (place is None) is executor.run_directions(np.array([0.5]), (), directions, np.empty(21))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_the_entries_of_a_step_only_some_may_depend_on_a_direction(turned: bool) -> None:
+    slots = slot_array([[0, 1] if turned else [1, 0]])
+    product = Instruction("mul", 2, 1, 2, (View(1, 2, index=slots), View(1, 2, 0, 0, 0)))
+    executor = make(Program(4, np.zeros(4), slot_array([0, 1]), slot_array([2, 3]), (product,)))
+    directions, outputs = np.array([[float(i)] for i in range(11)]), np.empty((11, 2))
+    assert executor.run_directions(np.array([0.5]), (), directions, outputs)
+    assert [[0.25, 0.5 * i] if turned else [0.5 * i, 0.25] for i in range(11)] == outputs.tolist()
+
+
 def test_an_infinite_sum_does_not() -> None:
     program = rolled_up(flat_of([("add", 0, 1), ("mul", 2, 0), ("tanh", 3)], inputs=2, outputs=[4]))
     assert executor_for(program).run(np.array([1e308, 1e308]))
@@ -79,6 +102,24 @@ def test_results_without_a_seed_hand_nothing_on() -> None:
     executor.run(np.array([0.0, 3.0]))
     executor.gradients(np.array([1.0, 0.0]), gradient)
     assert gradient.tolist() == [np.inf, 0.0]
+
+
+@pytest.mark.parametrize("gathered", [False, True])
+@pytest.mark.parametrize("count", [3, 40, 3000])
+def test_entries_without_a_seed_hand_nothing_on_however_many_there_are(count: int, gathered: bool) -> None:
+    """A root of 0 in every third place, alone and in a batch: 0 times its infinite slope is nothing."""
+    view = View(1, count, index=slot_array([*range(count)][::-1])[None]) if gathered else View(1, count, 0, 0, 1)
+    roots = Instruction("sqrt", count, 1, count, (view,))
+    inputs, outputs = slot_array(range(count)), slot_array(range(count, 2 * count))
+    executor = make(Program(2 * count, np.zeros(2 * count), inputs, outputs, (roots,)))
+    given = np.array([float(i % 3) for i in range(count)])
+    seeds = (given[::-1] if gathered else given) * 3.0
+    expected = given * 3.0 * 0.5 / np.sqrt(np.maximum(given, 1.0))
+    alone, together = np.empty(count), np.empty((9, count))
+    executor.run(given)
+    executor.gradients(seeds, alone)
+    executor.run_batch(np.array([given] * 9), (), np.empty((9, count)), seeds, together)
+    assert [expected.tolist()] * 10 == [alone.tolist(), *together.tolist()]
 
 
 def test_a_long_chain_is_its_plain_function() -> None:

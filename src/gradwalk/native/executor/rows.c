@@ -130,16 +130,12 @@ static Count rows_forward_together(const Kernels *kernels, const Step *step, con
             for (Count k = 0; !view_has_rows(x) && k < n; k++)
                 entries[k * BATCH + lane] = memory->values[view_slot(x, r + lane, k)];
             for (Count k = rows_length(step, r + lane); k < n; k++)
-                entries[k * BATCH + lane] = -INFINITY; /* whose exponential is 0 */
+                entries[k * BATCH + lane] = -INFINITY; /* 0 in a softmax, unless the row is nan, and the program over */
         }
         step->over_rows.kernel.batch_forward(n, entries, targets, step->parameters, facts, whole ? entries : out);
         kernels->transpose(row_facts, BATCH, facts, BATCH, memory->facts + step->facts + r * row_facts);
         if (whole)
             kernels->transpose(n, BATCH, entries, BATCH, out);
-        for (Count lane = 0; lane < BATCH && step->lengths != NULL; lane++) { /* 0, also where the others are nan */
-            for (Count k = step->lengths[r + lane]; k < n; k++)
-                out[lane * n + k] = 0.0;
-        }
     }
     return r;
 }
