@@ -151,6 +151,14 @@ MADE_LARGER = {
     "sums of curves": lambda xs: gradwalk.sum([gradwalk.tanh(gradwalk.sum(xs[i:] + xs[:i])) for i in (0, 5, 9)]),
     "divided": lambda xs: gradwalk.sum(xs) / 1e-9 - 1e-7,
     "divided by two numbers": lambda xs: gradwalk.sum(xs) / 1e-9 + gradwalk.sum(xs[::-1]) / 2e-9,
+    "divided by one that is given": lambda xs: gradwalk.sum(xs) / (xs[0] * xs[0] * 1e-9) - 1e-7,
+    "divided twice": lambda xs: gradwalk.sum(xs) / (xs[0] * xs[0] * 1e-5) / (xs[1] * xs[1] * 1e-5) - 1e-7,
+    "times a reciprocal": lambda xs: (1e9 / (xs[0] * xs[0])) * gradwalk.sum(xs) - 1e-7,
+    "times a power": lambda xs: gradwalk.sum(xs) * (xs[0] * xs[0] * 1e-9) ** -1.0 - 1e-7,
+    "divided by a small difference": lambda xs: gradwalk.sum(xs) / (xs[0] - xs[0] * (1.0 - 1e-9)) - 1e-7,
+    "a square root of little": lambda xs: gradwalk.sqrt(gradwalk.sum(xs) + 1e-13) - math.sqrt(1e-13) - 1e-9,
+    "a tangent near its pole": lambda xs: gradwalk.sum(xs) * gradwalk.tan(xs[0] * 0.0 + math.pi / 2.0 - 1e-9) - 1e-7,
+    "an angle": lambda xs: gradwalk.atan2(gradwalk.sum(xs), xs[0] * 1e-9) - 1e-7,
     "a logarithm near its end": lambda xs: gradwalk.log(gradwalk.sum(xs) + 1e-12) - math.log(1e-12) - 1e-4,
 }
 

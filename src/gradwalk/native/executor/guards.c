@@ -68,9 +68,21 @@ COLD INTERNAL void guards_measure_leaves(Executor *self)
     self->measured_at = self->read_at;
 }
 
-/* How far the sizes have been looked at, and the largest. */
+/* The largest factor by which a division takes its numbers, in any lane. */
+static double guards_steepest(const Step *step, const double *values, Count width)
+{
+    double least = INFINITY;
+    for (Count i = 0; i < step->rows * step->columns; i++) {
+        const double *by = values + view_slot(&step->operands[1], i / step->columns, i % step->columns) * width;
+        for (Count lane = 0; lane < width; lane++)
+            least = by[lane] != 0.0 && fabs(by[lane]) < least ? fabs(by[lane]) : least;
+    }
+    return 1.0 / least;
+}
+
+/* How far the sizes and the divisions have been looked at, and the largest. */
 typedef struct {
-    Count range, slot;
+    Count range, slot, division;
     double most;
 } Measured;
 
@@ -95,6 +107,13 @@ static double guards_margin(const Executor *self, const Memory *memory, Measured
             most = guards_most(self, memory, begin, stop, most);
             if (to > end)
                 break;
+        }
+        for (; measured->division < self->division_count; measured->division++) {
+            const Step *step = &self->steps[self->divisions[measured->division]];
+            if (step->out >= end)
+                break;
+            double steepest = guards_steepest(step, memory->values, memory->width);
+            most = steepest > most ? steepest : most;
         }
         measured->slot = end;
         measured->most = most > measured->most ? most : measured->most;
@@ -184,17 +203,6 @@ static int guards_scales_down(const Step *step)
     return smaller;
 }
 
-/* The largest factor by which it divides: constants are what is in their slots from the beginning. */
-static double guards_steepest(const Executor *self, const Step *step)
-{
-    double steepest = 0.0;
-    for (Count i = 0; step->kind == KIND_ENTRIES && step->op == OP_div && i < step->rows * step->columns; i++) {
-        double by = self->initial[view_slot(&step->operands[1], i / step->columns, i % step->columns)];
-        steepest = by != 0.0 && 1.0 / fabs(by) > steepest ? 1.0 / fabs(by) : steepest;
-    }
-    return steepest;
-}
-
 /* Backwards from what is asked for: the sums that it comes from, and nothing but sums and differences of them, are near
  * 0 only compared with what they add up, and what that was made of. Whether that is so; else it may depend on anything
  * below. */
@@ -240,6 +248,26 @@ static int guards_list_sizes(Executor *self, const unsigned char *marks, unsigne
     return 0;
 }
 
+/* The divisions that something asked for is made of: by constants, once and for all; by others, those to look at. */
+static int guards_list_divisions(Executor *self, const unsigned char *marks)
+{
+    if ((self->divisions = PyMem_Malloc((size_t)(self->step_count + 1) * sizeof *self->divisions)) == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Count i = 0; i < self->step_count; i++) {
+        const Step *step = &self->steps[i];
+        int asked = 0;
+        for (Count k = 0; step->kind == KIND_ENTRIES && step->op == OP_div && k < step->rows * step->columns; k++)
+            asked |= (marks[step->out + k] & (BELOW | ROUNDED)) == (BELOW | ROUNDED);
+        if (asked && step->operands[1].constants == NULL)
+            self->divisions[self->division_count++] = (int32_t)i;
+        double steepest = asked && step->operands[1].constants != NULL ? guards_steepest(step, self->initial, 1) : 0.0;
+        self->steepest = steepest > self->steepest ? steepest : self->steepest;
+    }
+    return 0;
+}
+
 static int guards_has_edges(const Step *step, const unsigned char *marks)
 {
     return KINDS[step->kind]->has_edges != NULL && KINDS[step->kind]->has_edges(step, marks);
@@ -281,12 +309,9 @@ static int guards_find_doubtful(Executor *self)
             for (int j = 0; j < step->operand_count; j++)
                 guards_mark(&step->operands[j], marks, ASKED | BELOW);
         }
-        for (Count i = self->step_count; i-- > 0;) {
-            double steepest = guards_steepest(self, &self->steps[i]);
-            self->steepest = steepest > self->steepest ? steepest : self->steepest;
+        for (Count i = self->step_count; i-- > 0;)
             sums &= guards_mark_sizes(&self->steps[i], marks);
-        }
-        failed = guards_list_sizes(self, marks, sums ? SIZED : BELOW) < 0;
+        failed = guards_list_sizes(self, marks, sums ? SIZED : BELOW) < 0 || guards_list_divisions(self, marks) < 0;
     }
     PyMem_Free(marks);
     return failed ? -1 : 0;

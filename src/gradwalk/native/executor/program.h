@@ -51,7 +51,9 @@ typedef struct {
     int32_t *edges; /* steps that are near an edge, maybe on the other side than in the eager engine */
     Range *sizes;   /* the slots whose largest number says what is near */
     Count edge_count, size_count;
-    double steepest; /* for guards.c: the largest factor of a division by a constant */
+    int32_t *divisions; /* steps that divide what guards and edges look at by what is no constant */
+    Count division_count;
+    double steepest; /* the largest factor of those by constants */
     Count moving_from, moving_to; /* the inputs of a direction, as the steps are marked for; from 0: they are not */
     PyObject *gradients_again; /* what knows that 0 times infinity hands on nothing, or NULL */
     PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */

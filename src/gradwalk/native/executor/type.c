@@ -42,6 +42,7 @@ static void executor_dealloc(PyObject *object)
     PyMem_Free(self->guards);
     PyMem_Free(self->edges);
     PyMem_Free(self->sizes);
+    PyMem_Free(self->divisions);
     PyMem_Free(self->inputs);
     PyMem_Free(self->stretches);
     PyMem_Free(self->outputs);
