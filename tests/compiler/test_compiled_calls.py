@@ -250,6 +250,23 @@ def test_an_integer_beside_a_value_stays_open() -> None:
     assert len(compiled.programs) == 1
 
 
+@pytest.mark.parametrize("function", [lambda x, n: x * n, lambda x, n: (x * n) ** 2 if n > 2 else x / n])
+def test_the_gradient_by_an_integer_is_the_same_where_the_plain_function_is_called(function: Any) -> None:
+    compiled = compile(function)
+    expected = gradwalk.value_and_grad(function, argnums=(0, 1))
+    for n in (3, 2):
+        with gradwalk.detect_nonfinite():
+            plain = compiled.value_and_grad(2.0, n)
+        assert expected(2.0, n) == compiled.value_and_grad(2.0, n) == plain
+
+
+def test_the_gradient_by_an_integer_that_is_needed_as_one_is_0_where_the_plain_function_is_called() -> None:
+    compiled = compile(lambda x, n: sum(x * x for _ in range(n)))
+    with gradwalk.detect_nonfinite():
+        assert compiled.value_and_grad(2.0, 3) == (12.0, (12.0, 0.0))
+    assert compiled.value_and_grad(2.0, 3) == (12.0, (12.0, 0.0))
+
+
 def test_an_integer_compared_is_a_guard() -> None:
     compiled = compile(lambda x, n: x * 2.0 if n == 0 else x * 3.0 if n > 5 else x)
     assert [compiled(1.0, n).data for n in (0, 1, 3, 6, 9, 0)] == [2.0, 1.0, 1.0, 3.0, 3.0, 2.0]

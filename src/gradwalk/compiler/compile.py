@@ -14,6 +14,7 @@ import types
 import warnings
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, overload
 
@@ -213,6 +214,8 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
     def hessian_vector(self, *args: Any, vector: Any) -> Any:
         """The Hessian by the numbers of the arguments, times `vector`, which has their structure (of several: a tuple).
+
+        Integers do not move: by them it is 0.
 
         >>> compile(lambda x: x[0] * x[0] * x[1]).hessian_vector([3.0, 5.0], vector=[1.0, 0.0])
         [10.0, 6.0]
@@ -440,10 +443,17 @@ class Compiled(functional.Replayed, Generic[P, R]):
         )
 
     def _eager_value_and_grad(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, Any, Call]:
-        """The value, its gradient by each entry of the arguments (by integers it is 0), and the call."""
+        """The value, its gradient by each entry of the arguments, and the call."""
         call = Call(args, kwargs, apart=True)
-        value, gradient = functional.value_and_grad(self._of_floats(call))(_floats_in(call))
-        return value, _beside_integers(call, gradient, 0.0), call
+        floats = _floats_in(call)
+        value, gradient = functional.value_and_grad(self._of_floats(call))(floats)
+        by_each, numbers = _beside_integers(call, gradient, 0.0), _beside_integers(call, floats)
+        if len(floats) < len(numbers):
+            # by integers, too, as gradwalk.grad has it; if the function needs one as such, it says so in whatever way
+            with suppress(Exception):
+                again = functional.value_and_grad(lambda given: self._one(call.applied(self.function, given)))(numbers)
+                by_each = again[1] if again[0] == value else by_each
+        return value, by_each, call
 
     def _of_floats(self, call: Call) -> Callable[[list[Any]], Any]:
         """The plain function of the numbers in its arguments that are no integers."""
