@@ -131,10 +131,11 @@ def zeros(distance: Callable[[float], float]) -> list[float]:
     """Places from -4 to 4 where a distance is 0."""
     found = []
     grid = [i / 64.0 + 0.003 for i in range(-256, 257)]
-    for left, middle, right in zip(grid, grid[1:], grid[2:], strict=False):
-        if distance(middle) <= min(distance(left), distance(right)):
-            low, high = left, right
-            for _ in range(200):
+    distances = [distance(x) for x in grid]
+    for i in range(1, len(grid) - 1):
+        if math.inf > distances[i] <= min(distances[i - 1], distances[i + 1]):
+            low, high = grid[i - 1], grid[i + 1]
+            for _ in range(90):  # a third of it is left out each time: then nothing is left
                 a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
                 low, high = (low, b) if distance(a) <= distance(b) else (a, high)
             place = round(low, 12)
