@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections import defaultdict
 from dataclasses import dataclass
@@ -66,3 +67,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = {id(of_one[i * len(of_one) // most]) for of_one in cases.values() for i in range(most)}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = [item for item in items if id(item) in kept]
+
+
+def pytest_collection_finish() -> None:
+    """Tests stay to the end: looked through at every collection of garbage, they took half of the suite's time."""
+    gc.collect()
+    gc.freeze()
