@@ -82,9 +82,9 @@ soak: .venv-sanitize/installed  ## both engines at random, sanitized, for SOAK=3
 	  tests/engine/test_reentrancy.py tests/engine/test_processes.py
 	GRADWALK_SOAK=1 GRADWALK_ENGINE=native $(BIN)/python -m pytest -n auto tests/training tests/show/test_page_random.py
 
-# THIN=40 is the short form: at most 40 cases of a test, and nothing of the page, which is JavaScript
+# THIN=20 is the short form: at most 20 cases of a test, and nothing of the page, which is JavaScript
 # (a test that fails under the tracer, where all takes longer, is make test's business: the figures come all the same)
-coverage: .venv-coverage/installed chromium clang npm  ## Python lines and branches, and C lines, that the suite (or TESTS=…, or THIN=40) reaches: 95 %
+coverage: .venv-coverage/installed chromium clang npm  ## Python lines and branches, and C lines, that the suite (or TESTS=…, or THIN=20) reaches: 95 %
 	rm -f .coverage .coverage.*
 	find build/coverage -name '*.gcda' -delete
 	-GRADWALK_ENGINE=native .venv-coverage/bin/python -m coverage run -m pytest -q -n auto -m "not unsanitized and not untraced" \
