@@ -30,7 +30,7 @@ def strided_view(slots: Ints) -> View | None:
     start = int(slots[0, 0])
     row = int(slots[1, 0]) - start if rows > 1 else 0
     column = int(slots[0, 1]) - start if columns > 1 else 0
-    if row < 0 or column < 0:
+    if row < 0 or column < 0 or slots[-1, -1] != start + row * (rows - 1) + column * (columns - 1):
         return None
     grid = start + row * np.arange(rows)[:, None] + column * np.arange(columns)
     return View(rows, columns, start, row, column) if np.array_equal(grid, slots) else None
@@ -77,11 +77,11 @@ def nested_loops(slots: Ints) -> list[Loop] | None:
 
 def first_run(slots: Ints) -> int:
     """How many slots from the beginning are evenly spaced."""
-    if len(slots) <= _FEW:
-        few = slots.tolist()
-        if len(few) < 2 or few == _even(few[0], few[1] - few[0], len(few)):
-            return len(few)
-        return next((i for i in range(2, len(few)) if few[i] - few[i - 1] != few[1] - few[0]), len(few))
+    few = slots[:_FEW].tolist()
+    if len(few) > 1 and few != _even(few[0], few[1] - few[0], len(few)):
+        return next(i for i in range(2, len(few)) if few[i] - few[i - 1] != few[1] - few[0])
+    if len(few) == len(slots):
+        return len(few)
     steps = np.diff(slots)
     breaks = np.flatnonzero(steps != steps[0])
     return int(breaks[0]) + 1 if len(breaks) else len(slots)

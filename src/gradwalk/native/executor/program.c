@@ -72,10 +72,12 @@ static int program_check_order(const Step *step, unsigned char *written)
     int sane = 1;
     for (int j = 0; j < step->operand_count; j++) {
         const Operand *operand = &step->operands[j];
-        for (Count i = 0; i < operand->rows * operand->columns; i++) {
-            Count slot = view_slot(operand, i / operand->columns, i % operand->columns);
-            if (!written[slot])
-                written[slot] = CONSTANT_READ;
+        for (Count row = 0; row < operand->rows; row++) {
+            for (Count column = 0; column < operand->columns; column++) {
+                Count slot = view_slot(operand, row, column);
+                if (!written[slot])
+                    written[slot] = CONSTANT_READ;
+            }
         }
     }
     for (Count i = 0; i < step->rows * step->columns; i++)
@@ -109,7 +111,7 @@ static void program_measure(Executor *self, Step *step)
     self->work += step->rows * step->columns * (step->kind == KIND_ENTRIES ? 2 : step->operands[0].columns);
 }
 
-COLD INTERNAL int program_read(Executor *self, PyObject *given, PyObject *functions)
+INTERNAL int program_read(Executor *self, PyObject *given, PyObject *functions)
 {
     PyObject *instructions = PySequence_Tuple(given);
     if (instructions == NULL)

@@ -147,7 +147,7 @@ static int read_strides(Operand *operand)
 static Count read_run(const Operand *operand)
 {
     Count run = operand->columns;
-    for (Count i = 1; i < operand->rows * operand->columns; i++) {
+    for (Count i = 1; run > 1 && i < operand->rows * operand->columns; i++) {
         if (operand->index[i] == operand->index[i - 1] + 1)
             continue;
         for (Count apart = i % operand->columns; apart != 0;) { /* the greatest common divisor of both */

@@ -122,16 +122,16 @@ static Row tape_composite_read(const int32_t *record, const Memory *memory, doub
     return row;
 }
 
-static double tape_composite_forward(const int32_t *record, const Memory *memory)
+NEVER_INLINE static void tape_composite_forward(const int32_t *record, const Memory *memory)
 {
     const double *x = memory->scratch;
     Row row = tape_composite_read(record, memory, memory->scratch);
     if (record[RECORD_HEAD] & OWNS_FACTS)
         composite_keep(row.composite, row.n, x, row.parameters, row.facts);
-    return composite_output(row.composite, row.n, x, row.i, row.parameters, row.facts);
+    memory->values[record[RECORD_OUT]] = composite_output(row.composite, row.n, x, row.i, row.parameters, row.facts);
 }
 
-static void tape_composite_reverse(const int32_t *record, const Memory *memory)
+NEVER_INLINE static void tape_composite_reverse(const int32_t *record, const Memory *memory)
 {
     double *x = memory->scratch, out = memory->values[record[RECORD_OUT]], grad = memory->grads[record[RECORD_OUT]];
     Row row = tape_composite_read(record, memory, x);
@@ -141,65 +141,93 @@ static void tape_composite_reverse(const int32_t *record, const Memory *memory)
         memory->grads[record[ROW_SLOTS + k]] += contribution((unsigned)record_op(record), local_grads[k], grad);
 }
 
-/* ---------------------------------------------------------------- rows of the table, and composites: one entry each */
+/* ---------------------------------------------------------------- rows of the table: one entry each */
 
-/* Apart from what follows, so that there the loop over records has the registers to itself. */
-NEVER_INLINE static void row_forward(const int32_t *record, const Memory *memory)
-{
-    const double *values = memory->values;
-    const int32_t *a = record + RECORD_SLOTS;
-    double *out = memory->values + record[RECORD_OUT];
-    switch (record_op(record)) {
-#define ENTRY(name, doc) \
-    case OP_##name: \
-        *out = _Generic(&name##_forward, \
+/* Of each operation a function of its own, which keeps no more registers than it needs. What no gradient has come to
+ * passes none on, not even 0 times an infinite local gradient. */
+#define PUSH(name, j) \
+    if (j < op_inputs[OP_##name] && record[RECORD_HEAD] & TO_OPERAND << j) \
+        memory->grads[a[j]] += contribution(OP_##name, slopes[j], g);
+#define ROW(name, doc) \
+    static void tape_##name##_forward(const int32_t *record, const Memory *memory) \
+    { \
+        Arguments given = {record + RECORD_SLOTS, memory->values, op_inputs[OP_##name]}; \
+        memory->values[record[RECORD_OUT]] = _Generic(&name##_forward, \
             double (*)(double): tape_value_of_1, \
             double (*)(double, double): tape_value_of_2, \
-            double (*)(double, double, double): tape_value_of_3)( \
-            name##_forward, &(Arguments){a, values, op_inputs[OP_##name]}); \
-        break;
-    FOR_EACH_OP(ENTRY)
-#undef ENTRY
-    case NEAR_TANH: *out = tanh_forward(values[*a]); break;
-    case NEAR_SIGMOID: *out = sigmoid_forward(values[*a]); break;
-    default: *out = tape_composite_forward(record, memory);
-    }
-}
-
-/* What no gradient has come to passes none on, not even 0 times an infinite local gradient. */
-NEVER_INLINE static void row_reverse(const int32_t *record, const Memory *memory)
-{
-    const double *values = memory->values;
-    const int32_t *a = record + RECORD_SLOTS;
-    double out = values[record[RECORD_OUT]], g = memory->grads[record[RECORD_OUT]], slopes[MOST_INPUTS];
-    if (g == 0.0)
-        return;
-    switch (record_op(record)) {
-#define ENTRY(name, doc) \
-    case OP_##name: \
+            double (*)(double, double, double): tape_value_of_3)(name##_forward, &given); \
+    } \
+    static void tape_##name##_reverse(const int32_t *record, const Memory *memory) \
+    { \
+        const int32_t *a = record + RECORD_SLOTS; \
+        double g = memory->grads[record[RECORD_OUT]], slopes[MOST_INPUTS]; \
+        Arguments given = {a, memory->values, op_inputs[OP_##name]}; \
+        if (g == 0.0) \
+            return; \
         _Generic(&name##_local_grads, \
             void (*)(double, double, double *): tape_slopes_of_1, \
             void (*)(double, double, double, double *): tape_slopes_of_2, \
             void (*)(double, double, double, double, double *): tape_slopes_of_3)( \
-            name##_local_grads, &(Arguments){a, values, op_inputs[OP_##name]}, out, slopes); \
-        break;
-    FOR_EACH_OP(ENTRY)
-#undef ENTRY
+            name##_local_grads, &given, memory->values[record[RECORD_OUT]], slopes); \
+        PUSH(name, 0) \
+        PUSH(name, 1) \
+        PUSH(name, 2) \
+    }
+_Static_assert(MOST_INPUTS == 3, "a PUSH for each");
+FOR_EACH_OP(ROW)
+#undef ROW
+#undef PUSH
+
+static void (*const tape_rows_forward[])(const int32_t *, const Memory *) = {
+#define ROW(name, doc) [OP_##name] = tape_##name##_forward,
+    FOR_EACH_OP(ROW)
+#undef ROW
+};
+
+static void (*const tape_rows_reverse[])(const int32_t *, const Memory *) = {
+#define ROW(name, doc) [OP_##name] = tape_##name##_reverse,
+    FOR_EACH_OP(ROW)
+#undef ROW
+};
+
+/* ---------------------------------------------------------------- what runs apart from the loop over records */
+
+/* Rows, composites, and the operations that are near enough; so that the loop has the registers to itself. */
+static inline void tape_apart_forward(const int32_t *record, const Memory *memory)
+{
+    switch (record_op(record)) {
+    case NEAR_TANH: tape_tanh_forward(record, memory); break;
+    case NEAR_SIGMOID: tape_sigmoid_forward(record, memory); break;
+    default:
+        if (record_op(record) < OP_COUNT)
+            tape_rows_forward[record_op(record)](record, memory);
+        else
+            tape_composite_forward(record, memory);
+    }
+}
+
+static inline void tape_apart_reverse(const int32_t *record, const Memory *memory)
+{
+    double out = memory->values[record[RECORD_OUT]], g = memory->grads[record[RECORD_OUT]];
+    double *to = memory->grads + record[RECORD_SLOTS];
+    switch (record_op(record)) {
     case NEAR_TANH:
-        slopes[0] = (1.0 - out) * (1.0 + out);
-        if (!(fabs(out) < FAR_FROM_1))
-            tanh_local_grads(values[*a], out, slopes);
+        if (fabs(out) < FAR_FROM_1)
+            *to += (1.0 - out) * (1.0 + out) * g;
+        else
+            tape_tanh_reverse(record, memory);
         break;
     case NEAR_SIGMOID:
-        slopes[0] = out * (1.0 - out);
-        if (!(out < FAR_FROM_1))
-            sigmoid_local_grads(values[*a], out, slopes);
+        if (out < FAR_FROM_1)
+            *to += out * (1.0 - out) * g;
+        else
+            tape_sigmoid_reverse(record, memory);
         break;
-    default: tape_composite_reverse(record, memory); return;
-    }
-    for (int j = 0, to = record[RECORD_HEAD]; j < MOST_INPUTS; j++) {
-        if (to & TO_OPERAND << j)
-            memory->grads[a[j]] += contribution((unsigned)record_op(record), slopes[j], g);
+    default:
+        if (record_op(record) < OP_COUNT)
+            tape_rows_reverse[record_op(record)](record, memory);
+        else
+            tape_composite_reverse(record, memory);
     }
 }
 
@@ -245,7 +273,7 @@ static inline void tape_record_forward(const int32_t *record, const Memory *memo
             out[i] = sum;
         }
         break;
-    default: row_forward(record, memory);
+    default: tape_apart_forward(record, memory);
     }
 #undef SHORTEST
 #undef EACH
@@ -310,7 +338,7 @@ static ALWAYS_INLINE void tape_record_reverse(const int32_t *record, const Memor
                 grads[b[k]] += contribution(OP_mul, values[a[k]], g);
         }
         break;
-    default: row_reverse(record, memory);
+    default: tape_apart_reverse(record, memory);
     }
 #undef SHORTEST
 #undef EACH
