@@ -290,7 +290,7 @@ def floor(x: Any) -> Any:
     >>> floor(2.5)
     2
     """
-    return _finite(x, "floor").floor() if is_value(x) else _standard.floor(x)
+    return _as_int(_finite(x, "floor").floor()) if is_value(x) else _standard.floor(x)
 
 
 def ceil(x: Any) -> Any:
@@ -299,7 +299,7 @@ def ceil(x: Any) -> Any:
     >>> ceil(2.5)
     3
     """
-    return _finite(x, "ceil").ceil() if is_value(x) else _standard.ceil(x)
+    return _as_int(_finite(x, "ceil").ceil()) if is_value(x) else _standard.ceil(x)
 
 
 def trunc(x: Any) -> Any:
@@ -308,7 +308,12 @@ def trunc(x: Any) -> Any:
     >>> trunc(-2.5)
     -2
     """
-    return _towards_zero(_finite(x, "trunc")) if is_value(x) else _standard.trunc(x)
+    return _as_int(_towards_zero(_finite(x, "trunc"))) if is_value(x) else _standard.trunc(x)
+
+
+def _as_int(whole: Any) -> Any:
+    """Python's are ints, and there is no -0 among them."""
+    return whole + 0.0
 
 
 def _towards_zero(x: Any) -> Any:
