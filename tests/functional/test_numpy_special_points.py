@@ -279,3 +279,30 @@ def test_quotients_have_the_sign_that_floats_have(x: float, y: float) -> None:
 def test_what_is_refused_says_why(function: Any, words: str) -> None:
     with pytest.raises(TypeError, match=words):
         function(gnp.array([1.0, 2.0]) * Value(1.0))
+
+
+SINGLE: dict[str, Any] = {
+    **{function.__name__: function for function in (
+        np.max, np.min, np.prod, np.mean, np.median, np.std, np.var, np.round, np.abs, np.nan_to_num, np.cumsum,
+        np.sinc, np.real, np.ptp, np.fix, np.average, np.sign, np.square, np.ravel, np.trunc, np.ceil,
+    )},
+    "clip": lambda a: np.clip(a, 0.5, 1.5),
+    "clip below": lambda a: np.clip(a, 0.5, None),
+    "where": lambda a: np.where(a > 1.0, a, 0.0),
+    "interp": lambda a: np.interp(a, [0.0, 1.0, 2.0], [1.0, 3.0, 2.0]),
+    "polyval": lambda a: np.polyval([1.0, 2.0, 3.0], a),
+    "isclose": lambda a: np.isclose(a, 1.0),
+    "piecewise": lambda a: np.piecewise(a, [a < 1.0, a >= 1.0], [lambda x: x, lambda x: 2.0 * x]),
+    "quantile": lambda a: np.quantile(a, 0.3) + 0.0,
+    "linspace": lambda a: np.linspace(0.0, a, 3),
+    "full": lambda a: np.full(2, a),
+    "append": lambda a: np.append(a, 1.0),
+    "zeros_like": np.zeros_like,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("x", [NAN, 0.3, 1.0, 2.0, -1.0, -0.0, 0.0, 1.5, 0.5])
+def test_a_single_value(name: str, x: float) -> None:
+    """As NumPy's number on its own: no bound takes the place of nan, and no function fails."""
+    assert outcome(SINGLE[name], Value(x)) == outcome(SINGLE[name], np.float64(x))

@@ -492,7 +492,7 @@ def test_moons_are_drawn_again_after_a_while(monkeypatch):
 @takes_minutes_on_reference
 def test_moons_move_on_a_terminal():
     """The map is drawn again while the network learns, over the one before; the last one stays."""
-    seen = on_a_terminal("train", "moons", "--steps", "8")
+    seen = on_a_terminal("train", "moons", "--steps", "40")
     assert seen.count("\x1b[1A") > 2 * 22
     assert seen.count("●") > 2 * 40
     assert "accuracy" in seen.splitlines()[-1]

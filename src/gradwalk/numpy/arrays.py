@@ -279,8 +279,9 @@ def apply_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         if not any(_is_view(made, copy) for copy, given in zip(numbers, args, strict=True) if copy is not given):
             return _of_constants(made)  # else a view is to be one of the array itself, which may be written into
     if function in HANDLED:
-        return wrapped(HANDLED[function](*args, **kwargs))
-    given = tuple(_as_objects(arg) if is_value(arg) else arg for arg in args)
+        made = HANDLED[function](*args, **kwargs)
+        return made if function in _LIKE else wrapped(made)
+    given = tuple(_as_objects(arg).view(Array) if is_value(arg) else arg for arg in args)
     return wrapped(as_numpy_does(function, *given, **kwargs))
 
 
@@ -296,6 +297,8 @@ def _is_view(made: Any, array: Any) -> bool:
     return arrays and np.may_share_memory(made, array)
 
 
+# what is made to be filled: an array of no dimensions stays one
+_LIKE = frozenset((np.zeros_like, np.ones_like, np.empty_like, np.full_like))
 # what writes into its first argument
 _WRITING = frozenset((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis))
 

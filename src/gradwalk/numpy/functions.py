@@ -244,6 +244,7 @@ def median(a: Any, axis: Any = None, *, overwrite_input: bool = False, keepdims:
 def last_axis(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     """The array with what is reduced along its last axis, and which axes these were."""
     array = objects(a)
+    array = array.reshape(1) if array.ndim == 0 else array
     axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     moved = np.moveaxis(array, axes, range(-len(axes), 0))
     return moved.reshape((*moved.shape[: array.ndim - len(axes)], -1 if array.size else 0)), axes
