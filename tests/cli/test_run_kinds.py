@@ -74,6 +74,12 @@ print(a.data, a.grad, c, picture(c), ['x', 'y', 'z'][(a * 1).data], (a ** 3).dat
 b.data = 7; a.grad = 0
 print(b.data, a.grad, a.data + 0.5)
 """,
+    "gradients start from an int, backward() from a float": INTS.replace("self.grad = 1\n", "self.grad = 1.0\n")
+    + PICTURE
+    + "a, b = Value(2), Value(3)\nc = a * b + a\nprint(picture(c))\nc.backward()\nprint(picture(c))\n",
+    "gradients start from a float, backward() from an int": INTS.replace("self.grad = 0\n", "self.grad = 0.0\n")
+    + PICTURE
+    + "a, b = Value(2), Value(3)\nc = a * b + a\nprint(picture(c))\nc.backward()\nprint(picture(c))\n",
     "gradients handed on by hand": INTS
     + """
 a, b = Value(2.5), Value(-0.5)

@@ -57,6 +57,21 @@ def test_values_and_gradients_are_the_plain_functions() -> None:
     assert len(compiled.programs) == 1
 
 
+@pytest.mark.parametrize(
+    ("function", "is_exact"),
+    [
+        (lambda xs: cube(xs[0] * xs[1] + xs[2]), False),
+        (lambda xs: cube(xs[0] + xs[1] + xs[2]), True),
+        (lambda xs: cube(xs[0]) + xs[1] + xs[2], False),
+    ],
+)
+def test_a_program_is_exact_where_what_is_called_would_see_another_order(function: Any, is_exact: bool) -> None:
+    """A sum of two has one order only, and after the call nobody looks."""
+    compiled = compile(function)
+    compiled([0.5, 1.5, 2.5])
+    assert compiled.program.exact is is_exact
+
+
 def test_an_exact_program_is_equal_to_the_bit() -> None:
     compiled = compile(path, exact=True)
     for xs in POINTS:

@@ -326,6 +326,27 @@ def test_slopes_at_a_kink_are_those_of_the_plain_function(
         assert expected == pytest.approx(list(actual), rel=1e-9, abs=1e-14)
 
 
+def test_kinks_in_the_second_of_three_rows_are_those_of_the_plain_function() -> None:
+    """One instruction finds the largest of each row; it is in the second that two are too close to tell."""
+
+    def largest(xs: list[Any], ys: list[Any], shift: list[Any]) -> Any:
+        return gradwalk.maximum([sum(xs) * 2.0 + shift[0], gradwalk.dot(ys, [2.0] * len(ys)) + shift[1], -99.0])
+
+    def function(xs: list[Any], ys: list[Any], zs: list[Any], shift: list[Any]) -> Any:
+        return largest(xs, ys, shift) + largest(zs, zs[::-1], shift) + largest(ys, xs, shift)
+
+    compiled = compile(function)
+    rng = random.Random(0)
+    for _ in range(60):
+        xs, ys, parts = ([rng.choice([0.1, 0.2, 0.3, -0.1, -0.7]) for _ in range(29)] for _ in range(3))
+        zs = [*parts, -sum(parts)]
+        rng.shuffle(zs)
+        given = [*xs, 1.0], [*ys, 9.0], zs, [0.5, 0.5]
+        expected, actual = with_gradients(function, given), with_gradients(compiled, given)
+        assert expected == pytest.approx(list(actual), rel=1e-9, abs=1e-14)
+    assert [(each.op, each.rows) for each in compiled.program.instructions if each.op == "largest"] == [("largest", 3)]
+
+
 def test_kinks_in_a_batch_are_those_of_each_call() -> None:
     rng = random.Random(1)
     weights = [gradwalk.Value(1.0) for _ in range(30)]

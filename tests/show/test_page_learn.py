@@ -154,6 +154,19 @@ def test_one_step_downhill(tab: Tab, tmp_path: Path) -> None:
     assert tab.text(".downhill .told") == "1 step: from 25 to 21.16"
 
 
+def test_a_rate_that_is_no_number_moves_nothing_and_is_marked(tab: Tab, tmp_path: Path) -> None:
+    """The field says so until a number stands there."""
+    tab.show(page(), tmp_path)
+    tab.run("gradwalk.example({ text: 'e = w*x - y; e**2', values: { w: 3, x: 2, y: 1 } })")
+    study(tab, "downhill")
+    for typed, is_wrong in (("a lot", True), ("0.01", False)):
+        tab.run(f"document.querySelector('.rate').value = '{typed}'")
+        tab.run("document.querySelector('.downhill button').click()")
+        tab.settle()
+        assert tab.run("document.querySelector('.rate').classList.contains('bad')") is is_wrong
+        assert (tab.run("gradwalk.valuesByName()") == {"w": 3, "x": 2, "y": 1}) is is_wrong
+
+
 def test_the_mlp_learns_its_data(tab: Tab, tmp_path: Path) -> None:
     """Run until it is stopped: the data stay, the loss falls, and the curve has a point for each step."""
     tab.show(page(), tmp_path)
