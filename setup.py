@@ -26,8 +26,8 @@ FLAGS = {
 # for compilers that know them: no jump across 32 bytes, at which Intel's processors of 2015 to 2020 are slow since they
 # were repaired (gcc and clang spell it their own way); calls go straight; no tables for exceptions, which C does not
 # have; and less of what makes the library larger and nothing faster: gaps, copies of loops, and of functions that do
-# not ask for it, vectors where there is no loop, arguments taken apart, an order of instructions that the processor finds
-# by itself
+# not ask for it, vectors where there is no loop, arguments taken apart, an order of instructions that the processor
+# finds by itself
 MAYBE = ["-Wa,-mbranches-within-32B-boundaries", "-mbranches-within-32B-boundaries", "-fno-plt",
          "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables", "-fno-align-functions",
          "-fno-align-jumps", "-fno-align-labels", "-fno-align-loops", "-fno-unswitch-loops", "-fno-peel-loops",

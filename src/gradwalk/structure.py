@@ -125,7 +125,8 @@ def plain_array(given: Any) -> Any:
 
 def with_values(array: Any) -> Any:
     """An array of objects as one that computes with numbers and Values side by side."""
-    arrays: Any = importlib.import_module("gradwalk.numpy.arrays") if array.dtype.kind == "O" else None
+    name = "gradwalk.numpy.arrays"
+    arrays: Any = (sys.modules.get(name) or importlib.import_module(name)) if array.dtype.kind == "O" else None
     return array if arrays is None else array.view(arrays.Array)
 
 

@@ -42,7 +42,7 @@ from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
 from gradwalk.passes import Locked
 from gradwalk.row_ops import COMPOSITES
-from gradwalk.structure import is_value, only_type
+from gradwalk.structure import is_value
 
 _TAKEN = "take"
 _REFUSING = frozenset({"call", *(name for name, op in OPS.items() if op.domain is not everywhere or op.overflows)})
@@ -113,10 +113,7 @@ class Trace:
         listed = [row if isinstance(row, list | tuple) else [row] for row in rows]
         if len({len(row) for row in listed}) > 1 or not index.within(len(rows)):
             return None
-        values = [
-            row if type(row) is list and only_type(row) is engine.Value else [x if is_value(x) else constant(x) for x in row]
-            for row in listed
-        ]
+        values = [[x if is_value(x) else constant(x) for x in row] for row in listed]
         if self.exact and any(value._children for row in values for value in row):
             return None  # a walk that comes to all of them would add up what they get in another order
         table = self.tables.setdefault(tuple(map(id, chain.from_iterable(values))), len(self.tables))
