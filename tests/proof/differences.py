@@ -89,7 +89,7 @@ def _agrees(program: Program, call: int, way: str, expected: Outcome, found: Out
     if len(own) != len(gradients) and "twice" not in way:  # only the weights', or one list passed twice
         gradients, own = gradients[-2:], own[-2:]
     wanted, got = (*expected.numbers, *gradients), (*found.numbers, *own)
-    # NumPy's maximum, clip, product or sum of arrays of objects is another graph than that of the array a trace hands out
+    # NumPy's maximum, clip, product or sum over objects is another graph than that of the array a trace hands out
     if "exact" in way and "twice" not in way and not re.search(r"np\.(maximum|clip|dot)|\.sum\(| @ ", program.source):
         # but for what adds up otherwise: w[0], as h is one node more on the way to it; and all gradients of several
         # results, whose parts come in an order that depends on what is made of them
