@@ -90,7 +90,7 @@ coverage: .venv-coverage/installed chromium clang npm  ## Python lines and branc
 	-GRADWALK_ENGINE=native .venv-coverage/bin/python -m coverage run -m pytest -q -n auto -m "not unsanitized and not untraced" \
 	  $(or $(TESTS),$(THIN:%=--thin=% --ignore-glob='*/test_page*' --ignore=tests/lessons/test_site.py))
 	.venv-coverage/bin/python -m coverage combine -q
-	.venv-coverage/bin/python tools/reached.py
+	.venv-coverage/bin/python tools/reached.py $(THIN)
 
 fuzz: .venv/tested  ## random programs, run in every way there is: FUZZ=20000 of them, from SEED=0 on
 	$(BIN)/python tests/proof/fuzz.py $(or $(FUZZ),1000) --seed $(or $(SEED),0)
