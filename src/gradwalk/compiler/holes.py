@@ -5,6 +5,7 @@ So the rectangle is read as it lies, and not gathered; what comes out in the hol
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,7 +34,7 @@ def _with_holes(flat: Flat, group: Group, before: Sequence[Group], source: Ints)
     if fixed.count(None) != 1 or 0.0 in fixed[1:] or (group.op == "div" and fixed[0] is not None):
         return group
     moving = group.operands[fixed.index(None)].ravel()
-    rectangle = _rectangle(np.unique(source[moving]).tolist(), before)
+    rectangle = _rectangle(source[moving], before)
     if rectangle is None or np.count_nonzero(rectangle != NOBODY) != len(moving):
         return group
     is_hole = rectangle == NOBODY
@@ -55,16 +56,19 @@ def _with_holes(flat: Flat, group: Group, before: Sequence[Group], source: Ints)
 
 def _constant(flat: Flat, operand: Ints) -> float | None:
     """The one finite number that it is, or None."""
-    number = float(flat.given(operand[:1, 0])[0, 0])
-    is_constant = (operand == operand[0, 0]).all() and flat.op[operand[0, 0]] == CONSTANT and np.isfinite(number)
-    return number if is_constant else None
-
-
-def _rectangle(numbers: Sequence[int], groups: Sequence[Group]) -> Ints | None:
-    """These groups one under the other, if they follow each other, are equally wide and have holes."""
-    if numbers[0] == NOBODY or numbers[-1] - numbers[0] != len(numbers) - 1:
+    node = operand[0, 0]
+    if flat.op[node] != CONSTANT or (operand != node).any():
         return None
-    parts = [groups[number].nodes for number in numbers]
+    number = float(flat.numbers[flat.row[node], 0])
+    return number if math.isfinite(number) else None
+
+
+def _rectangle(numbers: Ints, groups: Sequence[Group]) -> Ints | None:
+    """These groups one under the other, if they follow each other, are equally wide and have holes."""
+    first, last = int(numbers.min()), int(numbers.max())
+    if first == NOBODY:
+        return None
+    parts = [group.nodes for group in groups[first : last + 1]]
     if len({part.shape[1] for part in parts}) > 1 or not any((part == NOBODY).any() for part in parts):
         return None
-    return np.vstack(parts)
+    return np.vstack(parts) if len(np.unique(numbers)) == len(parts) else None

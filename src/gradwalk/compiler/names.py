@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import repeat
+from itertools import groupby, repeat
 from types import CodeType
 from typing import Any
 
@@ -23,11 +23,8 @@ def named(program: Program, function: Callable[..., Any], call: Call, leaves: tu
     names = [*argument_names(function, call), *_leaf_names(function, leaves)]
     if len(names) != len(program.inputs):
         return
-    before: str | None = None
-    for place in np.argsort(program.inputs).tolist():
-        if names[place] != before:
-            before = names[place]
-            program.names[int(program.inputs[place])] = before
+    for name, places in groupby(np.argsort(program.inputs).tolist(), key=names.__getitem__):
+        program.names[int(program.inputs[next(places)])] = name
 
 
 def argument_names(function: Callable[..., Any], call: Call) -> Iterator[str]:

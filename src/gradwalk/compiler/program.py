@@ -85,8 +85,8 @@ class Instruction:
         if self.batch == 1:
             return [self]
         rows = self.rows // self.batch
-        parts = zip(*(np.split(view.slots.astype(np.int32), self.batch) for view in self.operands), strict=True)
-        lengths = [None] * self.batch if self.lengths is None else np.split(self.lengths, self.batch)
+        operands = [view.slots.astype(np.int32).reshape(self.batch, -1, view.columns) for view in self.operands]
+        lengths = [None] * self.batch if self.lengths is None else self.lengths.reshape(self.batch, -1)
         return [
             Instruction(
                 self.op,
@@ -97,7 +97,7 @@ class Instruction:
                 self.parameters,
                 lengths[number],
             )
-            for number, of_operands in enumerate(parts)
+            for number, of_operands in enumerate(zip(*operands, strict=True))
         ]
 
 

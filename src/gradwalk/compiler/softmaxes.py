@@ -130,7 +130,7 @@ def _written(flat: Flat, rows: _Rows, quotients: Ints, exponentials: Ints, row: 
     children = np.empty(starts[-1], np.int64)
     others = np.ones(flat.size, np.bool_)
     others[quotients] = False
-    children[ragged(starts[:-1][others], counts[others])] = flat.children[np.repeat(others, flat.counts)]
-    begins = starts_of(rows.counts)[:-1]
-    children[ragged(starts[quotients], counts[quotients])] = x[ragged(begins[row], rows.counts[row])]
+    of_others = np.repeat(others, counts)
+    children[of_others] = flat.children[np.repeat(others, flat.counts)]
+    children[~of_others] = x[ragged(starts_of(rows.counts)[row], rows.counts[row])]
     return replace(flat, op=op, starts=starts, children=children, numbers=numbers, row=given_row)

@@ -59,6 +59,7 @@ class Trace:
 
     flat: Flat
     leaves: tuple[Any, ...]  # closed over, in the order of the flat graph's later inputs
+    computed: list[Any]  # those of them that are nodes with a history
     result: Result
     caught: bool  # an operation was refused, and the function went on: no guard can tell when that happens again
 
@@ -113,7 +114,9 @@ class Trace:
         listed = [row if isinstance(row, list | tuple) else [row] for row in rows]
         if len({len(row) for row in listed}) > 1 or not index.within(len(rows)):
             return None
-        values = [[x if is_value(x) else constant(x) for x in row] for row in listed]
+        values = [
+            row if all(map(is_value, row)) else [x if is_value(x) else constant(x) for x in row] for row in listed
+        ]
         if self.exact and any(value._children for row in values for value in row):
             return None  # a walk that comes to all of them would add up what they get in another order
         table = self.tables.setdefault(tuple(map(id, chain.from_iterable(values))), len(self.tables))
@@ -271,6 +274,7 @@ class Trace:
         if made is None:
             self._refuse_no_grad()
         self.leaves = made.leaves
+        self.computed = [leaf for leaf in self.leaves if leaf._children]
         self._refuse_made_inside()
 
         inputs = len(self.entries) + len(self.leaves)
@@ -328,7 +332,8 @@ class Trace:
         if len(flat.guards) < SEARCH and not len(equal):
             return {}
         unused = np.array([type(given) is not int for given in self.given], np.bool_)
-        unused &= ~flat.needed_for(flat.outputs)[flat.inputs[:count]]
+        if unused.any():
+            unused &= ~flat.needed_for(flat.outputs)[flat.inputs[:count]]
         if not unused.any():
             return {}
         guards = flat.guards[: 10 * SEARCH]
@@ -355,7 +360,7 @@ class Trace:
 
     def _refuse_made_inside(self) -> None:
         """A node from outside may have been computed before the trace, but not by hand out of what is inside."""
-        waiting = [value for value in self.leaves if value._children]
+        waiting = self.computed.copy()
         inside = set(map(id, chain(self.recorded, self.entries))) if waiting else set()
         seen: set[int] = set()
         while waiting:

@@ -62,7 +62,7 @@ class Version:
         self.digest = _digest(trace)
         self.values = [i for i, given in enumerate(trace.given) if is_value(given)]
         # below a Value that is given, or one closed over that was computed, gradients go on
-        self.ends = not self.values and not any(leaf._children for leaf in self.leaves)
+        self.ends = not self.values and not trace.computed
         self.of_children = np.array([*self.values, *range(len(trace.entries), len(self.program.inputs))], np.int32)
         self._calls = bool(trace.functions)
         self._idle = [Run(self)]
