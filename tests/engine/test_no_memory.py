@@ -147,9 +147,9 @@ def grown(nth):
         fails(work, nth)
     return used() - before
 def look(nth):
-    "What is lost is lost each time; other things come and go."
+    "What is lost is lost each time; other things come and go, and what Python keeps to be used again fills up."
     assert references() == before, nth
-    assert any(grown(nth) <= 0 for _ in range(9)), nth
+    assert any(grown(nth) <= 0 for _ in range(99)), nth
 gc.disable()  # it lets go of what is kept to be used again
 """
 
