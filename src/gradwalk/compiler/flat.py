@@ -123,7 +123,7 @@ def is_among(op: Ints, names: Collection[str]) -> Truths:
     """Which of these codes stand for an operation of one of these names."""
     named = np.zeros(len(NAMES) + 1, np.bool_)  # and none of them for a node made by hand, whose code is -1
     named[[CODES[name] for name in names]] = True
-    return np.asarray(named[op])
+    return named.take(op, mode="wrap")  # by half faster than named[op]
 
 
 def starts_of(counts: Ints) -> Ints:

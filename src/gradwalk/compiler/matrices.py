@@ -51,13 +51,13 @@ def _products_of_length(flat: Flat, nodes: Ints, count: int) -> tuple[list[Group
     children = flat.children[ragged(flat.starts[nodes], np.full(len(nodes), count))].reshape(len(nodes), count)
     lefts, left = same_rows(children[:, : count // 2])
     rights, right = same_rows(children[:, count // 2 :])
-    parts = [p for p in _parts(left, right, len(lefts), len(rights)) if _is_half_used(left[p], right[p])]
-    if len(parts) > _MANY and sum(map(len, parts)) < _SMALL * len(parts):
-        return [], nodes
     groups, left_over = [], np.ones(len(nodes), np.bool_)
-    for p in parts:
-        left_over[p] = False
-        groups.append(_product(nodes[p], left[p], right[p], lefts, rights))
+    for p in _parts(left, right, len(lefts), len(rights)):
+        if product := _product(nodes[p], left[p], right[p], lefts, rights):
+            left_over[p] = False
+            groups.append(product)
+    if len(groups) > _MANY and np.count_nonzero(~left_over) < _SMALL * len(groups):
+        return [], nodes
     return groups, nodes[left_over]
 
 
@@ -84,6 +84,8 @@ def _products_of_cut_rows(flat: Flat, nodes: Ints, side: int, zero: int) -> tupl
     order = np.lexsort((lengths, head))
     longest = order[np.flatnonzero(np.diff(head[order], append=-1))][head]  # of those that begin in the same way
     several = np.bincount(head, lengths != lengths[longest]) > 0
+    if not several.any():
+        return [], nodes
     keys, row = same_rows(np.column_stack([flat.children[other], lengths]))
     same = np.unique(row, return_index=True)[1][row]
     alike = _are_equal(flat, cut, cut[longest], lengths) & _are_equal(flat, other, other[same], lengths)
@@ -92,17 +94,19 @@ def _products_of_cut_rows(flat: Flat, nodes: Ints, side: int, zero: int) -> tupl
     for part in _parts(row[places], head[places], len(keys), len(heads)):
         p = places[part]
         width = int(lengths[p].max())
-        used = int(lengths[p].sum()) / (width * len(np.unique(row[p])) * len(np.unique(head[p])))
-        if used < _USED or not _are_distinct(row[p], head[p]) or (lengths[longest[p]] != width).any():
+        _, of_rows, of_row = np.unique(row[p], return_index=True, return_inverse=True)
+        _, of_heads, of_head = np.unique(head[p], return_index=True, return_inverse=True)
+        used = int(lengths[p].sum()) / (width * len(of_rows) * len(of_heads))
+        if used < _USED or (lengths[longest[p]] != width).any():
+            continue
+        out = np.full((len(of_rows), len(of_heads)), NOBODY)
+        out[of_row, of_head] = nodes[p]
+        if _is_there_twice(out, p):
             continue
         left_over[p] = False
-        _, first, of_row = np.unique(row[p], return_index=True, return_inverse=True)
-        counts = lengths[p[first]]
-        filled = rows_of(flat, other[p[first]], counts, zero)
-        _, first, of_head = np.unique(head[p], return_index=True, return_inverse=True)
-        whole = flat.children[cut[longest[p[first]]][:, None] + np.arange(width)]
-        out = np.full((len(filled), len(whole)), NOBODY)
-        out[of_row, of_head] = nodes[p]
+        counts = lengths[p[of_rows]]
+        filled = rows_of(flat, other[p[of_rows]], counts, zero)
+        whole = flat.children[cut[longest[p[of_heads]]][:, None] + np.arange(width)]
         groups.append(Group("matmul", out, (filled, whole), lengths=counts))
     return groups, nodes[left_over]
 
@@ -123,25 +127,26 @@ def _are_equal(flat: Flat, starts: Ints, others: Ints, lengths: Ints) -> Truths:
     return np.asarray(np.bincount(which, differs, minlength=len(lengths)) == 0)
 
 
-def _product(nodes: Ints, left: Ints, right: Ints, lefts: Ints, rights: Ints) -> Group:
-    """The product of these dots, each of row `left` of `lefts` with row `right` of `rights`."""
+def _product(nodes: Ints, left: Ints, right: Ints, lefts: Ints, rights: Ints) -> Group | None:
+    """The product of these dots, each of row `left` of `lefts` with row `right` of `rights`.
+
+    None where a pair is there twice, or fewer than about half of all pairs are there.
+    """
     if np.count_nonzero(np.diff(left)) > np.count_nonzero(np.diff(right)):
         # the side that changes slowly, in the order the function was written in, becomes the rows
         left, right, lefts, rights = right, left, rights, lefts
     rows, row = np.unique(left, return_inverse=True)
     columns, column = np.unique(right, return_inverse=True)
+    if len(nodes) < _USED * len(rows) * len(columns):
+        return None
     out = np.full((len(rows), len(columns)), NOBODY)
     out[row, column] = nodes
-    return Group("matmul", out, (lefts[rows], rights[columns]))
+    return None if _is_there_twice(out, nodes) else Group("matmul", out, (lefts[rows], rights[columns]))
 
 
-def _is_half_used(left: Ints, right: Ints) -> bool:
-    """Whether no pair is there twice, and about half of all pairs are there."""
-    return len(left) >= _USED * len(np.unique(left)) * len(np.unique(right)) and _are_distinct(left, right)
-
-
-def _are_distinct(left: Ints, right: Ints) -> bool:
-    return len(np.unique(left * (int(right.max()) + 1) + right)) == len(left)
+def _is_there_twice(out: Ints, pairs: Ints) -> bool:
+    """Whether two of the pairs that were written there are one."""
+    return bool(np.count_nonzero(out != NOBODY) < len(pairs))
 
 
 def _parts(left: Ints, right: Ints, lefts: int, rights: int) -> list[Ints]:
