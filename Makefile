@@ -95,7 +95,7 @@ coverage: .venv-coverage/installed chromium clang npm  ## Python lines and branc
 fuzz: .venv/tested  ## random programs, run in every way there is: FUZZ=20000 of them, from SEED=0 on
 	$(BIN)/python tests/proof/fuzz.py $(or $(FUZZ),1000) --seed $(or $(SEED),0)
 
-mutate: .venv/tested  ## does a test notice one wrong line? MUTATE=60 random changes in a copy of the tree
+mutate: .venv/tested chromium clang npm  ## does a test notice one wrong line? MUTATE=60 random changes in a copy of the tree
 	$(BIN)/python tools/mutate.py $(or $(MUTATE),60)
 
 bench: .venv-bench/installed  ## side by side with floats, micrograd, torch, jax, casadi and NumPy (RECORD=--record: write it down)
