@@ -421,6 +421,15 @@ def test_nodes_made_by_hand_are_refused() -> None:
         compile(lambda x: gradwalk.Value(1.0, (x,), "mine", local_grads=(1.0,)) * x)(1.0)
 
 
+def test_nodes_made_by_hand_of_nodes_made_by_hand_are_refused() -> None:
+    def function(x: Any) -> Any:
+        inner = gradwalk.Value(1.0, (x,), "inner", local_grads=(1.0,))
+        return gradwalk.Value(1.0, (inner,), "outer", local_grads=(1.0,)) * x
+
+    with pytest.raises(TypeError, match=r"makes a node by hand \('inner'\)"):
+        compile(function)(1.0)
+
+
 def test_a_leaf_made_inside_is_a_leaf() -> None:
     compiled = compile(lambda x: gradwalk.Value(2.0) * x)
     assert compiled.value_and_grad(3.0) == (6.0, 2.0)
