@@ -578,6 +578,8 @@ def test_side_by_side_is_one_piece():
     runs = [RunState(number, Configuration(compiled=True, **way)) for number, way in enumerate(ways, 1)]
     assert [[run.number for run in piece] for piece in pieces(runs)] == [[1, 2, 3, 4], [5], [6], [7], [8]]
     assert [len(piece) for piece in pieces(runs, largest=3)] == [3, 1, 1, 1, 1, 1]
+    begun = replace(runs[1], checkpoint=SimpleNamespace(step=1))
+    assert [[run.number for run in piece] for piece in pieces([runs[0], begun])] == [[1], [2]]
 
 
 def test_pieces_in_turns_are_pieces_in_one_go():
