@@ -1,7 +1,7 @@
 """A read-only view of a recorded graph: order, depth, counts, scopes; folded up, cut down, and exported.
 
-`Graph(root)` sees every node; its `collapse`, `neighbourhood` and `overview` give a `View`, in which an item may
-stand for many nodes. A View exports itself; pictures are made from it in `show/dot.py`.
+`Graph(root)` sees every node; its `collapse`, `neighbourhood` and `overview` give a `GraphView`, in which an item may
+stand for many nodes. A GraphView exports itself; pictures are made from it in `show/dot.py`.
 """
 
 from __future__ import annotations
@@ -112,11 +112,11 @@ class Graph:
 
     # ---------------------------------------------------------------- views
 
-    def view(self) -> View:
+    def view(self) -> GraphView:
         """Every node as an item of its own."""
         return self._grouped(range(len(self)), lambda _: ("node", ()))
 
-    def collapse(self, scopes: bool | int | Iterable[Path] = True, repeated: bool = False) -> View:
+    def collapse(self, scopes: bool | int | Iterable[Path] = True, repeated: bool = False) -> GraphView:
         """One item for each scope, and one for what is repeated.
 
         `scopes` is how many levels of scopes stay in sight (True: one), or the paths to fold. What is `repeated` has
@@ -132,13 +132,13 @@ class Graph:
 
         return self._grouped(keys, describe)
 
-    def neighbourhood(self, node: Any, radius: int = 2, most: int | None = None) -> View:
+    def neighbourhood(self, node: Any, radius: int = 2, most: int | None = None) -> GraphView:
         """The nodes at most `radius` edges away, in either direction; `most` keeps only the nearest."""
         if node not in self.place:
             raise ValueError(f"neighbourhood: expected a node of this graph, got {node!r}")
         return self.view().neighbourhood(self.place[node], radius, most)
 
-    def overview(self, most: int = 300) -> View:
+    def overview(self, most: int = 300) -> GraphView:
         """What can be shown: everything, or scopes folded, or repetitions too, or else what is near the root."""
         if len(self) <= most:
             return self.view()
@@ -231,7 +231,7 @@ class Graph:
                 heads[i] = heads[parents[0]]
         return heads
 
-    def _grouped(self, keys: Sequence[Any], describe: Callable[[int], tuple[str, Path]]) -> View:
+    def _grouped(self, keys: Sequence[Any], describe: Callable[[int], tuple[str, Path]]) -> GraphView:
         """Items by key, in the order of their last nodes: children come before parents wherever there is no cycle."""
         members: dict[Any, list[int]] = {}
         for i, key in enumerate(keys):
@@ -240,7 +240,7 @@ class Graph:
         for nodes in sorted(members.values(), key=lambda nodes: nodes[-1]):
             kind, path = describe(nodes[-1])
             items.append(Item(nodes, "node" if len(nodes) == 1 and kind != "scope" else kind, path))
-        return View(self, items)
+        return GraphView(self, items)
 
 
 def operation_of(node: Any) -> str:
@@ -294,7 +294,7 @@ class Edge:
     local_grad: float | None
 
 
-class View:
+class GraphView:
     """Items and the edges between them; what is not in any item is `hidden`."""
 
     def __init__(self, graph: Graph, items: list[Item]) -> None:
@@ -322,7 +322,7 @@ class View:
         around = (other for i in self.items[item].nodes for other in (*graph.children[i], *graph.parents[i]))
         return sum(other not in self.item_of for other in around)
 
-    def neighbourhood(self, centre: int, radius: int = 2, most: int | None = None) -> View:
+    def neighbourhood(self, centre: int, radius: int = 2, most: int | None = None) -> GraphView:
         """The items at most `radius` edges from the item number `centre`."""
         around: list[list[int]] = [[] for _ in self.items]
         for edge in self.edges:
@@ -336,7 +336,7 @@ class View:
                 if other not in distance:
                     distance[other] = distance[item] + 1
                     queue.append(other)
-        return View(self.graph, [self.items[k] for k in sorted(queue[:most])])
+        return GraphView(self.graph, [self.items[k] for k in sorted(queue[:most])])
 
     def title(self, k: int) -> str:
         """What an item is called: a node's name, a scope's path, or the operation that is repeated and how often."""

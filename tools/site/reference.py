@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "gradwalk"
 
 # the names as users import them
 SECTIONS = {
-    "Looking at a Value": ("gradwalk.walk.Walk", "gradwalk.graph.Graph", "gradwalk.graph.View", "gradwalk.scope"),
+    "Looking at a Value": ("gradwalk.walk.Walk", "gradwalk.graph.Graph", "gradwalk.graph.GraphView", "gradwalk.scope"),
     "Derivatives of functions": (
         "gradwalk.grad", "gradwalk.value_and_grad", "gradwalk.jacobian", "gradwalk.jacfwd", "gradwalk.jacrev",
         "gradwalk.hessian", "gradwalk.hvp", "gradwalk.jvp", "gradwalk.vjp", "gradwalk.vmap", "gradwalk.sparse_jacobian",

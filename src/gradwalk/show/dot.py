@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradwalk.graph import Edge, Graph, View, dot_string, edge_caption, glyph_of, short_number, shown_text
+from gradwalk.graph import Edge, Graph, GraphView, dot_string, edge_caption, glyph_of, short_number, shown_text
 from gradwalk.interface import number_of
 from gradwalk.scopes import path_of
 
@@ -171,8 +171,8 @@ def without_font_warnings() -> Iterator[None]:
 # ---------------------------------------------------------------- the source
 
 
-def source(view: View, theme: str = "", direction: str = "") -> str:
-    """A View as Graphviz source in the colours of a theme, light without one."""
+def source(view: GraphView, theme: str = "", direction: str = "") -> str:
+    """A GraphView as Graphviz source in the colours of a theme, light without one."""
     if theme and theme not in THEMES:
         raise ValueError(f"draw: expected a theme of {', '.join(THEMES)}; got {theme!r}")
     if direction not in ("", "LR", "RL", "TB", "BT"):
@@ -181,7 +181,7 @@ def source(view: View, theme: str = "", direction: str = "") -> str:
 
 
 class _Source:
-    def __init__(self, view: View, theme: Theme, direction: str) -> None:
+    def __init__(self, view: GraphView, theme: Theme, direction: str) -> None:
         self.view, self.theme = view, theme
         self.root = view.item_of.get(len(view.graph) - 1)
         self.is_folded = any(item.kind != "node" for item in view.items)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradwalk.graph import Graph, View, edge_caption, short_number, shown_text
+from gradwalk.graph import Graph, GraphView, edge_caption, short_number, shown_text
 from gradwalk.interface import number_of
 from gradwalk.show.layered import layered
 from gradwalk.walk import walk
@@ -44,7 +44,7 @@ _STYLE = """
 """
 
 
-def picture(view: View) -> str:
+def picture(view: GraphView) -> str:
     """A view of a graph as SVG: leaves on the left, the result on the right, the local gradients on the edges.
 
     >>> from gradwalk import Value
@@ -85,7 +85,7 @@ class _Card:
 
 
 class _Drawing:
-    def __init__(self, view: View, steps: Any = None, is_tall: bool = False) -> None:
+    def __init__(self, view: GraphView, steps: Any = None, is_tall: bool = False) -> None:
         self.view, self.steps, self.is_tall = view, steps, is_tall
         self.shown = [k for k in range(len(view.items)) if view.operation(k) != "constant"] or [0]
         place = {k: i for i, k in enumerate(self.shown)}
