@@ -392,6 +392,27 @@ def test_an_unreached_instruction_passes_nothing_on(kernels):
     assert run(make(program, kernels=kernels), program, [0.0], [1.0])[1].tolist() == [2.0]
 
 
+def test_nothing_of_the_last_pass_is_left(kernels):
+    """Products set the gradients that they are the first to come to, whatever else comes to them, or nothing does."""
+    generator = random.Random(4)
+    left, right, overlapping = View(2, 3, 0, 3, 1), View(4, 3, 6, 3, 1), View(4, 3, 9, 3, 1)
+
+    def build(add):
+        add("matmul", 2, 4, left, right)
+        add("matmul", 2, 2, left, left)
+        add("matmul", 4, 4, overlapping, right)
+        add("mul", 1, 3, View(1, 3, 18, 3, 1), View(1, 3, 0, 3, 1))
+        add("matmul", 2, 4, View(2, 2, 30, 2, 1), View(4, 2, 34, 2, 1))
+        add("matmul", 1, 1, View(1, 1, 42, 1, 1), View(1, 1, 43, 1, 1))
+
+    program = program_of(44, build, generator)
+    inputs = numbers_for(generator, 44)
+    executor = make(program, kernels=kernels)
+    for first, end in [(0, 47), (0, 8), (8, 12), (12, 28), (28, 31), (31, 39), (39, 40), (40, 40), (20, 35)]:
+        seeds = [float(first <= i < end) for i in range(40)]
+        close(eager(program, inputs, seeds)[1], run(executor, program, inputs, seeds)[1])
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -299,7 +299,7 @@ static void matmul_reverse_to(const Kernels *kernels, const Memory *memory, cons
     int direct = view_has_rows(to);
     kernels->product(&(Product){rows, columns, depth, grad, grad_row, grad_column, right.entries, right.row,
                                 direct ? memory->grads + to->start : scratch, direct ? to->row_stride : columns,
-                                direct});
+                                direct && !to->fresh});
     if (!direct)
         view_add(kernels, to, 1, scratch, 0, rows * columns, memory->grads);
 }

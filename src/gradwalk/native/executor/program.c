@@ -111,6 +111,29 @@ static void program_measure(Executor *self, Step *step)
     self->work += step->rows * step->columns * (step->kind == KIND_ENTRIES ? 2 : step->operands[0].columns);
 }
 
+/* What has to be cleared before gradients come: all slots but the fresh ones, which `fresh` marks and is all 0 before. */
+static int program_list_cleared(Executor *self, unsigned char *fresh)
+{
+    for (Count i = 0; i < self->step_count; i++) {
+        for (int j = 0; j < self->steps[i].operand_count; j++) {
+            const Operand *operand = &self->steps[i].operands[j];
+            if (operand->fresh)
+                memset(fresh + operand->start, 1, (size_t)(operand->rows * operand->columns));
+        }
+    }
+    if ((self->cleared = PyMem_Malloc((size_t)(self->size / 2 + 1) * sizeof *self->cleared)) == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Count slot = 0, end; slot < self->size; slot = end + 1) {
+        for (end = slot; end < self->size && !fresh[end];)
+            end++;
+        if (end > slot)
+            self->cleared[self->cleared_count++] = (Range){(int32_t)slot, (int32_t)end};
+    }
+    return 0;
+}
+
 INTERNAL int program_read(Executor *self, PyObject *given, PyObject *functions)
 {
     PyObject *instructions = PySequence_Tuple(given);
@@ -141,9 +164,10 @@ INTERNAL int program_read(Executor *self, PyObject *given, PyObject *functions)
         for (Count i = 0; i < self->output_count; i++)
             depends[self->outputs[i]] = 1;
         for (Count i = count; i-- > 0;)
-            step_follow_back(&self->steps[i], depends);
+            step_follow_back(&self->steps[i], depends, self->exact);
+        memset(depends, 0, (size_t)self->size);
         self->tapes = tape_make_all(self->steps, count, self->exact, &self->tape_count, &self->fact_count);
-        failed = self->tapes == NULL;
+        failed = self->tapes == NULL || program_list_cleared(self, depends) < 0;
     }
     self->long_enough = self->work > 20000 && !self->calls;
     PyMem_Free(depends);
@@ -224,12 +248,28 @@ INTERNAL void program_clear_grads(const Memory *memory, Count first, Count end)
     memset(memory->grads + first * memory->width, 0, (size_t)((end - first) * memory->width) * sizeof(double));
 }
 
+/* Of a step to which no gradient has come. */
+static void program_clear_fresh(const Step *step, const Memory *memory)
+{
+    for (int j = 0; j < step->operand_count; j++) {
+        const Operand *operand = &step->operands[j];
+        if (operand->fresh)
+            program_clear_grads(memory, operand->start, operand->start + operand->rows * operand->columns);
+    }
+}
+
 /* From the gradients of the outputs to all others; those before `first` and from `end` on begin with 0. */
 INTERNAL void program_reverse(const Executor *self, const Memory *memory, const double *seeds, Count first, Count end)
 {
     Count width = memory->width;
-    program_clear_grads(memory, 0, first);
-    program_clear_grads(memory, end, self->size);
+    if (width == 1) {
+        for (Count i = 0; i < self->cleared_count; i++)
+            program_clear_grads(memory, self->cleared[i].from, self->cleared[i].to);
+    }
+    else {
+        program_clear_grads(memory, 0, first);
+        program_clear_grads(memory, end, self->size);
+    }
     for (Count i = 0; i < self->output_count; i++) {
         for (Count lane = 0; lane < width; lane++)
             memory->grads[self->outputs[i] * width + lane] += seeds[i];
@@ -242,10 +282,13 @@ INTERNAL void program_reverse(const Executor *self, const Memory *memory, const 
             continue;
         }
         const Step *step = &self->steps[i];
-        if (step->needed
-            && (!self->partial
-                || step_is_reached(memory->grads + step->out * width, step->rows * step->columns * width)))
+        if (!step->needed)
+            continue;
+        if (!self->partial
+            || step_is_reached(memory->grads + step->out * width, step->rows * step->columns * width))
             KINDS[step->kind]->reverse(self->kernels, step, memory);
+        else if (width == 1)
+            program_clear_fresh(step, memory);
     }
 }
 

@@ -45,6 +45,8 @@ typedef struct {
     Count inputs_from, inputs_to; /* the slots that all inputs are among */
     double *initial;
     Step *steps;
+    Range *cleared; /* of one example, the gradients that begin with 0: all but fresh ones */
+    Count cleared_count;
     Tape *tapes; /* in place of steps, where one example is run; the last begins where the steps end */
     Count tape_count;
     Guard *guards;

@@ -222,18 +222,22 @@ INTERNAL int step_follow(Step *step, unsigned char *depends, unsigned char *writ
     return 0;
 }
 
-/* Backwards over the steps: marks what an output depends on; a step that none depends on has no gradient to pass. */
-INTERNAL void step_follow_back(Step *step, unsigned char *reaches)
+/* Backwards over the steps: marks what an output depends on; a step that none depends on has no gradient to pass. What a
+ * matrix product is the first to come to is fresh: to clear it before would take a good part of the product's time. */
+INTERNAL void step_follow_back(Step *step, unsigned char *reaches, int exact)
 {
     int reached = 0;
     for (Count i = 0; i < step->rows * step->columns && !reached; i++)
         reached = reaches[step->out + i];
     step->needed &= reached;
     for (int j = 0; j < step->operand_count && step->needed; j++) {
-        const Operand *operand = &step->operands[j];
+        Operand *operand = &step->operands[j];
+        operand->fresh = operand->needed && step->kind == KIND_MATMUL && !exact && operand->direct && view_has_rows(operand);
         for (Count r = 0; r < operand->rows && operand->needed; r++) {
-            for (Count c = 0; c < operand->columns; c++)
+            for (Count c = 0; c < operand->columns; c++) {
+                operand->fresh &= !reaches[view_slot(operand, r, c)];
                 reaches[view_slot(operand, r, c)] = 1;
+            }
         }
     }
 }

@@ -91,7 +91,7 @@ INTERNAL int step_read(PyObject *instruction, Count size, const Kernels *kernels
                        Step *step);
 INTERNAL int step_follow(Step *step, unsigned char *depends, unsigned char *written, const double *initial,
                          int exact);
-INTERNAL void step_follow_back(Step *step, unsigned char *reaches);
+INTERNAL void step_follow_back(Step *step, unsigned char *reaches, int exact);
 INTERNAL void step_release(Step *step);
 INTERNAL double step_carried_doubt(const Operand *operand, Count row, Count count, const double *local_grads,
                                    const double *doubt);

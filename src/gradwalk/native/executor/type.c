@@ -39,6 +39,7 @@ static void executor_dealloc(PyObject *object)
         step_release(&self->steps[i]);
     PyMem_Free(self->steps);
     tape_release_all(self->tapes, self->tape_count);
+    PyMem_Free(self->cleared);
     PyMem_Free(self->guards);
     PyMem_Free(self->edges);
     PyMem_Free(self->sizes);

@@ -16,6 +16,7 @@ typedef struct {
     Count scatter_count;
     int direct;        /* the entries lie one after the other from `start` on */
     int needed;        /* somebody asks for the gradient of an entry */
+    int fresh;         /* none has come to any before: of one example, they are set instead of added to */
 } Operand;
 
 /* What one run works in. Slot s is the `width` doubles from s * width on: one example each. Of some slots, the leaves',
