@@ -30,13 +30,13 @@ ORDER = [line.split() for line in """
     reference
     engine
     control
-    scopes expression finite_differences lost_derivatives
+    scopes expression finite_differences
     composites
     functions
     walk
     graph
     structure
-    copies passed_twice higher_order
+    copies passed_twice lost_derivatives higher_order
     functional
     gradient_check
     custom

@@ -9,7 +9,7 @@ import math
 import threading
 from collections.abc import Iterable, Sequence
 from numbers import Number, Real
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from gradwalk.modes import current
 from gradwalk.operation import Op, everywhere
@@ -49,11 +49,48 @@ class WorkerError(RuntimeError):
     """Workers of an executor died, or it cannot be reached, and their work could not be done by others."""
 
 
+class Refusals(NamedTuple):
+    """How often a number was refused: a function that catches the error branches on it."""
+
+    operations: int = 0  # as in log(-1)
+    unlike_floats: int = 0  # where floats are not, as in float(v): it does something else than it does with floats
+    unlike_numpys: int = 0  # where NumPy's floats are not: x / 0 is an infinity if x is an entry of an array
+
+
+class _Refused(threading.local):
+    so_far = Refusals()
+
+
+_refused = _Refused()
+
+
+def refusals() -> Refusals:
+    """Those of this thread."""
+    return _refused.so_far
+
+
+def refused(operations: int = 0, unlike_floats: int = 0, unlike_numpys: int = 0) -> None:
+    """Count what was refused."""
+    before = _refused.so_far
+    _refused.so_far = Refusals(
+        before.operations + operations, before.unlike_floats + unlike_floats, before.unlike_numpys + unlike_numpys
+    )
+
+
+def refused_like_floats(before: Refusals) -> None:
+    """Of the refusals since then, none was unlike those of floats."""
+    _refused.so_far = before._replace(operations=_refused.so_far.operations)
+
+
 class NumberError(Exception):
     """An operation was given a number it can do nothing with; each kind is also what plain floats raise, and only that.
 
     So `except ValueError` around a division goes on letting it pass, as it does without gradwalk.
     """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        refused(operations=1)
 
 
 class DomainError(NumberError, ValueError):
@@ -68,30 +105,9 @@ class RangeError(NumberError, OverflowError):
     """A finite input whose result is too large for a float."""
 
 
-class _Refused(threading.local):
-    count = 0
-    conversions = 0
-
-
-_refused = _Refused()
-
-
-def refusals() -> int:
-    """How often an operation was refused in this thread: a function that catches the error branches on it."""
-    return _refused.count
-
-
-def conversions() -> int:
-    """How often a number that would be fixed, or lose its gradient, was refused in this thread, where floats are not.
-
-    A function that catches the error does something else than it does with floats.
-    """
-    return _refused.conversions
-
-
 def refusal(message: str) -> TypeError:
     """To be raised where a number would be fixed, or lose its gradient: counted."""
-    _refused.conversions += 1
+    refused(unlike_floats=1)
     return TypeError(message)
 
 
@@ -105,15 +121,20 @@ def add_note(error: BaseException, note: str) -> None:
         error.args = (*error.args, note)
 
 
+_POWERS = ("pow", "pow_number")
+
+
 def check_domain(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> None:
     """Raise unless `numbers` are in the domain of `op`; a nan passes through, but for nan / 0, as with floats."""
     if op.domain is everywhere or op.domain(*numbers) or current().ieee:
         return
     if any(map(math.isnan, numbers[1:] if op.name == "div" else numbers)):
         return
-    _refused.count += 1
-    is_power_of_zero = op.name in ("pow", "pow_number") and numbers[0] == 0.0  # by a negative exponent: 1 over 0
-    kind = DivisionByZeroError if op.name == "div" or is_power_of_zero else DomainError
+    is_power = op.name in _POWERS
+    is_division = op.name == "div" or (is_power and numbers[0] == 0.0)  # to a negative exponent: 1 over 0
+    # of a float, the power would be a complex number
+    refused(unlike_floats=is_power and not is_division, unlike_numpys=is_power or is_division)
+    kind = DivisionByZeroError if is_division else DomainError
     advice = "clamp the input or use gradwalk.ieee()" if op.name != "clamp" else "swap them"
     raise kind(f"{op.called_by}: expected {op.expected}, got {_described(op, numbers, inputs)}; {advice}")
 
@@ -122,7 +143,7 @@ def check_range(op: Op, numbers: Sequence[float], out: float, inputs: Sequence[A
     """Raise if finite `numbers` gave an infinite `out`, for operations that say they can overflow."""
     if not op.overflows or not math.isinf(out) or current().ieee or not all(map(math.isfinite, numbers)):
         return
-    _refused.count += 1
+    refused(unlike_numpys=op.name in _POWERS)
     described = _described(op, numbers, inputs)
     raise RangeError(
         f"{op.called_by}: the result overflows, got {described}; scale the input down or use gradwalk.ieee()"

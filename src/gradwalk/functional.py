@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol
 from gradwalk import engine, higher_order
 from gradwalk.control import changed, differentiated, is_differentiated
 from gradwalk.engine import Value
-from gradwalk.errors import RangeError, advise_on_arrays, conversions, described, number_from
+from gradwalk.errors import RangeError, advise_on_arrays, described, number_from, refusals
 from gradwalk.lost_derivatives import Comparisons, warn_of_caught, warn_of_rounding
 from gradwalk.modes import current
 from gradwalk.passed_twice import Watching, repeated
@@ -121,7 +121,7 @@ class Recording:
         # what is given as Values will be differentiated by somebody else, too; what goes forward has to be recorded,
         # like that, operation by operation: a node with a _backward of its own is for going back
         modes, levels = current(), 2 if given_values or forward else 1
-        self.compared, refused = Comparisons(self.cls, modes.on_compare), conversions()
+        self.compared, refused = Comparisons(self.cls, modes.on_compare), refusals()
         # inside no_grad() too, a derivative that was asked for is computed
         with changed(no_grad=False, derivatives=modes.derivatives + levels, on_compare=self.compared.remember):
             try:
@@ -135,8 +135,8 @@ class Recording:
                 raise
             finally:
                 differentiated.pop(id(self), None)
-        if conversions() != refused:
-            warn_of_caught(what)
+        if refusals() != refused:
+            warn_of_caught(what, refused, [structure.key for structure in structures.values()])
         self.outputs: list[Any] = []
         self.foreign: list[Any] | None = None  # leaves that are not inputs: Values the function closes over
         # in a trace, a derivative as a number would be fixed in every later call

@@ -8,12 +8,13 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.errors import GradwalkWarning
+from gradwalk.errors import GradwalkWarning, Refusals, refusals
 from gradwalk.own_files import is_own
+from gradwalk.structure import ARRAY, Key
 
 # A search compares an argument again and again; a single comparison is a branch, and loses nothing.
 SEARCH = 10
@@ -110,12 +111,21 @@ def warn_of_rounded(what: str) -> None:
     )
 
 
-def warn_of_caught(what: str) -> None:
+def warn_of_caught(what: str, before: Refusals, keys: Iterable[Key]) -> None:
+    """Where a function of arguments with these keys has come to an end, and caught what floats do not meet."""
+    now = refusals()
+    unlike_numpys = now.unlike_numpys != before.unlike_numpys and _has_arrays(tuple(keys))
+    if not unlike_numpys and now.unlike_floats == before.unlike_floats:
+        return
     _warn(
-        f"{what}: a number was refused where floats are not, as in math.exp(v) or float(v), and the function caught "
-        "the error: what it does then is not what it does with floats; use gradwalk.math, or "
-        "gradwalk.numpy.everywhere() around code that is not to be touched"
+        f"{what}: a number was refused where floats are not, as in math.exp(v), float(v) or np.log(-v), and the "
+        "function caught the error: what it does then is not what it does with floats; use gradwalk.math, "
+        "gradwalk.numpy.everywhere() around code that is not to be touched, or gradwalk.ieee() for infinities and nan"
     )
+
+
+def _has_arrays(key: Any) -> bool:
+    return key is ARRAY or (isinstance(key, tuple) and any(map(_has_arrays, key)))
 
 
 def _warn(message: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from gradwalk import composites
 from gradwalk.control import is_traced
 from gradwalk.custom import custom_op
-from gradwalk.errors import DivisionByZeroError, DomainError, RangeError
+from gradwalk.errors import DivisionByZeroError, DomainError, NumberError, RangeError, refusals, refused_like_floats
 from gradwalk.functions import abs as fabs
 from gradwalk.functions import (
     acos,
@@ -133,10 +133,14 @@ def pow(x: Any, y: Any) -> Any:
     >>> pow(2.0, 3.0)
     8.0
     """
+    before = refusals()
     try:
         return _pow(x, y)
-    except DivisionByZeroError as error:
-        raise DomainError(*error.args) from None
+    except NumberError as error:
+        refused_like_floats(before)
+        if isinstance(error, DivisionByZeroError):
+            raise DomainError(*error.args) from None
+        raise
 
 
 def exp2(x: Any) -> Any:

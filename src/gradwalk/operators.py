@@ -13,7 +13,7 @@ from typing import Any
 from gradwalk import engine
 from gradwalk import math as gm
 from gradwalk.control import current_modes, is_traced
-from gradwalk.errors import DivisionByZeroError, DomainError, number_from, refusal
+from gradwalk.errors import DivisionByZeroError, DomainError, number_from, refusal, refused
 from gradwalk.lost_derivatives import ROUNDED
 from gradwalk.structure import is_value
 
@@ -29,6 +29,7 @@ def _rest(x: Any, y: Any) -> tuple[Any, bool]:
         rest = (x if is_value(x) else y)._apply("fmod", x, y)
     except DomainError as error:
         if y == 0.0:
+            refused(unlike_numpys=1)
             raise DivisionByZeroError(*error.args) from None
         return (x - x) * y, False
     if rest < 0.0:
@@ -36,6 +37,7 @@ def _rest(x: Any, y: Any) -> tuple[Any, bool]:
     if rest > 0.0:
         return rest, y < 0.0
     if y == 0.0 and not current_modes().ieee:
+        refused(unlike_numpys=1)
         raise DivisionByZeroError("mod: expected a divisor other than 0, got nan % 0")
     # a zero has the sign of y; written so that a program does not take it for the beginning of a sum
     return rest - -0.0 if y > 0.0 else -(0.0 - rest), False

@@ -7,6 +7,7 @@ import re
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gradwalk
@@ -146,15 +147,65 @@ def by_asking(x: Any) -> Any:
     return x
 
 
-@pytest.mark.parametrize("function", [by_math, by_asking])
+def trying(function: Any) -> Any:
+    def tried(x: Any) -> Any:
+        try:
+            return function(x)
+        except (ValueError, ArithmeticError):
+            return 3.0 * x
+
+    return tried
+
+
+UNLIKE_FLOATS = {
+    "math": (by_math, 0.5),
+    "float": (by_asking, 0.5),
+    "complex": (trying(lambda x: abs(x**0.5) * x), -0.5),
+    "log": (trying(np.log), -0.5),
+    "overflow": (trying(np.exp), 1000.0),
+}
+
+
+@pytest.mark.parametrize(("function", "x"), UNLIKE_FLOATS.values(), ids=UNLIKE_FLOATS)
 @pytest.mark.parametrize("made", MAKERS)
-def test_a_refusal_that_is_caught_is_told(made: Any, function: Any) -> None:
+def test_a_refusal_that_is_caught_is_told(made: Any, function: Any, x: float) -> None:
     """Otherwise the function would do something else than with floats, without a word."""
     with pytest.warns(
         RuntimeWarning, match="refused where floats are not, .* and the function caught the error"
     ) as told:
-        value_and_grad(made(function))(0.5)
+        value_and_grad(made(function))(x)
     assert {warning.filename for warning in told} == {__file__}
+
+
+LIKE_FLOATS = {
+    "log": (lambda x: gradwalk.math.log(x), -0.5),
+    "math.pow": (lambda x: gradwalk.math.pow(x, 0.5), -0.5),
+    "division": (lambda x: 1.0 / x, 0.0),
+    "power": (lambda x: x**-1.0, 0.0),
+    "large power": (lambda x: x**9.0, 1e100),
+    "remainder": (lambda x: 1.0 % x, 0.0),
+    "whole": (lambda x: 1.0 // x, 0.0),
+}
+
+
+@pytest.mark.parametrize(("function", "x"), LIKE_FLOATS.values(), ids=LIKE_FLOATS)
+@pytest.mark.parametrize("made", MAKERS)
+def test_what_floats_meet_too_is_not_told(made: Any, function: Any, x: float) -> None:
+    """But of arrays, where NumPy's floats do not: they are asked by operators, and refused by the functions of math."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert grad(made(trying(function)))(x) == 3.0
+    unlike_numpys = not function.__code__.co_names
+    told = pytest.warns(RuntimeWarning, match="caught the error") if unlike_numpys else warnings.catch_warnings()
+    with told:
+        warnings.simplefilter("always" if unlike_numpys else "error")
+        by_entry = made(lambda given: trying(function)(given["x"][0]))
+        assert grad(by_entry)({"x": np.array([x])})["x"] == 3.0
+
+
+@pytest.mark.parametrize("made", MAKERS)
+def test_everywhere_is_not_told_of(made: Any) -> None:
+    """Functions of the standard library are then as with floats."""
     with everywhere(), warnings.catch_warnings():
         warnings.simplefilter("error")
         assert value_and_grad(made(by_math))(0.5)[0] == by_math(0.5)

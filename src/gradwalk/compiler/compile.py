@@ -30,7 +30,7 @@ from gradwalk.compiler.runs import Derivatives, RecordError, RunOfGradient, RunO
 from gradwalk.compiler.trace import ACTIVE, is_tracing
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
 from gradwalk.control import current_modes, inside, no_grad
-from gradwalk.errors import GradwalkWarning, add_note, conversions
+from gradwalk.errors import GradwalkWarning, add_note, refusals
 from gradwalk.functional import is_nested
 from gradwalk.passes import Locked
 from gradwalk.structure import flatten, flatten_like, is_value
@@ -507,13 +507,13 @@ class Compiled(functional.Replayed, Generic[P, R]):
         return PLAIN if made is INAPPLICABLE else made
 
     def _traced(self, call: Call, changing: bool, another_structure: bool) -> Version:
-        refused = conversions()
+        before = refusals()
         ACTIVE.set(True)
         try:
             return Version(self.function, call, self.exact, changing)
         except Exception as error:
             ACTIVE.set(False)
-            if conversions() != refused:
+            if refusals().unlike_floats != before.unlike_floats:
                 self._raise_own_error(call)
             if another_structure:
                 add_note(

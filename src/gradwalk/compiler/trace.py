@@ -36,7 +36,7 @@ from gradwalk.compiler.index import Index, is_index
 from gradwalk.compiler.reading import Call, Result, float_of, user_instruction, user_line, with_line
 from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.compiler.subscripts import MOST, ClosedError, Taken, last_trace, opened
-from gradwalk.errors import ENDS_ALL, add_note, advise_on_arrays, conversions, refusal, refusals
+from gradwalk.errors import ENDS_ALL, add_note, advise_on_arrays, refusal, refusals
 from gradwalk.lost_derivatives import ROUNDING, SEARCH, are_equal, warn_of_caught
 from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
@@ -207,7 +207,7 @@ class Trace:
         hooks = control.changed(
             no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._read, on_construct=None
         )
-        before, refused = current_trace(), (refusals(), conversions())
+        before, refused = current_trace(), refusals()
         TRACE.set(self)
         try:
             with hooks, custom.traced_by(self.call), built_ins():
@@ -218,9 +218,9 @@ class Trace:
             raise
         finally:
             TRACE.set(before)
-        self.caught = self.caught or refusals() != refused[0]
-        if conversions() != refused[1]:
-            warn_of_caught(f"compile: {with_line(self.function)}")
+        if refusals() != refused:
+            self.caught = self.caught or refusals().operations != refused.operations
+            warn_of_caught(f"compile: {with_line(self.function)}", refused, self.arguments.keys)
         if self.compared and type(self.eager) in (int, float):  # a branch that returns a number as it stands there
             self.eager = constant(self.eager)
         self.result = Result(self.eager, self.function)

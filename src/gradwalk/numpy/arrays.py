@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradwalk.control import is_inside
+from gradwalk.errors import NumberError, refused
 from gradwalk.math import isnan
 from gradwalk.numpy import ufuncs
 from gradwalk.numpy.many import dot, maximum, minimum
@@ -154,6 +155,14 @@ def _is_many(given: Any) -> bool:
 
 def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """The ufunc where a Value, or an array with Values, is among its inputs."""
+    try:
+        return _applied(ufunc, method, inputs, options)
+    except NumberError:
+        refused(unlike_floats=1)  # NumPy makes an infinity or nan of them
+        raise
+
+
+def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     if method == "__call__" and not options:
         if len(inputs) == 2 and type(inputs[0]) is _FLOAT64 and type(inputs[1]) in VALUE_TYPES:
             return ufuncs.with_values(ufunc)(inputs[0].item(), inputs[1])  # an entry of an array times a Value
