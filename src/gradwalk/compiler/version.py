@@ -7,7 +7,6 @@ where a custom operation or somebody's `__del__` calls the function again in the
 from __future__ import annotations
 
 import enum
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -268,12 +267,11 @@ class Run:
         return self.gradients(seeds)
 
 
-def _digest(trace: Trace) -> bytes:
+def _digest(trace: Trace) -> tuple[object, ...]:
     """Two traces with one digest did the same things."""
     flat = trace.flat
     arrays = (flat.op, flat.starts, flat.children, flat.numbers, flat.row, flat.outputs, flat.guards,
               flat.signs, flat.outcomes)  # fmt: skip
-    digest = hashlib.blake2b(repr(sorted(trace.whole.items())).encode())
-    for array in arrays:  # half of each integer says as much, in half the time
-        digest.update(np.ascontiguousarray(array, np.int32 if array.dtype == np.int64 else None).data)
-    return digest.digest()
+    # half of each integer says as much; Python's hash, of 64 bits each, takes a quarter of the time of blake2b
+    halves = (array.astype(np.int32) if array.dtype == np.int64 else array for array in arrays)
+    return trace.whole, *(hash(half.tobytes()) for half in halves)
