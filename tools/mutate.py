@@ -271,14 +271,16 @@ class Copy:
                 return True
             if in_c and library.read_bytes() == self.built:  # of another platform, say: there is nothing to notice
                 return "left out, the library is the same to the byte"
-            failed = self.failures(tests[:FIRST], limit, 0) or self.failures(tests[FIRST:], limit, jobs)
+            for some, seconds, processes in (tests[:FIRST], limit / 4, 0), (tests[FIRST:], limit, jobs):
+                if failed := self.failures(some, seconds, processes):
+                    break
         finally:
             path.write_text(text)
             if in_c:
                 library.write_bytes(self.built)
         if not failed:
             return False
-        if again := self.failures(failed, limit, 0):
+        if again := self.failures(failed, seconds, processes):  # as long: what is slow by itself has noticed nothing
             print("fails without it, too:", *again)
         return "cannot tell, its tests fail without it" if again else True
 
