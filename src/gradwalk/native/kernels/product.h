@@ -245,14 +245,16 @@ INLINE void NAME(add_totals)(const vec *sums, double *out)
 /* By 4 columns: sums and what they are made of fit 32 registers, or 16; and what is left over is as few rows. */
 #undef BATCH_ROWS
 #undef FEWER_ROWS
+#undef ROW_COLUMNS
 #define BATCH_ROWS (LANES == 8 ? 4 : 3)
 #define FEWER_ROWS (LANES == 8 ? 1 : 2)
+#define ROW_COLUMNS 8 /* of a single row, as the next term of a sum waits for the last: 4 sums would wait for each other */
 
 /* Whether the right side is shared and the total asked for is known where it is inlined, too. */
 INLINE void NAME(batch_tile)(const int rows, const int columns, const int shared, const int total,
                              const BatchProduct *p, Count i, int part)
 {
-    vec sums[BATCH_ROWS][4];
+    vec sums[BATCH_ROWS][ROW_COLUMNS];
     UNROLLED
     for (int r = 0; r < rows; r++) {
         UNROLLED
@@ -316,10 +318,15 @@ INLINE void NAME(batch_tiles)(const int shared, const int total, const BatchProd
     const Count right_width = shared ? 1 : BATCH, out_width = total ? 1 : BATCH;
     for (Count j = 0, here; j < p->columns; j += here) {
         BatchProduct columns = *p;
-        here = FITS(4, p->columns - j) ? 4 : 1;
+        int of_a_row = shared && p->rows == 1 && FITS(ROW_COLUMNS, p->columns - j);
+        here = of_a_row ? ROW_COLUMNS : FITS(4, p->columns - j) ? 4 : 1;
         columns.right += right_width * j * p->right_column;
         columns.out += out_width * j * p->out_column;
-        if (here == 4)
+        if (of_a_row) {
+            for (int part = 0; part < BATCH; part += LANES)
+                NAME(batch_tile)(1, ROW_COLUMNS, shared, total, &columns, 0, part);
+        }
+        else if (here == 4)
             NAME(batch_column_of_tiles)(4, shared, total, &columns);
         else
             NAME(batch_column_of_tiles)(1, shared, total, &columns);
