@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -14,6 +15,12 @@ NATIVE = Path(__file__).parents[1] / "src/gradwalk/native"
 FILES = sorted(path.relative_to(NATIVE).as_posix() for path in NATIVE.rglob("*.c"))
 INCLUDES = [f"-I{NATIVE}", f"-I{sysconfig.get_path('include')}"]
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
+
+
+# at the beginning of a line, what is defined there; a macro that defines functions is written in capitals
+DEFINED = re.compile(r"^(?!typedef|#|[A-Z_]+\()[A-Za-z_][\w \*]*?\b(\w+)\((?:[^;{}]|\n)*?\)\s*\{", re.MULTILINE)
+# where it is another word than the name of the file: of many views, the view; or the kinds that a file knows of
+PREFIXES = {"executor/products.c": "products|dot|matmul|pairs", "executor/views.c": "view"}
 
 
 def compiler(name: str) -> str:
@@ -47,3 +54,12 @@ def test_compiled_one_by_one_they_make_the_module(tmp_path: Path) -> None:
 def test_one_unit_has_every_file() -> None:
     text = (NATIVE / "one_unit.c").read_text()
     assert sorted(FILES) == sorted(["one_unit.c", *(f for f in FILES if f'#include "{f}"' in text)])
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.split("/")[0] in ("executor", "kernels")])
+def test_a_function_begins_with_the_name_of_its_file(file: str) -> None:
+    """Where it is called, it is known where it stands; what Python calls of an Executor may stand in any file."""
+    prefixes = PREFIXES.get(file, Path(file).stem) + "|executor"
+    found = DEFINED.findall((NATIVE / file).read_text())
+    assert found
+    assert [name for name in found if not re.match(f"(?:{prefixes})_", name)] == []

@@ -111,7 +111,7 @@ static void batch_run(const Stretch *stretch, Count first)
         batch_leaf_gradients(self, memory, batch, first, present);
 }
 
-static void stretch_run(const Stretch *stretch)
+static void batch_stretch_run(const Stretch *stretch)
 {
     const Executor *self = stretch->self;
     const Memory *memory = &stretch->memory;
@@ -127,7 +127,7 @@ static void stretch_run(const Stretch *stretch)
 
 /* What is the same for all examples is read once, and gradients of it are summed over the examples at the end of the
  * stretch only: going through the leaves takes as long as some of the instructions. */
-static void stretch_share(Stretch *stretch, int summed)
+static void batch_stretch_share(Stretch *stretch, int summed)
 {
     Memory *memory = &stretch->memory;
     Count from = stretch->self->leaves_from, to = stretch->self->leaves_to;
@@ -142,7 +142,7 @@ static void stretch_share(Stretch *stretch, int summed)
 }
 
 /* Puts the leaves in place, for every example side by side. */
-static void share_leaves(const Share *share)
+static void batch_share_leaves(const Share *share)
 {
     const Executor *self = share->self;
     for (Count leaf = 0; leaf < share->batch->leaves; leaf++) {
@@ -152,45 +152,45 @@ static void share_leaves(const Share *share)
     }
 }
 
-static void share_run(void *given)
+static void batch_share_run(void *given)
 {
     const Share *share = given;
     const Batch *batch = share->batch;
     if (share->first < WAVE && share->memory->width == BATCH) /* the first wave finds those of the last batch */
-        share_leaves(share);
+        batch_share_leaves(share);
     for (Count part = share->first; part < share->end; part += share->every) {
         Count first = part * share->part, end = part + 1 < share->parts ? first + share->part : batch->count;
         Stretch stretch = {share->self, *share->memory, *batch, first, end, share->failed};
-        stretch_share(&stretch, share->sums != NULL);
+        batch_stretch_share(&stretch, share->sums != NULL);
         if (share->sums != NULL)
             stretch.batch.leaf_gradients = share->sums + part % WAVE * batch->leaves;
-        stretch_run(&stretch);
+        batch_stretch_run(&stretch);
     }
     if (share->done != NULL)
         PyThread_release_lock(share->done);
 }
 
 /* This thread runs the first share, and new ones the others; it makes up for those that cannot be started. */
-static void shares_run(Share *shares, int count)
+static void batch_shares_run(Share *shares, int count)
 {
     if (shares[0].self->calls) { /* one share, with the GIL held */
-        share_run(&shares[0]);
+        batch_share_run(&shares[0]);
         return;
     }
     int started[WAVE] = {0};
     for (int i = 1; i < count; i++) {
         if ((shares[i].done = PyThread_allocate_lock()) != NULL) {
             PyThread_acquire_lock(shares[i].done, WAIT_LOCK);
-            started[i] = PyThread_start_new_thread(share_run, &shares[i]) != PYTHREAD_INVALID_THREAD_ID;
+            started[i] = PyThread_start_new_thread(batch_share_run, &shares[i]) != PYTHREAD_INVALID_THREAD_ID;
         }
     }
     Py_BEGIN_ALLOW_THREADS
-    share_run(&shares[0]);
+    batch_share_run(&shares[0]);
     for (int i = 1; i < count; i++) {
         if (started[i])
             PyThread_acquire_lock(shares[i].done, WAIT_LOCK);
         else
-            share_run(&shares[i]); /* which releases its lock, as a thread would */
+            batch_share_run(&shares[i]); /* which releases its lock, as a thread would */
     }
     Py_END_ALLOW_THREADS
     for (int i = 1; i < count; i++) {
@@ -244,7 +244,7 @@ static int batch_run_parts(Executor *self, const Batch *batch, int threads, unsi
                                 sums, failed, NULL};
         if (summed)
             memset(sums, 0, (size_t)(wave * batch->leaves) * sizeof *sums);
-        shares_run(shares, count);
+        batch_shares_run(shares, count);
         for (Count i = 0; summed && i < end - first; i++) {
             if (i % PARTS != 0)
                 self->kernels->add(batch->leaves, sums + i * batch->leaves, sums + (i - i % PARTS) * batch->leaves);

@@ -6,7 +6,7 @@
 /* ---------------------------------------------------------------- arguments */
 
 /* Holds a contiguous buffer of items of this size; `count` -1: of any length. */
-static int items_hold(PyObject *given, const char *what, Count size, Count count, int writable, Py_buffer *buffer)
+static int flat_hold_items(PyObject *given, const char *what, Count size, Count count, int writable, Py_buffer *buffer)
 {
     if (PyObject_GetBuffer(given, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) < 0)
         return -1;
@@ -26,7 +26,7 @@ typedef struct {
     void *of_nodes;
 } Graph;
 
-static void graph_release(Graph *graph)
+static void flat_release(Graph *graph)
 {
     PyBuffer_Release(&graph->starts_buffer);
     PyBuffer_Release(&graph->children_buffer);
@@ -34,18 +34,18 @@ static void graph_release(Graph *graph)
 }
 
 /* Holds (starts, children, an array of nodes to be filled), and sees to it that every child comes before its node. */
-static int graph_hold(PyObject *const *args, Count item, Graph *graph)
+static int flat_hold(PyObject *const *args, Count item, Graph *graph)
 {
-    if (items_hold(args[0], "starts", 8, -1, 0, &graph->starts_buffer) < 0)
+    if (flat_hold_items(args[0], "starts", 8, -1, 0, &graph->starts_buffer) < 0)
         return -1;
     graph->starts = graph->starts_buffer.buf;
     graph->size = graph->starts_buffer.len / 8 - 1;
     Count edges = graph->size >= 0 ? (Count)graph->starts[graph->size] : 0;
-    if (items_hold(args[1], "children", 8, edges, 0, &graph->children_buffer) < 0) {
+    if (flat_hold_items(args[1], "children", 8, edges, 0, &graph->children_buffer) < 0) {
         PyBuffer_Release(&graph->starts_buffer);
         return -1;
     }
-    if (items_hold(args[2], "nodes", item, graph->size, 1, &graph->nodes_buffer) < 0) {
+    if (flat_hold_items(args[2], "nodes", item, graph->size, 1, &graph->nodes_buffer) < 0) {
         PyBuffer_Release(&graph->starts_buffer);
         PyBuffer_Release(&graph->children_buffer);
         return -1;
@@ -63,11 +63,11 @@ static int graph_hold(PyObject *const *args, Count item, Graph *graph)
     if (!wrong)
         return 0;
     PyErr_SetString(PyExc_ValueError, "flat: expected a graph whose children come before the nodes that use them");
-    graph_release(graph);
+    flat_release(graph);
     return -1;
 }
 
-static int expect_count(const char *name, Py_ssize_t count, Py_ssize_t expected)
+static int flat_expect_count(const char *name, Py_ssize_t count, Py_ssize_t expected)
 {
     if (count == expected)
         return 0;
@@ -81,7 +81,7 @@ static PyObject *flat_levels(PyObject *module, PyObject *const *args, Py_ssize_t
 {
     (void)module;
     Graph graph;
-    if (expect_count("levels", count, 3) < 0 || graph_hold(args, 8, &graph) < 0)
+    if (flat_expect_count("levels", count, 3) < 0 || flat_hold(args, 8, &graph) < 0)
         return NULL;
     int64_t *level = graph.of_nodes;
     for (Count i = 0; i < graph.size; i++) {
@@ -92,7 +92,7 @@ static PyObject *flat_levels(PyObject *module, PyObject *const *args, Py_ssize_t
         }
         level[i] = highest + 1;
     }
-    graph_release(&graph);
+    flat_release(&graph);
     Py_RETURN_NONE;
 }
 
@@ -100,7 +100,7 @@ static PyObject *flat_latest_levels(PyObject *module, PyObject *const *args, Py_
 {
     (void)module;
     Graph graph;
-    if (expect_count("latest_levels", count, 3) < 0 || graph_hold(args, 8, &graph) < 0)
+    if (flat_expect_count("latest_levels", count, 3) < 0 || flat_hold(args, 8, &graph) < 0)
         return NULL;
     int64_t *latest = graph.of_nodes;
     for (Count i = graph.size; i-- > 0;) {
@@ -110,7 +110,7 @@ static PyObject *flat_latest_levels(PyObject *module, PyObject *const *args, Py_
             *child = *child > below ? below : *child;
         }
     }
-    graph_release(&graph);
+    flat_release(&graph);
     Py_RETURN_NONE;
 }
 
@@ -120,7 +120,7 @@ static PyObject *flat_mark_needed(PyObject *module, PyObject *const *args, Py_ss
 {
     (void)module;
     Graph graph;
-    if (expect_count("mark_needed", count, 3) < 0 || graph_hold(args, 1, &graph) < 0)
+    if (flat_expect_count("mark_needed", count, 3) < 0 || flat_hold(args, 1, &graph) < 0)
         return NULL;
     unsigned char *needed = graph.of_nodes;
     for (Count i = graph.size; i-- > 0;) {
@@ -128,7 +128,7 @@ static PyObject *flat_mark_needed(PyObject *module, PyObject *const *args, Py_ss
         for (int64_t e = graph.starts[i]; e < end; e++)
             needed[graph.children[e]] = 1;
     }
-    graph_release(&graph);
+    flat_release(&graph);
     Py_RETURN_NONE;
 }
 
@@ -136,14 +136,14 @@ static PyObject *flat_mark_users(PyObject *module, PyObject *const *args, Py_ssi
 {
     (void)module;
     Graph graph;
-    if (expect_count("mark_users", count, 3) < 0 || graph_hold(args, 1, &graph) < 0)
+    if (flat_expect_count("mark_users", count, 3) < 0 || flat_hold(args, 1, &graph) < 0)
         return NULL;
     unsigned char *marked = graph.of_nodes;
     for (Count i = 0; i < graph.size; i++) {
         for (int64_t e = graph.starts[i]; !marked[i] && e < graph.starts[i + 1]; e++)
             marked[i] = marked[graph.children[e]];
     }
-    graph_release(&graph);
+    flat_release(&graph);
     Py_RETURN_NONE;
 }
 
@@ -153,7 +153,7 @@ static PyObject *flat_follow(PyObject *module, PyObject *given)
 {
     (void)module;
     Py_buffer buffer;
-    if (items_hold(given, "replacements", 8, -1, 1, &buffer) < 0)
+    if (flat_hold_items(given, "replacements", 8, -1, 1, &buffer) < 0)
         return NULL;
     int64_t *ends = buffer.buf, count = buffer.len / 8;
     int sane = 1;
@@ -177,7 +177,7 @@ static PyObject *flat_follow(PyObject *module, PyObject *given)
 
 /* ---------------------------------------------------------------- equal rows, equal nodes */
 
-static inline uint64_t mixed(uint64_t hash, uint64_t fact)
+static inline uint64_t flat_mixed(uint64_t hash, uint64_t fact)
 {
     hash = (hash ^ fact) * UINT64_C(0x9E3779B97F4A7C15);
     return hash ^ (hash >> 32);
@@ -189,7 +189,7 @@ typedef struct {
     uint64_t mask;
 } Table;
 
-static int table_make(Table *table, Count count)
+static int flat_table_make(Table *table, Count count)
 {
     uint64_t places = 16;
     while (places < 2 * (uint64_t)count)
@@ -204,7 +204,7 @@ static int table_make(Table *table, Count count)
     return 0;
 }
 
-static int nodes_equal(const Graph *graph, const int64_t *doing, const int64_t *first, Count i, Count j)
+static int flat_nodes_equal(const Graph *graph, const int64_t *doing, const int64_t *first, Count i, Count j)
 {
     Count begin = (Count)graph->starts[i], other = (Count)graph->starts[j];
     Count count = (Count)graph->starts[i + 1] - begin;
@@ -223,13 +223,13 @@ static PyObject *flat_first_equals(PyObject *module, PyObject *const *args, Py_s
     Graph graph;
     Py_buffer doing_buffer;
     Table table;
-    if (expect_count("first_equals", count, 4) < 0 || graph_hold(args, 8, &graph) < 0)
+    if (flat_expect_count("first_equals", count, 4) < 0 || flat_hold(args, 8, &graph) < 0)
         return NULL;
-    if (items_hold(args[3], "what nodes do", 8, graph.size, 0, &doing_buffer) < 0) {
-        graph_release(&graph);
+    if (flat_hold_items(args[3], "what nodes do", 8, graph.size, 0, &doing_buffer) < 0) {
+        flat_release(&graph);
         return NULL;
     }
-    int failed = table_make(&table, graph.size) < 0;
+    int failed = flat_table_make(&table, graph.size) < 0;
     const int64_t *doing = doing_buffer.buf;
     int64_t *first = graph.of_nodes;
     Count repeated = 0;
@@ -237,11 +237,11 @@ static PyObject *flat_first_equals(PyObject *module, PyObject *const *args, Py_s
         first[i] = i;
         if (graph.starts[i] == graph.starts[i + 1])
             continue;
-        uint64_t hash = mixed(0, (uint64_t)doing[i]);
+        uint64_t hash = flat_mixed(0, (uint64_t)doing[i]);
         for (int64_t e = graph.starts[i]; e < graph.starts[i + 1]; e++)
-            hash = mixed(hash, (uint64_t)first[graph.children[e]]);
+            hash = flat_mixed(hash, (uint64_t)first[graph.children[e]]);
         uint64_t place = hash & table.mask;
-        while (table.places[place] >= 0 && !nodes_equal(&graph, doing, first, i, table.places[place]))
+        while (table.places[place] >= 0 && !flat_nodes_equal(&graph, doing, first, i, table.places[place]))
             place = (place + 1) & table.mask;
         if (table.places[place] < 0)
             table.places[place] = (int32_t)i;
@@ -251,7 +251,7 @@ static PyObject *flat_first_equals(PyObject *module, PyObject *const *args, Py_s
     if (!failed)
         PyMem_RawFree(table.places);
     PyBuffer_Release(&doing_buffer);
-    graph_release(&graph);
+    flat_release(&graph);
     return failed ? NULL : PyLong_FromSsize_t(repeated);
 }
 
@@ -260,15 +260,15 @@ static PyObject *flat_row_numbers(PyObject *module, PyObject *const *args, Py_ss
     (void)module;
     Py_buffer rows_buffer, firsts_buffer, numbers_buffer;
     Table table;
-    if (expect_count("row_numbers", count, 3) < 0 || items_hold(args[0], "rows", 8, -1, 0, &rows_buffer) < 0)
+    if (flat_expect_count("row_numbers", count, 3) < 0 || flat_hold_items(args[0], "rows", 8, -1, 0, &rows_buffer) < 0)
         return NULL;
-    if (items_hold(args[1], "numbers", 8, -1, 1, &numbers_buffer) < 0) {
+    if (flat_hold_items(args[1], "numbers", 8, -1, 1, &numbers_buffer) < 0) {
         PyBuffer_Release(&rows_buffer);
         return NULL;
     }
     Count rows = numbers_buffer.len / 8, width = rows > 0 ? rows_buffer.len / 8 / rows : 0, made = 0;
-    int held = items_hold(args[2], "firsts", 8, rows, 1, &firsts_buffer) == 0;
-    int failed = !held || table_make(&table, rows) < 0;
+    int held = flat_hold_items(args[2], "firsts", 8, rows, 1, &firsts_buffer) == 0;
+    int failed = !held || flat_table_make(&table, rows) < 0;
     if (!failed && rows_buffer.len != 8 * width * rows) {
         PyErr_SetString(PyExc_ValueError, "row_numbers: expected a number for each row");
         PyMem_RawFree(table.places);
@@ -280,7 +280,7 @@ static PyObject *flat_row_numbers(PyObject *module, PyObject *const *args, Py_ss
         const uint64_t *row = facts + i * width;
         uint64_t hash = 0;
         for (Count k = 0; k < width; k++)
-            hash = mixed(hash, row[k]);
+            hash = flat_mixed(hash, row[k]);
         uint64_t place = hash & table.mask;
         while (table.places[place] >= 0
                && memcmp(facts + firsts[table.places[place]] * width, row, (size_t)width * sizeof *row) != 0)

@@ -39,12 +39,12 @@ enum {
 #define FAR_FROM_1 0.75
 _Static_assert(NEAR_SIGMOID < 256 && MOST_INPUTS <= 4, "a record's head has 8 bits for the operation, 4 for operands");
 
-static inline int record_op(const int32_t *record)
+static inline int tape_record_op(const int32_t *record)
 {
     return record[RECORD_HEAD] & 255;
 }
 
-static inline Count record_entries(const int32_t *record)
+static inline Count tape_record_entries(const int32_t *record)
 {
     return record[RECORD_HEAD] >> 16;
 }
@@ -112,7 +112,7 @@ typedef struct {
 static Row tape_composite_read(const int32_t *record, const Memory *memory, double *x)
 {
     int has_target = record[RECORD_HEAD] & HAS_TARGET ? 1 : 0;
-    Row row = {.composite = composite_of((unsigned)record_op(record)), .n = record[RECORD_INNER]};
+    Row row = {.composite = composite_of((unsigned)tape_record_op(record)), .n = record[RECORD_INNER]};
     const int32_t *slots = record + ROW_SLOTS, *rest = slots + row.n + has_target;
     for (Count k = 0; k < row.n; k++)
         x[k] = memory->values[slots[k]];
@@ -138,7 +138,7 @@ NEVER_INLINE static void tape_composite_reverse(const int32_t *record, const Mem
     double *local_grads = x + row.n;
     composite_slopes(row.composite, row.n, x, row.i, row.parameters, row.facts, out, local_grads);
     for (Count k = 0; k < row.n; k++)
-        memory->grads[record[ROW_SLOTS + k]] += contribution((unsigned)record_op(record), local_grads[k], grad);
+        memory->grads[record[ROW_SLOTS + k]] += contribution((unsigned)tape_record_op(record), local_grads[k], grad);
 }
 
 /* ---------------------------------------------------------------- rows of the table: one entry each */
@@ -195,12 +195,12 @@ static void (*const tape_rows_reverse[])(const int32_t *, const Memory *) = {
 /* Rows, composites, and the operations that are near enough; so that the loop has the registers to itself. */
 static inline void tape_apart_forward(const int32_t *record, const Memory *memory)
 {
-    switch (record_op(record)) {
+    switch (tape_record_op(record)) {
     case NEAR_TANH: tape_tanh_forward(record, memory); break;
     case NEAR_SIGMOID: tape_sigmoid_forward(record, memory); break;
     default:
-        if (record_op(record) < OP_COUNT)
-            tape_rows_forward[record_op(record)](record, memory);
+        if (tape_record_op(record) < OP_COUNT)
+            tape_rows_forward[tape_record_op(record)](record, memory);
         else
             tape_composite_forward(record, memory);
     }
@@ -210,7 +210,7 @@ static inline void tape_apart_reverse(const int32_t *record, const Memory *memor
 {
     double out = memory->values[record[RECORD_OUT]], g = memory->grads[record[RECORD_OUT]];
     double *to = memory->grads + record[RECORD_SLOTS];
-    switch (record_op(record)) {
+    switch (tape_record_op(record)) {
     case NEAR_TANH:
         if (fabs(out) < FAR_FROM_1)
             *to += (1.0 - out) * (1.0 + out) * g;
@@ -224,8 +224,8 @@ static inline void tape_apart_reverse(const int32_t *record, const Memory *memor
             tape_sigmoid_reverse(record, memory);
         break;
     default:
-        if (record_op(record) < OP_COUNT)
-            tape_rows_reverse[record_op(record)](record, memory);
+        if (tape_record_op(record) < OP_COUNT)
+            tape_rows_reverse[tape_record_op(record)](record, memory);
         else
             tape_composite_reverse(record, memory);
     }
@@ -248,15 +248,15 @@ static inline void tape_record_forward(const int32_t *record, const Memory *memo
     case OF##_SUB: EACH(count, values[a[i]] - values[(b)[i]]) \
     case OF##_MUL: EACH(count, values[a[i]] * values[(b)[i]]) \
     case OF##_NEG: EACH(count, -values[a[i]])
-    switch (record_op(record)) {
+    switch (tape_record_op(record)) {
         SHORTEST(ONE, 1, a + 1)
         SHORTEST(LEFT, 1, a + 1)
         SHORTEST(RIGHT, 1, a + 1)
         SHORTEST(TWO, 2, a + 2)
-        SHORTEST(SHORT, record_entries(record), a + record_entries(record))
+        SHORTEST(SHORT, tape_record_entries(record), a + tape_record_entries(record))
     case COMPOSITE_sum:
         a = record + ROW_SLOTS;
-        for (Count i = 0, inner = record[RECORD_INNER]; i < record_entries(record); i++, a += inner) {
+        for (Count i = 0, inner = record[RECORD_INNER]; i < tape_record_entries(record); i++, a += inner) {
             double sum = values[a[0]];
             for (Count k = 1; k < inner; k++)
                 sum += values[a[k]];
@@ -265,8 +265,8 @@ static inline void tape_record_forward(const int32_t *record, const Memory *memo
         break;
     case COMPOSITE_dot:
         a = record + ROW_SLOTS;
-        for (Count i = 0, inner = record[RECORD_INNER]; i < record_entries(record); i++, a += inner) {
-            const int32_t *b = a + record_entries(record) * inner;
+        for (Count i = 0, inner = record[RECORD_INNER]; i < tape_record_entries(record); i++, a += inner) {
+            const int32_t *b = a + tape_record_entries(record) * inner;
             double sum = values[a[0]] * values[b[0]];
             for (Count k = 1; k < inner; k++)
                 sum += values[a[k]] * values[b[k]];
@@ -286,7 +286,7 @@ INTERNAL int tape_forward(const Tape *tape, const Memory *memory)
     const int32_t *end = tape->records + tape->length;
     for (const int32_t *record = tape->records; record < end; record += record[RECORD_LENGTH]) {
         tape_record_forward(record, memory);
-        for (Count i = 0; record[RECORD_HEAD] & IS_CHECKED && i < record_entries(record); i++)
+        for (Count i = 0; record[RECORD_HEAD] & IS_CHECKED && i < tape_record_entries(record); i++)
             finite &= isfinite(memory->values[record[RECORD_OUT] + i]) != 0;
     }
     return finite;
@@ -314,23 +314,23 @@ static ALWAYS_INLINE void tape_record_reverse(const int32_t *record, const Memor
     case OF##_SUB: EACH(count, b, to, g, -g) \
     case OF##_MUL: EACH(count, b, to, contribution(OP_mul, values[(b)[i]], g), contribution(OP_mul, values[a[i]], g)) \
     case OF##_NEG: EACH(count, b, to, -g, 0.0)
-    switch (record_op(record)) {
+    switch (tape_record_op(record)) {
         SHORTEST(ONE, 1, a + 1, TO_BOTH)
         SHORTEST(LEFT, 1, a + 1, TO_OPERAND)
         SHORTEST(RIGHT, 1, a + 1, TO_OPERAND << 1)
         SHORTEST(TWO, 2, a + 2, flags)
-        SHORTEST(SHORT, record_entries(record), a + record_entries(record), flags)
+        SHORTEST(SHORT, tape_record_entries(record), a + tape_record_entries(record), flags)
     case COMPOSITE_sum:
         a = record + ROW_SLOTS;
-        for (Count i = 0, inner = record[RECORD_INNER]; i < record_entries(record); i++, a += inner) {
+        for (Count i = 0, inner = record[RECORD_INNER]; i < tape_record_entries(record); i++, a += inner) {
             for (Count k = 0; k < inner; k++)
                 grads[a[k]] += out_grad[i];
         }
         break;
     case COMPOSITE_dot:
         a = record + ROW_SLOTS;
-        for (Count i = 0, inner = record[RECORD_INNER]; i < record_entries(record); i++, a += inner) {
-            const int32_t *b = a + record_entries(record) * inner;
+        for (Count i = 0, inner = record[RECORD_INNER]; i < tape_record_entries(record); i++, a += inner) {
+            const int32_t *b = a + tape_record_entries(record) * inner;
             double g = out_grad[i];
             for (Count k = 0; flags & TO_OPERAND && k < inner; k++)
                 grads[a[k]] += contribution(OP_mul, values[b[k]], g);
@@ -351,7 +351,7 @@ INTERNAL void tape_reverse(const Tape *tape, const Memory *memory, int partial)
     while (end > tape->records) {
         const int32_t *record = end - end[-1];
         if (record[RECORD_HEAD] & IS_NEEDED
-            && (!partial || step_is_reached(memory->grads + record[RECORD_OUT], record_entries(record))))
+            && (!partial || step_is_reached(memory->grads + record[RECORD_OUT], tape_record_entries(record))))
             tape_record_reverse(record, memory);
         end = record;
     }
@@ -441,7 +441,7 @@ static void tape_record_find_facts(const Step *step, Count i, int32_t *record, i
     memcpy(row + RECORD_ROW, parameters, sizeof parameters);
     for (Count back = 1; back <= known->count && back <= RECENT_ROWS; back++) {
         const int32_t *other = known->records[(known->count - back) % RECENT_ROWS], *other_row = other + (row - record);
-        if (record_op(other) == record_op(record) && other[RECORD_INNER] == n
+        if (tape_record_op(other) == tape_record_op(record) && other[RECORD_INNER] == n
             && memcmp(other + ROW_SLOTS, record + ROW_SLOTS, (size_t)n * sizeof *row) == 0
             && memcmp(other_row + RECORD_ROW, row + RECORD_ROW, sizeof parameters) == 0) {
             row[1] = other_row[1];

@@ -84,7 +84,7 @@ static const Kernels *const sets[] = {SETS_OF_THIS_ARCHITECTURE &kernels_baselin
 #if defined(__GNUC__) && defined(__x86_64__)
 /* What the processor has, and the system keeps when it switches between threads. __builtin_cpu_supports knows every
  * processor by its name, which takes as much room as a fifth of a set of kernels. */
-static int can_run(const Kernels *set)
+static int kernels_can_run(const Kernels *set)
 {
     enum { VECTORS = 0x6, WIDE_VECTORS = 0xe6 };
     unsigned a, b, has, more, kept = 0, high;
@@ -100,7 +100,7 @@ static int can_run(const Kernels *set)
     return (more & wanted) == wanted && (kept & to_keep) == to_keep;
 }
 #else
-static int can_run(const Kernels *set)
+static int kernels_can_run(const Kernels *set)
 {
     return set != NULL;
 }
@@ -112,7 +112,7 @@ COLD INTERNAL const Kernels *kernels_next(const Kernels *set)
     while (set != NULL && sets[i++] != set)
         continue;
     for (; i < count; i++) {
-        if (can_run(sets[i]))
+        if (kernels_can_run(sets[i]))
             return sets[i];
     }
     return NULL;

@@ -5,22 +5,22 @@
 /* Argument j of a row: an operand's entry, or else a parameter. */
 #define ARGUMENT(j) ((j) < inputs ? in[j][i] : parameters[(j) - inputs])
 
-static inline void forward_of_1(double (*row)(double), int inputs, Count n, const double *const *in,
-                                const double *parameters, double *out)
+static inline void table_forward_of_1(double (*row)(double), int inputs, Count n, const double *const *in,
+                                      const double *parameters, double *out)
 {
     for (Count i = 0; i < n; i++)
         out[i] = row(ARGUMENT(0));
 }
 
-static inline void forward_of_2(double (*row)(double, double), int inputs, Count n, const double *const *in,
-                                const double *parameters, double *out)
+static inline void table_forward_of_2(double (*row)(double, double), int inputs, Count n, const double *const *in,
+                                      const double *parameters, double *out)
 {
     for (Count i = 0; i < n; i++)
         out[i] = row(ARGUMENT(0), ARGUMENT(1));
 }
 
-static inline void forward_of_3(double (*row)(double, double, double), int inputs, Count n, const double *const *in,
-                                const double *parameters, double *out)
+static inline void table_forward_of_3(double (*row)(double, double, double), int inputs, Count n,
+                                      const double *const *in, const double *parameters, double *out)
 {
     for (Count i = 0; i < n; i++)
         out[i] = row(ARGUMENT(0), ARGUMENT(1), ARGUMENT(2));
@@ -32,9 +32,9 @@ static inline void forward_of_3(double (*row)(double, double, double), int input
             grads[j][i] += local_grads[j] * out_grad[i]; \
     }
 
-static inline void reverse_of_1(void (*row)(double, double, double *), int inputs, Count n, const double *const *in,
-                                const double *parameters, const double *out, const double *out_grad,
-                                double *const *grads)
+static inline void table_reverse_of_1(void (*row)(double, double, double *), int inputs, Count n,
+                                      const double *const *in, const double *parameters, const double *out,
+                                      const double *out_grad, double *const *grads)
 {
     double local_grads[MOST_INPUTS];
     for (Count i = 0; i < n; i++) {
@@ -43,9 +43,9 @@ static inline void reverse_of_1(void (*row)(double, double, double *), int input
     }
 }
 
-static inline void reverse_of_2(void (*row)(double, double, double, double *), int inputs, Count n,
-                                const double *const *in, const double *parameters, const double *out,
-                                const double *out_grad, double *const *grads)
+static inline void table_reverse_of_2(void (*row)(double, double, double, double *), int inputs, Count n,
+                                      const double *const *in, const double *parameters, const double *out,
+                                      const double *out_grad, double *const *grads)
 {
     double local_grads[MOST_INPUTS];
     for (Count i = 0; i < n; i++) {
@@ -54,9 +54,9 @@ static inline void reverse_of_2(void (*row)(double, double, double, double *), i
     }
 }
 
-static inline void reverse_of_3(void (*row)(double, double, double, double, double *), int inputs, Count n,
-                                const double *const *in, const double *parameters, const double *out,
-                                const double *out_grad, double *const *grads)
+static inline void table_reverse_of_3(void (*row)(double, double, double, double, double *), int inputs, Count n,
+                                      const double *const *in, const double *parameters, const double *out,
+                                      const double *out_grad, double *const *grads)
 {
     double local_grads[MOST_INPUTS];
     for (Count i = 0; i < n; i++) {
@@ -69,18 +69,18 @@ static inline void reverse_of_3(void (*row)(double, double, double, double, doub
     static void name##_entries_forward(Count n, const double *const *in, const double *parameters, double *out) \
     { \
         _Generic(&name##_forward, \
-            double (*)(double): forward_of_1, \
-            double (*)(double, double): forward_of_2, \
-            double (*)(double, double, double): forward_of_3)( \
+            double (*)(double): table_forward_of_1, \
+            double (*)(double, double): table_forward_of_2, \
+            double (*)(double, double, double): table_forward_of_3)( \
             name##_forward, op_inputs[OP_##name], n, in, parameters, out); \
     } \
     static void name##_entries_reverse(Count n, const double *const *in, const double *parameters, const double *out, \
                                        const double *out_grad, double *const *grads) \
     { \
         _Generic(&name##_local_grads, \
-            void (*)(double, double, double *): reverse_of_1, \
-            void (*)(double, double, double, double *): reverse_of_2, \
-            void (*)(double, double, double, double, double *): reverse_of_3)( \
+            void (*)(double, double, double *): table_reverse_of_1, \
+            void (*)(double, double, double, double *): table_reverse_of_2, \
+            void (*)(double, double, double, double, double *): table_reverse_of_3)( \
             name##_local_grads, op_inputs[OP_##name], n, in, parameters, out, out_grad, grads); \
     }
 FOR_EACH_OP(ROW_LOOPS)
