@@ -14,7 +14,7 @@ import pytest
 NATIVE = Path(__file__).parents[1] / "src/gradwalk/native"
 FILES = sorted(path.relative_to(NATIVE).as_posix() for path in NATIVE.rglob("*.c"))
 INCLUDES = [f"-I{NATIVE}", f"-I{sysconfig.get_path('include')}"]
-WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
+WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wswitch-enum", "-Werror"]  # a new kind is missed where it has no case
 
 
 # at the beginning of a line, what is defined there; a macro that defines functions is written in capitals
@@ -63,3 +63,31 @@ def test_a_function_begins_with_the_name_of_its_file(file: str) -> None:
     found = DEFINED.findall((NATIVE / file).read_text())
     assert found
     assert [name for name in found if not re.match(f"(?:{prefixes})_", name)] == []
+
+
+@pytest.mark.parametrize("file", sorted(NATIVE.rglob("*.[ch]")), ids=lambda file: file.relative_to(NATIVE).as_posix())
+def test_every_switch_has_a_default(file: Path) -> None:
+    """What no case is for does not go on in silence, nor with what happens to be the last case."""
+    text = file.read_text()
+    assert [text.count("\n", 0, place) + 1 for place in switches(text) if "default:" not in body(text, place)] == []
+
+
+def switches(text: str) -> list[int]:
+    return [found.end() for found in re.finditer(r"\bswitch \(.*\) ", text)]
+
+
+def body(text: str, place: int) -> str:
+    """The block that begins there, without the blocks of other switches in it."""
+    depth, made = 0, ""
+    for found in re.finditer(r"[{}]|[^{}]+", text[place:]):
+        depth += {"{": 1, "}": -1}.get(found[0], 0)
+        made += found[0] if depth == 1 else ""
+        if not depth:
+            return made
+    raise AssertionError("a block has no end")
+
+
+def test_the_check_itself_sees_a_switch_without_a_default() -> None:
+    """One that stands in another one's block does not count for it."""
+    text = "switch (f(a)) {\ncase 1: {\n    switch (b) {\n    default: break;\n    }\n}\n}\n"
+    assert ["default:" in body(text, place) for place in switches(text)] == [False, True]

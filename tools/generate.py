@@ -210,8 +210,8 @@ static const double op_defaults[OP_COUNT][MOST_NAMES] = {{{", ".join(defaults)}}
 static inline int op_steep(enum op op, const double *parameters)
 {{
     (void)parameters;
-    switch (op) {{
-{steep}    default: return 0;
+    switch ((unsigned)op) {{
+{steep}    default: return 0; /* all others */
     }}
 }}
 
@@ -224,8 +224,8 @@ static inline int op_steep(enum op op, const double *parameters)
 /* Whether the inputs are inside the domain. */
 SHARED int op_evaluate(enum op op, const double *in, double *out, double *local_grads)
 {{
-    switch (op) {{
-{evaluations}    default: return 0;
+    switch ((unsigned)op) {{
+{evaluations}    default: return 0; /* nothing is inside the domain of what is no operation */
     }}
 }}
 #undef EVALUATED

@@ -145,7 +145,7 @@ static const double op_defaults[OP_COUNT][MOST_NAMES] = {{0}, {0}, {0}, {0}, {0}
 static inline int op_steep(enum op op, const double *parameters)
 {
     (void)parameters;
-    switch (op) {
+    switch ((unsigned)op) {
     case OP_div: return 1;
     case OP_pow: return 1;
     case OP_pow_number: return parameters[0] < 1.0;
@@ -160,7 +160,7 @@ static inline int op_steep(enum op op, const double *parameters)
     case OP_acosh: return 1;
     case OP_lgamma: return 1;
     case OP_fmod: return 1;
-    default: return 0;
+    default: return 0; /* all others */
     }
 }
 
@@ -173,7 +173,7 @@ static inline int op_steep(enum op op, const double *parameters)
 /* Whether the inputs are inside the domain. */
 SHARED int op_evaluate(enum op op, const double *in, double *out, double *local_grads)
 {
-    switch (op) {
+    switch ((unsigned)op) {
     EVALUATED(add, 1, in[0], in[1])
     EVALUATED(sub, 1, in[0], in[1])
     EVALUATED(mul, 1, in[0], in[1])
@@ -224,7 +224,7 @@ SHARED int op_evaluate(enum op op, const double *in, double *out, double *local_
     EVALUATED(where, 1, in[0], in[1], in[2])
     EVALUATED(stop_gradient, 1, in[0])
     EVALUATED(clamp, clamp_domain(in[0], in[1], in[2]), in[0], in[1], in[2])
-    default: return 0;
+    default: return 0; /* nothing is inside the domain of what is no operation */
     }
 }
 #undef EVALUATED

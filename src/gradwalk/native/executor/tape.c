@@ -389,7 +389,10 @@ static int tape_takes(const Step *step, int exact)
     case KIND_DOT: return exact || entries * inner <= FEW;
     case KIND_ROWS: return exact || (step->op == COMPOSITE_sum && entries * inner <= FEW);
     case KIND_MATMUL: return exact;
-    default: return 0;
+    case KIND_TAKE:
+    case KIND_CALL: return 0;
+    case KIND_COUNT:
+    default: Py_UNREACHABLE();
     }
 }
 

@@ -127,6 +127,8 @@ static int64_t *children_codes(Flattening *self, const Value *v, int64_t *codes)
     case MANY:
         for (Py_ssize_t i = 0; i < details_of(v)->count; i++)
             *codes++ = value_code(self, details_of(v)->children[i]);
+        break;
+    default: Py_UNREACHABLE();
     }
     return codes;
 }

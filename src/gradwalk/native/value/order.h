@@ -113,12 +113,17 @@ descend: /* node was entered just now; its children come before it */
         if (order_push(path, node) < 0)
             goto failed;
         goto ascend;
-    default: /* one child */
+    case ONE:
+    case ONE_NUMBER:
+    case CHILD_CONSTANT:
+    case CONSTANT_CHILD:
         child = first_of(node);
         entered = order_enter(child, order, purpose);
         if (entered > 0 && order_push(path, node) < 0)
             goto failed;
         break;
+    case LEAF: /* is not entered */
+    default: Py_UNREACHABLE();
     }
     if (entered > 0) {
         node = child;

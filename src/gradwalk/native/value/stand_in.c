@@ -120,7 +120,10 @@ static int local_is_int(const Value *node, int second)
     case MANY: other = details->children[second ? 0 : details->count - 1]->link & DATA_INT; break;
     case CHILD_CONSTANT:
     case CONSTANT_CHILD: other = node->link & NUMBER_INT; break;
-    default: break;
+    case LEAF:
+    case ONE:
+    case ONE_NUMBER: break; /* nothing is beside the child */
+    default: Py_UNREACHABLE();
     }
     switch (op_of(node)) {
     case OP_add:
@@ -155,6 +158,7 @@ void stand_in_push_ints(Value *node)
                 details_of(node)->children[i]->link &= ~GRAD_INT;
         }
         break;
+    default: Py_UNREACHABLE();
     }
 }
 

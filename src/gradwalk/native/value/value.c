@@ -112,7 +112,10 @@ Py_ssize_t value_child_count(const Value *v)
     case ONE:
     case ONE_NUMBER: return 1;
     case MANY: return details_of(v)->count;
-    default: return 2;
+    case TWO:
+    case CHILD_CONSTANT:
+    case CONSTANT_CHILD: return 2;
+    default: Py_UNREACHABLE();
     }
 }
 
@@ -203,6 +206,7 @@ static inline void history_drop(uint64_t link, Value *second)
     case MANY:
         details_drop(details_of(&had));
         break;
+    default: Py_UNREACHABLE();
     }
 }
 
@@ -303,6 +307,7 @@ int value_traverse(PyObject *self, visitproc visit, void *arg)
         Py_VISIT(details->op);
         break;
     }
+    default: Py_UNREACHABLE();
     }
     return 0;
 }

@@ -255,7 +255,8 @@ static inline int number_compared(double left, int sign, double right)
     case Py_GT: return left > right;
     case Py_GE: return left >= right;
     case Py_EQ: return left == right;
-    default: return left != right;
+    case Py_NE: return left != right;
+    default: Py_UNREACHABLE();
     }
 }
 
