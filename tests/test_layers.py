@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 import gradwalk
 
 PACKAGE = Path(gradwalk.__file__).resolve().parent
+ROOT = Path(__file__).parents[1]
 
 # a room may import from the lines above it, and from those it shares its line with
 ORDER = [line.split() for line in """
@@ -150,3 +152,20 @@ def test_import_is_light() -> None:
     assert "gradwalk" in loaded
     heavy = [name for name in ("numpy", "rich", "click", "ctypes", "safetensors") if name in loaded]
     assert heavy == []
+
+
+def mapped(folder: str) -> list[str]:
+    """What the README's map says is in this folder: names, then two spaces or more, then what it is."""
+    _, found, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition(f"\n    {folder}/\n")
+    assert found
+    lines = re.match(r"(?: {6}.*\n)*", rest)
+    assert lines is not None
+    return [name for line in lines[0].splitlines() for name in re.split(r" {2,}", line.strip())[0].split(", ")]
+
+
+@pytest.mark.parametrize("folder", ["src/gradwalk", "tools"])
+def test_the_map_is_of_this_tree(folder: str) -> None:
+    """Each file and each folder is in the README's map, once; what every package has, and what is generated, is not."""
+    left_out = re.compile(r"__\w+__(\.py)?|_version\.py|_native\..*|.*\.pyi|py\.typed|\..*")
+    there = [path.name + "/" * path.is_dir() for path in (ROOT / folder).iterdir() if not left_out.fullmatch(path.name)]
+    assert sorted(mapped(folder)) == sorted(there)
