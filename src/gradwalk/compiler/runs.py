@@ -22,8 +22,8 @@ from gradwalk.compiler.reading import Call, NoValueError, Result
 from gradwalk.compiler.version import Refused, Run, Version
 from gradwalk.control import changed
 from gradwalk.higher_order import NoGraphError
-from gradwalk.passed_twice import repeated
-from gradwalk.structure import Structure, flatten, flatten_like, source_of, together, values_among
+from gradwalk.passed_twice import repeated, together
+from gradwalk.structure import Structure, flatten, flatten_like, source_of, values_among
 
 if TYPE_CHECKING:
     from gradwalk.compiler.compile import AnyCompiled as Compiled
