@@ -450,7 +450,7 @@ class _Dataclass(_Object):
             made = dataclasses.replace(like, **{name: new.pop(name) for name in given_names(like)})
         else:
             made = like_object(like)  # not made anew: a gradient need not pass the checks of an argument
-            new = {**dict.fromkeys(derived), **new}
+            new = {name: new.get(name) for name in self.stored(like)}
         return hang(made, new, new.values())
 
 

@@ -504,6 +504,8 @@ class Compiled(functional.Replayed, Generic[P, R]):
         version = self._add(call.key, version, numbers)
         self._remember(version, array)
         made = version.used(use, numbers, call)
+        if made is INAPPLICABLE and (error := version.raised()) is not None:
+            raise error  # the trace has just come to that operation
         return PLAIN if made is INAPPLICABLE else made
 
     def _traced(self, call: Call, changing: bool, another_structure: bool) -> Version:

@@ -207,7 +207,7 @@ class _Results(Reading):
         return _OBJECTS, array.shape, key_of(array.ravel().tolist(), numbers, self)
 
     def container(self, kind: Container, whole: Any, numbers: list[Any]) -> Key:
-        about = ((), *DATACLASS.stored(whole)) if kind is DATACLASS else kind.about(whole)  # all of it was computed
+        about = kind.about(whole)
         parts = kind.parts(about, whole)
         hung = len(parts) - len(kind.attributes(about))
         keys = [
