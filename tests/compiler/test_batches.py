@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from typing import Any
@@ -199,7 +200,7 @@ def test_memory_that_was_somebody_elses() -> None:
 
 def test_which_program_was_used_before_changes_no_digit() -> None:
     """What the last one does not apply to was computed by itself, in another order of its sums."""
-    w = Value(0.7)
+    w = gradwalk.Value(0.7)
 
     @compile
     def f(xs: Any) -> Any:
