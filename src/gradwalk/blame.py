@@ -21,6 +21,7 @@ from typing import Any
 
 from gradwalk import engine
 from gradwalk.control import changed, on_construct
+from gradwalk.interface import number_of
 from gradwalk.passes import Locked
 from gradwalk.reference import contribution
 from gradwalk.scopes import path_of
@@ -122,8 +123,9 @@ class _Detector:
         order = engine.topological_order(root)
         leaves = [(node, node.grad) for node in order if not node._children]
         for leaf, grad in leaves:
-            if not leaf._constant and not math.isfinite(_number(grad)):
-                text = f"the grad of {_shown(leaf)} was {_number(grad)!r} before this backward pass; set it to 0 first"
+            number = number_of(grad)
+            if not leaf._constant and not math.isfinite(number):
+                text = f"the grad of {_shown(leaf)} was {number!r} before this backward pass; set it to 0 first"
                 raise NonFiniteError(text, leaf, "backward", None)
         original(root, create_graph)
         found = self.first_nonfinite(order)
@@ -137,7 +139,7 @@ class _Detector:
         for node in reversed(order):
             if node._constant:
                 continue
-            grad, site = _number(node.grad), self.sites.get(node)
+            grad, site = number_of(node.grad), self.sites.get(node)
             if not math.isfinite(grad):
                 text = f"the gradient of {_shown(node)} overflowed as its contributions were added up{_at(site)}"
                 return self.error(node, "backward", text, site)
@@ -150,9 +152,9 @@ class _Detector:
                     )
                     return self.error(node, "backward", text, site)
             if not node._local_grads:
-                wrong = [child for child in node._children if not math.isfinite(_number(child.grad))]
+                wrong = [child for child in node._children if not math.isfinite(number_of(child.grad))]
                 if wrong:
-                    text = f"the hand-written _backward of {node._op!r} made {_number(wrong[0].grad)!r}{_at(site)}"
+                    text = f"the hand-written _backward of {node._op!r} made {number_of(wrong[0].grad)!r}{_at(site)}"
                     return self.error(node, "backward", text, site)
         return None
 
@@ -228,10 +230,6 @@ def _at(site: tuple[str, int] | None) -> str:
 
 def _shown(value: Any) -> str:
     return repr(value.data) + (f" (node {value.label!r})" if value.label else "")
-
-
-def _number(grad: Any) -> float:
-    return float(grad.data) if is_value(grad) else float(grad)
 
 
 def _chain(node: Any) -> list[Any]:
@@ -427,7 +425,7 @@ def _sizes_by_scope(order: list[Any], depth: int | None) -> dict[str, list[float
                 paths[child] = paths[node]
     sizes: dict[str, list[float]] = {}
     for node, path in paths.items():
-        sizes.setdefault("/".join(path[:depth]) or "(no scope)", []).append(abs(_number(node.grad)))
+        sizes.setdefault("/".join(path[:depth]) or "(no scope)", []).append(abs(number_of(node.grad)))
     return sizes
 
 

@@ -40,6 +40,17 @@ class Values(Lists):
 
 ON_VALUES = Values()
 
+
+class OpenPlace:
+    """A place in a row that is left open while a function is traced: it knows what is recorded then."""
+
+    __slots__ = ()
+
+    def _composite(self, name: str, xs: list[Any]) -> Any:
+        """The nodes of the composite of that name, or None if they have to be made the ordinary way."""
+        raise NotImplementedError
+
+
 # ---------------------------------------------------------------- on the reference engine
 
 
@@ -155,7 +166,7 @@ def _with_open_target(row: Composite, function: Callable[..., Any]) -> Callable[
             return function(*given)
         found = _bound(row.called_by, row.arguments, 2, given, named)
         made = None
-        if hasattr(found[1], "_composite"):  # an open Index
+        if isinstance(found[1], OpenPlace):
             found[0] = list(found[0])  # a generator gives its entries once
             made = found[1]._composite(row.name, found[0])
         return function(*found) if made is None else made

@@ -136,7 +136,7 @@ def check_domain(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> Non
     refused(unlike_floats=is_power and not is_division, unlike_numpys=is_power or is_division)
     kind = DivisionByZeroError if is_division else DomainError
     advice = "clamp the input or use gradwalk.ieee()" if op.name != "clamp" else "swap them"
-    raise kind(f"{op.called_by}: expected {op.expected}, got {_described(op, numbers, inputs)}; {advice}")
+    raise kind(f"{op.called_by}: expected {op.expected}, got {_shown_inputs(op, numbers, inputs)}; {advice}")
 
 
 def check_range(op: Op, numbers: Sequence[float], out: float, inputs: Sequence[Any]) -> None:
@@ -144,13 +144,11 @@ def check_range(op: Op, numbers: Sequence[float], out: float, inputs: Sequence[A
     if not op.overflows or not math.isinf(out) or current().ieee or not all(map(math.isfinite, numbers)):
         return
     refused(unlike_numpys=op.name in _POWERS)
-    described = _described(op, numbers, inputs)
-    raise RangeError(
-        f"{op.called_by}: the result overflows, got {described}; scale the input down or use gradwalk.ieee()"
-    )
+    shown = _shown_inputs(op, numbers, inputs)
+    raise RangeError(f"{op.called_by}: the result overflows, got {shown}; scale the input down or use gradwalk.ieee()")
 
 
-def _described(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> str:
+def _shown_inputs(op: Op, numbers: Sequence[float], inputs: Sequence[Any]) -> str:
     labels = [getattr(value, "label", "") for value in inputs] + [""] * len(op.parameters)
     parts = [
         (f"{name} = " if len(numbers) > 1 else "") + repr(number) + (f" (node {label!r})" if label else "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -73,6 +74,10 @@ class Replayed:
 
     def product_at(self, array: Any, direction: Any) -> Any:
         """The Hessian times the direction, an array like the only argument; None where it takes `run_at`."""
+        raise NotImplementedError
+
+    def map(self, inputs: Any) -> list[Any]:
+        """The function of each input (a tuple: of several arguments), in one pass."""
         raise NotImplementedError
 
 
@@ -304,10 +309,8 @@ def _advice_on_result(result: Any, of_many: str) -> str:
     return f"; {of_many}" if of_many and hasattr(result, "__len__") and not isinstance(result, str) else ""
 
 
-def run_of(
-    what: str, f: Function, args: Any, kwargs: Any, argnums: Argnums, order: int = 1, one: bool = False,
-    forward: bool = False,
-) -> Any:  # fmt: skip
+def run_of(what: str, f: Function, args: Any, kwargs: Any, argnums: Argnums, order: int = 1, one: bool = False,
+           forward: bool = False) -> Any:  # fmt: skip
     """The function (order 2: its gradient) at these arguments: by the programs of a compiled one, else recorded.
 
     A compiled function is recorded like a plain one where its derivative has to be a graph again.
@@ -579,15 +582,11 @@ def _one_hot(count: int, position: int) -> list[float]:
 
 def _block(rows: Any, output: int, output_shape: tuple[int, ...], entry: int, shape: Shape) -> Any:
     """An array of outputs by one input, or by an array of them."""
-    height, width = _size(output_shape), _size(shape)
+    height, width = math.prod(output_shape), math.prod(shape or ())
     if not isinstance(rows, list):
         return rows[output : output + height, entry : entry + width].reshape(output_shape + (shape or ()))
     numbers = [number for row in rows[output : output + height] for number in row[entry : entry + width]]
     return array_of(numbers, output_shape + (shape or ()))
-
-
-def _size(shape: Shape) -> int:
-    return functools.reduce(lambda a, b: a * b, shape or (), 1)
 
 
 def hessian(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, Any]:

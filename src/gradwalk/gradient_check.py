@@ -160,13 +160,13 @@ def _moved(f: Function, args: Any, kwargs: Any, argnums: Argnums, point: list[fl
     """f's outputs as plain numbers, as a function of how far input j is moved."""
 
     def samples(step: float) -> list[float] | None:
-        run = _Replay(f, args, kwargs, argnums, [x + step if i == j else x for i, x in enumerate(point)])
+        run = _Rerun(f, args, kwargs, argnums, [x + step if i == j else x for i, x in enumerate(point)])
         return run.numbers
 
     return samples
 
 
-class _Replay(Recording):
+class _Rerun(Recording):
     """Another run of the same function, at another point."""
 
     def __init__(self, f: Function, args: Any, kwargs: Any, argnums: Argnums, point: list[float]) -> None:

@@ -104,14 +104,15 @@ def chained(derivative: Any, local_grad: Any) -> Any:
     if type(derivative) is float and derivative == 1.0:
         return local_grad
     product = local_grad * derivative
-    number = product if type(product) is float else _number(product)
+    number = product if type(product) is float else data_of(product)
     if isinstance(number, float) and number != number and not is_traced():
         # in a trace this would be so in every later call; there, what is nan here is for the plain function
-        return 0.0 if contribution(_number(local_grad), _number(derivative)) == 0.0 else product
+        return 0.0 if contribution(data_of(local_grad), data_of(derivative)) == 0.0 else product
     return product
 
 
-def _number(given: Any) -> Any:
+def data_of(given: Any) -> Any:
+    """The number of a Value, which is a Value again in a trace; a plain number is its own."""
     return given.data if is_value(given) else given
 
 

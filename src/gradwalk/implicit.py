@@ -11,6 +11,7 @@ from typing import Any
 from gradwalk import functional
 from gradwalk.control import changed
 from gradwalk.errors import described, refusal
+from gradwalk.higher_order import data_of
 from gradwalk.structure import flatten, is_value
 
 Function = Callable[..., Any]
@@ -96,7 +97,7 @@ def _numbers(result: Any) -> list[float]:
 
 
 def _number(given: Any) -> float:
-    number = given.data if is_value(given) else given
+    number = data_of(given)
     if is_value(number):  # being compiled, what stands for a number stays open
         raise refusal(
             "fixed_point: expected plain numbers to search with, got Values that are being compiled, and how often f "

@@ -46,6 +46,7 @@ from gradwalk.functions import (
 from gradwalk.functions import hypot as _hypot_of_two
 from gradwalk.functions import log as _log
 from gradwalk.functions import pow as _pow
+from gradwalk.higher_order import data_of
 from gradwalk.modes import current
 from gradwalk.structure import is_value
 
@@ -235,7 +236,7 @@ def fsum(xs: Iterable[Any]) -> Any:
         return _standard.fsum(terms)
     if is_traced():
         return _EXACT_SUM(*terms)
-    total, exact = composites.sum(terms), _standard.fsum(map(_number, terms))
+    total, exact = composites.sum(terms), _standard.fsum(map(data_of, terms))
     while (error := exact - total.data) and _standard.isfinite(error):
         total = total + error  # rounded itself, where the sum was far off
     return total + exact if total.data == 0.0 else total  # a zero of Python's sign
@@ -466,7 +467,3 @@ lcm = _of_plain_numbers(lcm, "use .data for the number")
 isqrt = _of_plain_numbers(isqrt, "use sqrt(x)")
 nextafter = _of_plain_numbers(nextafter, "use .data for the number")
 ulp = _of_plain_numbers(ulp, "use .data for the number")
-
-
-def _number(x: Any) -> Any:
-    return x.data if is_value(x) else x

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradwalk.control import no_grad
-from gradwalk.functional import Function, checked
+from gradwalk.functional import Function, Replayed, checked
 from gradwalk.structure import Shape, array_of, flatten, is_value
 
 
@@ -51,10 +51,10 @@ def _rows(arg: Any, axis: int) -> Any:
 def _results(f: Function, calls: list[tuple[Any, ...]]) -> list[Any]:
     numbers: list[Any] = []
     flatten([list(call) for call in calls], numbers)
-    if not hasattr(f, "map") or any(map(is_value, numbers)):
+    if not isinstance(f, Replayed) or any(map(is_value, numbers)):
         return [f(*call) for call in calls]
     with no_grad():
-        return list(f.map(calls))
+        return f.map(calls)
 
 
 def _together(results: list[Any]) -> Any:

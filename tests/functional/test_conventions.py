@@ -89,6 +89,19 @@ def test_vmap_of_a_single_row(made: Any) -> None:
     assert vmap(made(lambda x: x * x))([3.0]).tolist() == [9.0]
 
 
+def test_vmap_of_an_object_that_maps_something_else() -> None:
+    """Only a compiled function is asked to do many at once: `map` may mean anything elsewhere."""
+
+    class Layer:
+        def __call__(self, x: Any) -> Any:
+            return x * x
+
+        def map(self, inputs: Any) -> list[float]:
+            raise AssertionError("it is none of vmap's")
+
+    assert vmap(Layer())([1.0, 2.0, 3.0]).tolist() == [1.0, 4.0, 9.0]
+
+
 def test_vmap_refusals() -> None:
     """Of no rows there is nothing; axes and structures that do not fit are said."""
     assert vmap(lambda x: x * x)([]).tolist() == []

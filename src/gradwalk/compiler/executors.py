@@ -95,6 +95,11 @@ class Interpreted:
         into[:] = interpret.gradients(self.program, self.slots, seeds)
 
 
+def trains(executor: Any) -> bool:
+    """Whether the loops of optimisers are in it: it has `train` and `step_models`."""
+    return not isinstance(executor, Interpreted)
+
+
 def executor_for(program: Program) -> Any:
     """The native executor, or the interpreter where the engine is the reference one."""
     if engine.NAME != "native":

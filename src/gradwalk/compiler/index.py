@@ -13,13 +13,14 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
+from gradwalk.composites import OpenPlace
 from gradwalk.structure import is_value
 
 EXACT = 2**53  # from there on a float64 cannot tell integers apart
 LARGEST = 2**1024 - 2**970  # from there on an integer is no float64
 
 
-class Index:
+class Index(OpenPlace):
     """Not an int, though it says it is one: C code would take the integer out of an int without asking.
 
     Where it says it is an `np.int64`, its number is one, and wraps around.

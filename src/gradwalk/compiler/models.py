@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from gradwalk import reference
 from gradwalk.compiler.batch import Rows, arguments_of, by_structure
+from gradwalk.compiler.executors import trains
 from gradwalk.compiler.reading import with_line
 from gradwalk.compiler.trace import is_tracing
 from gradwalk.compiler.version import PLAIN, Run, Version
@@ -158,7 +159,7 @@ class Models:
             found = self.compiled._run(Run.applicable, args, {})
         if found is PLAIN or found.values or not found.result.single or not found.ends or found.program.functions:
             return None
-        return found if hasattr(found.used(lambda run, *_: run.executor, None), "step_models") else None
+        return found if trains(found.used(lambda run, *_: run.executor, None)) else None
 
     def _stepped(
         self, version: Version, chosen: Rows, optimiser: Any, rates: Any, values: Array, gradients: Array | None

@@ -224,7 +224,7 @@ class Run:
     @property
     def _trains(self) -> bool:
         version = self.version
-        return hasattr(self.executor, "train") and bool(self.leaves) and version.result.single and version.ends
+        return executors.trains(self.executor) and bool(self.leaves) and version.result.single and version.ends
 
     def node(self, numbers: Array, call: Call | None) -> Any:
         """The result as recorded nodes (plain numbers under no_grad), in the structure the function returned."""

@@ -17,7 +17,8 @@ from gradwalk.control import is_inside
 from gradwalk.errors import NumberError, refused
 from gradwalk.math import isnan
 from gradwalk.numpy import ufuncs
-from gradwalk.numpy.many import dot, maximum, minimum
+from gradwalk.numpy.many import begun_with_0, dot, from_first_sum, maximum, minimum
+from gradwalk.numpy.many import sum as sum_of
 from gradwalk.structure import VALUE_TYPES, is_value, only_type
 
 Function = Callable[..., Any]
@@ -188,9 +189,9 @@ def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str
         arrays[1] = inputs[1]  # places
     options.pop("dtype", None)
     loop = ufuncs.elementwise(ufunc)
-    if method == "reduce" and ufunc in _LARGEST:
+    if method == "reduce" and ufunc in _OF_ROWS:
         options.pop("out", None)
-        made = _largest(_LARGEST[ufunc], arrays[0], **options)
+        made = _reduced(_OF_ROWS[ufunc], arrays[0], **options)
         return _written(made, outs) if outs else wrapped(made)
     if method == "reduce" and "where" in options:
         options.setdefault("initial", ufunc.identity)  # which a loop over objects has not
@@ -233,7 +234,7 @@ def _as_objects(given: Any) -> Any:
 def _products(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     left, right = (np.asarray(_as_objects(given)) for given in inputs)
     if ufunc.__name__ != "matmul" or max(left.ndim, right.ndim) > 2 or not left.size or not right.size:
-        return ufunc(left, right)
+        return each_begun_with_0(ufunc(left, right))
     if left.ndim == 0 or right.ndim == 0 or left.shape[-1] != right.shape[0]:
         raise ValueError(f"matmul: expected shapes that fit, got {left.shape} and {right.shape}")
     rows = left.tolist() if left.ndim == 2 else [left.tolist()]
@@ -245,15 +246,23 @@ def _products(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> A
     return made.reshape(left.shape[:-1] + right.shape[1:])
 
 
-def _largest(of_row: Function, array: Any, axis: Any = 0, keepdims: bool = False, initial: Any = None,
+def each_begun_with_0(totals: Any) -> Any:
+    """The loop over objects begins with the first term, that over floats with 0."""
+    return np.frompyfunc(begun_with_0, 1, 1)(totals)
+
+
+def _reduced(of_row: Function, array: Any, axis: Any = 0, keepdims: bool = False, initial: Any = np._NoValue,
              where: Any = True) -> Any:  # fmt: skip
-    """np.max and np.min along axes, one node for each row: NumPy's own loop over objects loses a nan."""
-    axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    """np.sum, np.max and np.min along axes, one node for each row: NumPy's own loop over objects loses a nan."""
+    whole = axis is None or array.ndim == 0  # of a single number, NumPy takes 0 and -1 for an axis
+    axes = tuple(range(array.ndim)) if whole else axis if isinstance(axis, tuple) else (axis,)
     rest = array.ndim - len(axes)
     moved, counted = (
         np.moveaxis(each, axes, range(-len(axes), 0)) for each in (array, np.broadcast_to(where, array.shape))
     )
-    first = [] if initial is None else [initial]
+    if of_row is sum_of and initial is not np._NoValue:
+        of_row = from_first_sum
+    first = [] if initial is np._NoValue or initial is None else [initial]
     made = np.empty(moved.shape[:rest], object)
     for place in np.ndindex(*made.shape):
         row = moved[(*place, ...)] if where is True else moved[(*place, ...)][counted[place]]
@@ -265,7 +274,7 @@ def _of_known(of_row: Function) -> Function:
     return lambda row: of_row([entry for entry in row if not isnan(entry)] or row[:1])
 
 
-_LARGEST: dict[Any, Function] = {np.maximum: maximum, np.minimum: minimum,
+_OF_ROWS: dict[Any, Function] = {np.add: sum_of, np.maximum: maximum, np.minimum: minimum,
                                  np.fmax: _of_known(maximum), np.fmin: _of_known(minimum)}  # fmt: skip
 
 ADVICE = (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from gradwalk.math import isnan
 from gradwalk.numpy import many as composites
-from gradwalk.numpy.arrays import Array, accepting, handles
+from gradwalk.numpy.arrays import Array, accepting, as_numpy_does, each_begun_with_0, handles
 from gradwalk.numpy.ufuncs import boxed
 from gradwalk.structure import is_value
 
@@ -93,17 +94,64 @@ def dot(a: Any, b: Any) -> Any:
     """As np.dot: a sum of products, a matrix product, or a product with a number."""
     left, right = objects(a), objects(b)
     if left.ndim == 0 or right.ndim == 0:
-        return left * right
+        return _scaled(left, right)
     if right.ndim <= 2 and left.ndim <= 2:
+        if left.size == right.size == 1:  # of one number by one, NumPy makes the product alone
+            return (left.ravel() * right.ravel()).reshape(left.shape[:-1] + right.shape[1:])
         return np.matmul(left, right)
-    return np.tensordot(left, right, axes=(left.ndim - 1, max(right.ndim - 2, 0)))
+    return _contracted(left, right, (left.ndim - 1, max(right.ndim - 2, 0)))
 
 
 @handles(np.inner)
 def inner(a: Any, b: Any) -> Any:
     """As np.inner: over the last axis of both."""
     left, right = objects(a), objects(b)
-    return left * right if 0 in (left.ndim, right.ndim) else np.tensordot(left, right, axes=(-1, -1))
+    return _scaled(left, right) if 0 in (left.ndim, right.ndim) else _contracted(left, right, (-1, -1))
+
+
+def _scaled(left: Any, right: Any) -> Any:
+    """A number times an array: to one that is no more than a matrix, NumPy adds 0."""
+    made = objects(left * right)
+    return each_begun_with_0(made) if 0 < made.ndim <= 2 and made.size > 1 else made
+
+
+def _contracted(left: Any, right: Any, axes: tuple[int, int]) -> Any:
+    made = np.tensordot(left, right, axes=axes)
+    return each_begun_with_0(made) if max(left.ndim, right.ndim) > 2 else made
+
+
+@handles(np.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """As np.tensordot."""
+    left, right = objects(a), objects(b)
+    made = as_numpy_does(np.tensordot, left, right, axes)
+    return made if left.size == right.size == 1 else each_begun_with_0(made)
+
+
+@handles(np.einsum)
+def einsum(*operands: Any, optimize: Any = False, **options: Any) -> Any:
+    """As np.einsum; where it is to choose the order, NumPy makes matrix products."""
+    made = as_numpy_does(np.einsum, *operands, optimize=optimize, **options)
+    given = operands[0]
+    return each_begun_with_0(made) if optimize is not False and isinstance(given, str) and _sums(given) else made
+
+
+def _sums(subscripts: str) -> bool:
+    """Whether there is a subscript that the result does not have."""
+    given, arrow, kept = subscripts.partition("->")
+    letters = [letter for letter in given if letter.isalpha()]
+    return bool({*letters} - {*kept}) if arrow else len({*letters}) < len(letters)
+
+
+def _of_loops(function: Any) -> Any:
+    """The function, which loops over objects as over floats, but for the 0 that its sums begin with."""
+    return functools.wraps(function)(
+        lambda *args, **kwargs: each_begun_with_0(as_numpy_does(function, *args, **kwargs))
+    )
+
+
+for _looping in (np.convolve, np.correlate):
+    handles(_looping)(_of_loops(_looping))
 
 
 @handles(np.vdot)

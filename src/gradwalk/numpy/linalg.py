@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
 
 def _less(number: Any, left: list[Any], right: list[Any]) -> Any:
     """The number, less the sum of products."""
-    return number - composites.dot(left, right) if left else number
+    return number - composites.from_first_dot(left, right) if left else number
 
 
 def _eliminated(matrix: Rows) -> tuple[Rows, list[int], bool]:
@@ -163,7 +163,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         before = composites.norm(column)
         for _ in range(2):  # twice is enough for rounding not to count
             for i, unit in enumerate(basis):
-                share = composites.dot(unit, column)
+                share = composites.from_first_dot(unit, column)
                 triangle[i][j] = triangle[i][j] + share
                 column = [number - share * along for number, along in zip(column, unit, strict=True)]
         length = composites.norm(column)

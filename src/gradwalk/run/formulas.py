@@ -241,7 +241,7 @@ class _Reader:
                 known: Term = self.names[name]
                 return known
             case ast.Attribute(ast.Name(name), attribute) if attribute == self.shape.data and name in self.names:
-                return self.number_of(self.names[name])
+                return self.term_of_data(self.names[name])
             case ast.Attribute(ast.Name()):
                 return _number(self.found(value))  # pi, say
             case ast.UnaryOp(ast.USub(), of):
@@ -270,7 +270,7 @@ class _Reader:
                     return _chosen(Term(better, (two, one), False), two, one)
         _refuse()
 
-    def number_of(self, name: Any) -> Term:
+    def term_of_data(self, name: Any) -> Term:
         if name is _ITSELF:
             return Term(_X_NOW if self.later else _X_BEFORE, (), True)
         return Term(_OUT_NOW, (), True) if name is _MADE and self.later else _refuse()

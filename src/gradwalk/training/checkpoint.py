@@ -98,7 +98,7 @@ def save(checkpoint: Checkpoint, path: str | os.PathLike[str], new: bool = False
     tensors["history.losses"] = tensor("F64", checkpoint.losses)
     tensors["history.validation_steps"] = tensor("I64", [step for step, _ in checkpoint.validation_losses])
     tensors["history.validation_losses"] = tensor("F64", [loss for _, loss in checkpoint.validation_losses])
-    described = {
+    description = {
         "step": checkpoint.step,
         "configuration": checkpoint.configuration,
         "characters": checkpoint.characters,
@@ -107,7 +107,7 @@ def save(checkpoint: Checkpoint, path: str | os.PathLike[str], new: bool = False
         "order_position": checkpoint.order["position"],
         "evaluation": checkpoint.evaluation,
     }
-    metadata = {"gradwalk_checkpoint": str(FORMAT), "run": json.dumps(described)}
+    metadata = {"gradwalk_checkpoint": str(FORMAT), "run": json.dumps(description)}
     metadata["checksum"] = checksum(metadata["run"], tensors)
     replace_file(path, serialised(tensors, metadata), new)
 
@@ -255,7 +255,7 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
         if len(content) > LARGEST_FILE:
             raise CheckpointError(f"{name}: larger than a checkpoint can be ({LARGEST_FILE:,} bytes)")
         metadata, found = deserialised(content)
-        described = _described(name, metadata)
+        description = _description(name, metadata)
         tensors = shaped(found)
     except OSError as error:
         raise CheckpointError(f"{name}: {error.strerror or error}") from None
@@ -271,7 +271,7 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
     if "checksum" in metadata and metadata["checksum"] != checksum(metadata["run"], tensors):
         raise CheckpointError(f"{name}: a damaged checkpoint (it was changed since it was written: another checksum)")
     try:
-        return _checkpoint(described, tensors)
+        return _checkpoint(description, tensors)
     except DAMAGES as error:
         raise CheckpointError(f"{name}: a damaged checkpoint ({short(error)})") from None
 
@@ -287,7 +287,7 @@ def short_name(name: str) -> str:
     return repr(name if len(name) <= 40 else name[:37] + "...")
 
 
-def _described(name: str, metadata: dict[str, str]) -> dict[str, Any]:
+def _description(name: str, metadata: dict[str, str]) -> dict[str, Any]:
     version = metadata.get("gradwalk_checkpoint")
     if version is None:
         raise CheckpointError(f"{name}: a safetensors file, but not one of gradwalk's checkpoints")
@@ -299,15 +299,15 @@ def _described(name: str, metadata: dict[str, str]) -> dict[str, Any]:
             "pip install --upgrade gradwalk"
         )
     try:
-        described = json.loads(metadata["run"])
+        description = json.loads(metadata["run"])
     except (KeyError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{name}: a damaged checkpoint ({short(error)})") from None
-    if not isinstance(described, dict):
+    if not isinstance(description, dict):
         raise CheckpointError(f"{name}: a damaged checkpoint (its description is not an object)")
-    return described
+    return description
 
 
-def _checkpoint(described: dict[str, Any], tensors: Tensors) -> Checkpoint:
+def _checkpoint(description: dict[str, Any], tensors: Tensors) -> Checkpoint:
     def under(prefix: str) -> Tensors:
         return {name[len(prefix) :]: part for name, part in tensors.items() if name.startswith(prefix)}
 
@@ -316,14 +316,14 @@ def _checkpoint(described: dict[str, Any], tensors: Tensors) -> Checkpoint:
             raise ValueError(f"{name} is not a list of numbers of the right type")
         return tensors[name].tolist()
 
-    step, characters = described["step"], described["characters"]
+    step, characters = description["step"], description["characters"]
     losses = numbers("history.losses", "f")
     if type(step) is not int or not 0 <= step < 2**63 or len(losses) != step:
         raise ValueError(f"the step is not the number of losses, {len(losses)}")
     if not isinstance(characters, str):
         raise TypeError("its tokenizer is not a text")
-    data, optimizer = dict(described["data"]), dict(described["optimizer"])
-    name, evaluation = data.get("name"), dict(described.get("evaluation", {}))
+    data, optimizer = dict(description["data"]), dict(description["optimizer"])
+    name, evaluation = data.get("name"), dict(description.get("evaluation", {}))
     if name is not None and (not isinstance(name, str) or "\0" in name):
         raise TypeError("the name of its data is not a text")
     if any(type(number) is not int or not 0 < number < 2**63 for number in evaluation.values()):
@@ -333,12 +333,12 @@ def _checkpoint(described: dict[str, Any], tensors: Tensors) -> Checkpoint:
     validation_steps = numbers("history.validation_steps", "i")
     return Checkpoint(
         step=step,
-        configuration=dict(described["configuration"]),
+        configuration=dict(description["configuration"]),
         characters=characters,
         data=data,
         model=under("model."),
         optimizer={**optimizer, **under("optimizer.")},
-        order={"words": numbers("order.words", "u"), "position": described["order_position"]},
+        order={"words": numbers("order.words", "u"), "position": description["order_position"]},
         losses=losses,
         validation_losses=list(zip(validation_steps, numbers("history.validation_losses", "f"), strict=True)),
         evaluation=evaluation,
