@@ -18,7 +18,8 @@ class Modes(NamedTuple):
     no_grad: bool = False
     on_record: Callable[[Any], Any] | None = None  # told of every recorded node
     on_compare: Callable[[Any, Any, str, bool], Any] | None = None  # of every comparison: left, right, sign, outcome
-    on_read: Callable[..., Any] | None = None  # of every Value whose numbers are read or set; for .data, its stand-in
+    # of every Value whose numbers are read or set, and "data" or "text" where they become that; for .data, its stand-in
+    on_read: Callable[[Any, str], Any] | None = None
     on_construct: Callable[[Any], Any] | None = None  # of every node made by hand, with `Value(data, children)`
     scope: int = 0
     ieee: bool = False

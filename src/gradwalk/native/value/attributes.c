@@ -139,7 +139,7 @@ static void note_int(Value *v, PyObject *given, uint64_t flag)
 static int set_data(Value *v, PyObject *given)
 {
     double number = 0.0;
-    if (modes_in_use & MODES_READ && modes_read((PyObject *)v) < 0)
+    if (modes_in_use & MODES_READ && modes_read((PyObject *)v, "") < 0)
         return -1;
     if (number_from(given, "data", NULL, &number) < 0)
         return -1;
@@ -170,6 +170,13 @@ int attributes_set_grad(Value *v, PyObject *given)
     return 0;
 }
 
+static int set_grad(Value *v, PyObject *given)
+{
+    if (modes_in_use & MODES_READ && modes_read((PyObject *)v, "") < 0)
+        return -1;
+    return attributes_set_grad(v, given);
+}
+
 /* data and grad are written in every training loop: they skip the type's dictionary. Reading goes the ordinary way,
  * because a tp_getattro of our own would keep the interpreter from its short cut for method calls. */
 int value_setattro(PyObject *self, PyObject *name, PyObject *given)
@@ -178,7 +185,7 @@ int value_setattro(PyObject *self, PyObject *name, PyObject *given)
         if (name == name_data)
             return set_data((Value *)self, given);
         if (name == name_grad)
-            return attributes_set_grad((Value *)self, given);
+            return set_grad((Value *)self, given);
     }
     int failed = PyObject_GenericSetAttr(self, name, given);
     if (!failed || given == NULL || !is_node_type(Py_TYPE(self)) || !PyErr_ExceptionMatches(PyExc_AttributeError))
@@ -205,7 +212,7 @@ static PyObject *get_data(PyObject *self, void *closure)
 static PyObject *get_grad(PyObject *self, void *closure)
 {
     (void)closure;
-    if (modes_in_use & MODES_READ && modes_read(self) < 0)
+    if (modes_in_use & MODES_READ && modes_read(self, "") < 0)
         return NULL;
     return value_grad((Value *)self);
 }
@@ -226,7 +233,7 @@ static int put_data(PyObject *self, PyObject *given, void *closure)
 static int put_grad(PyObject *self, PyObject *given, void *closure)
 {
     (void)closure;
-    return refuse_deletion(given, "grad") ? -1 : attributes_set_grad((Value *)self, given);
+    return refuse_deletion(given, "grad") ? -1 : set_grad((Value *)self, given);
 }
 
 PyObject *value_label(Value *v)

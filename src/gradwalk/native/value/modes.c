@@ -110,10 +110,33 @@ int modes_compared(PyObject *left, PyObject *right, int comparison, int outcome)
     return result == NULL ? -1 : 0;
 }
 
-int modes_read(PyObject *value)
+/* What the hook makes of a Value whose numbers are read or set. New, or NULL with an exception. */
+static PyObject *told_of_read(PyObject *value, const char *what)
+{
+    PyObject *hook = Py_NewRef(modes.on_read);
+    PyObject *result = PyObject_CallFunction(hook, "Os", value, what);
+    Py_DECREF(hook);
+    return result;
+}
+
+int modes_read(PyObject *value, const char *what)
 {
     modes_look();
-    return modes.on_read == NULL ? 0 : tell(modes.on_read, value);
+    PyObject *result = modes.on_read == NULL ? Py_NewRef(Py_None) : told_of_read(value, what);
+    Py_XDECREF(result);
+    return result == NULL ? -1 : 0;
+}
+
+COLD int modes_read_all(PyObject *values)
+{
+    modes_look();
+    int failed = 0;
+    for (Py_ssize_t i = 0; modes.on_read != NULL && !failed && i < PySequence_Fast_GET_SIZE(values); i++) {
+        PyObject *value = item_of(values, i);
+        failed = value == NULL || (is_value(value) && modes_read(value, "") < 0);
+        Py_XDECREF(value);
+    }
+    return failed ? -1 : 0;
 }
 
 /* What the hook gives in place of the number of a Value that is read, None for nothing; NULL with an exception. New. */
@@ -122,10 +145,7 @@ PyObject *modes_read_data(PyObject *value)
     modes_look();
     if (modes.on_read == NULL)
         Py_RETURN_NONE;
-    PyObject *hook = Py_NewRef(modes.on_read);
-    PyObject *instead = PyObject_CallFunctionObjArgs(hook, value, Py_True, NULL);
-    Py_DECREF(hook);
-    return instead;
+    return told_of_read(value, "data");
 }
 
 int modes_constructed(PyObject *value)
