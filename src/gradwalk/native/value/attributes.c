@@ -29,11 +29,23 @@ static PyObject *refuse_name(PyObject *self, PyObject *name)
     return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
 }
 
+/* Whether the descriptor was called on what is no node, by hand or in another class: with an exception set. */
+static int refuse_foreign(PyObject *descriptor, PyObject *self)
+{
+    if (is_value(self))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "descriptor '%U' for 'Value' objects doesn't apply to a '%s' object",
+                 ((Hung *)descriptor)->name, Py_TYPE(self)->tp_name);
+    return 1;
+}
+
 static PyObject *hung_get(PyObject *descriptor, PyObject *self, PyObject *type)
 {
     (void)type;
     if (self == NULL)
         return Py_NewRef(descriptor);
+    if (refuse_foreign(descriptor, self))
+        return NULL;
     PyObject *name = ((Hung *)descriptor)->name, *attributes = attributes_of(self);
     PyObject *found = attributes ? PyDict_GetItemWithError(attributes, name) : NULL;
     if (found != NULL)
@@ -56,6 +68,8 @@ static PyObject **hung_on(PyObject *self, PyObject *given)
 
 static int hung_set(PyObject *descriptor, PyObject *self, PyObject *given)
 {
+    if (refuse_foreign(descriptor, self))
+        return -1;
     PyObject *name = ((Hung *)descriptor)->name, **own = hung_on(self, given);
     if (given != NULL && own != NULL && *own == NULL) {
         PyObject *made = PyDict_New(); /* which may run the collector, and with it __init__: then they are elsewhere */
@@ -111,7 +125,11 @@ int attributes_ready(void)
     PyType_Slot slots[] = {
         {Py_tp_descr_get, hung_get}, {Py_tp_descr_set, hung_set}, {Py_tp_dealloc, hung_dealloc}, {0, NULL}};
     PyType_Spec spec = {
-        .name = "gradwalk._native.attribute", .basicsize = sizeof(Hung), .flags = Py_TPFLAGS_DEFAULT, .slots = slots};
+        .name = "gradwalk._native.attribute",
+        .basicsize = sizeof(Hung),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        .slots = slots,
+    };
     hung_type = (PyTypeObject *)PyType_FromSpec(&spec);
     if (hung_type == NULL)
         return -1;

@@ -256,7 +256,7 @@ COLD static PyObject *with_changes(PyObject *before, PyObject *changes)
     PyObject *after = type->tp_alloc(type, count), *name, *value;
     for (Py_ssize_t i = 0; after != NULL && i < count; i++)
         PyTuple_SET_ITEM(after, i, Py_NewRef(PyTuple_GET_ITEM(before, i)));
-    while (after != NULL && PyDict_Next(changes, &at, &name, &value)) {
+    while (after != NULL && changes != NULL && PyDict_Next(changes, &at, &name, &value)) { /* NULL: no __init__ */
         Py_ssize_t place = place_of(name);
         if (place < 0) {
             Py_CLEAR(after);
