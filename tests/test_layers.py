@@ -37,6 +37,7 @@ ORDER = [line.split() for line in """
     functions
     walk
     graph
+    stored
     structure
     copies passed_twice lost_derivatives higher_order
     functional

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from contextlib import ContextDecorator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ContextDecorator, contextmanager
 from typing import Any
 
 from gradwalk import engine
@@ -53,9 +53,29 @@ def is_differentiated(value: Any) -> bool:
     return False
 
 
-def inside() -> changed:
-    """Inside, it is as in a function that is differentiated: copies keep their history, derivatives theirs."""
-    return changed(derivatives=current().derivatives or 1)
+def is_moving(value: Any) -> bool:
+    """Whether a derivative is being taken by something that this Value depends on."""
+    ahead, seen = [value], {value}
+    while ahead:
+        node = ahead.pop()
+        if is_differentiated(node):
+            return True
+        if node._name != "stop_gradient":
+            new = {child for child in node._children if child not in seen}
+            seen |= new
+            ahead += new
+    return False
+
+
+@contextmanager
+def inside(inputs: Collection[Any]) -> Iterator[None]:
+    """Inside, it is as in a function that is differentiated by these: copies keep their history, derivatives theirs."""
+    with changed(derivatives=current().derivatives or 1):
+        try:
+            differentiated[id(inputs)] = inputs
+            yield
+        finally:
+            differentiated.pop(id(inputs), None)
 
 
 def is_watched() -> bool:

@@ -253,7 +253,7 @@ def checkpoint(f: Function) -> Function:
             if modes.on_record:
                 modes.on_record(node)
 
-        with changed(on_record=remember), on_construct(made.add), inside():
+        with changed(on_record=remember), on_construct(made.add):
             structure, outputs, own = segment.run()
         segment.closed_over = _closed_over(made, outputs, set(own.values()))
         children = [*own, *segment.closed_over]
@@ -288,7 +288,8 @@ class _Segment:
         own = {value: type(value)(value.data, label=value.label) for value in self.numbers if is_value(value)}
         args, kwargs = self.structure.fill([own[n] if is_value(n) else n for n in self.numbers], as_argument=True)
         outputs: list[Any] = []
-        result = self.f(*args, **kwargs)
+        with inside(list(own.values())):
+            result = self.f(*args, **kwargs)
         try:
             structure = flatten(result, outputs)
         except TypeError as error:
@@ -304,7 +305,7 @@ class _Segment:
         return list(map(recorded, nodes_over_one(self.cls, data, children, "checkpoint", self.backward)))
 
     def backward(self, weights: list[float]) -> None:
-        with changed(no_grad=False, ieee=self.ieee), inside():
+        with changed(no_grad=False, ieee=self.ieee):
             _, outputs, own = self.run()
         again = [output.data if is_value(output) else output for output in outputs]
         for before, now in zip_longest(self.data, again):

@@ -21,7 +21,7 @@ from gradwalk.engine import Value
 from gradwalk.errors import RangeError, advise_on_arrays, described, number_from, refusals
 from gradwalk.lost_derivatives import Comparisons, warn_of_caught, warn_of_rounding
 from gradwalk.modes import current
-from gradwalk.passed_twice import Watching, repeated
+from gradwalk.passed_twice import Watching, repeated, together
 from gradwalk.structure import (
     ARRAY,
     ONE,
@@ -34,7 +34,6 @@ from gradwalk.structure import (
     flatten,
     is_number,
     is_value,
-    together,
     values_among,
 )
 

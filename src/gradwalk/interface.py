@@ -40,7 +40,7 @@ class Interface:
     def data(self) -> Any:
         """The number."""
         on_read = current().on_read
-        instead = on_read(self, True) if on_read else None
+        instead = on_read(self, "data") if on_read else None
         return self._data if instead is None else instead
 
     @data.setter
@@ -56,6 +56,7 @@ class Interface:
 
     @grad.setter
     def grad(self, number: Any) -> None:
+        _tell_read(self)
         self._grad = number if isinstance(number, Interface) else number_from(number, "grad")
 
     @property
@@ -88,7 +89,7 @@ class Interface:
         self._hand_written = None if function == self._push else function
 
     def __repr__(self) -> str:
-        _tell_read(self)
+        _tell_read(self, "text")
         label = f", label={self._label!r}" if self._label else ""
         return f"Value(data={self._data!r}, grad={self._grad!r}{label})"
 
@@ -138,10 +139,10 @@ def number_of(grad: Any) -> float:
     return grad._data if isinstance(grad, Interface) else float(grad.data)
 
 
-def _tell_read(value: Any) -> None:
+def _tell_read(value: Any, what: str = "") -> None:
     on_read = current().on_read
     if on_read:
-        on_read(value)
+        on_read(value, what)
 
 
 def _compared(left: Any, right: Any, sign: str) -> Any:

@@ -7,23 +7,25 @@ own, and nothing can be half set. `control.py` and `scopes.py` have the blocks f
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 
 class Modes(NamedTuple):
-    """What is in force. The first six are read by native/value/modes.c too, by position."""
+    """What is in force. The first six and the last two are read by native/value/modes.c too, by position."""
 
     no_grad: bool = False
     on_record: Callable[[Any], Any] | None = None  # told of every recorded node
     on_compare: Callable[[Any, Any, str, bool], Any] | None = None  # of every comparison: left, right, sign, outcome
-    on_read: Callable[..., Any] | None = None  # of every Value whose numbers are read or set; for .data, its stand-in
+    # of every Value whose numbers are read or set, and "data" or "text" where they become that; for .data, its stand-in
+    on_read: Callable[[Any, str], Any] | None = None
     on_construct: Callable[[Any], Any] | None = None  # of every node made by hand, with `Value(data, children)`
     scope: int = 0
     ieee: bool = False
     watched: bool = False  # each operation has to be seen by itself, which a program does not show
     derivatives: int = 0  # how many derivatives of one another are being taken
+    changes: dict[str, Any] | None = None  # what the innermost block has changed
+    around: Modes | None = None  # what was in force around it
 
 
 VARIABLE: ContextVar[Modes] = ContextVar("gradwalk.modes", default=Modes())  # noqa: B039  # immutable
@@ -34,23 +36,50 @@ class Change:
     """Inside, these modes are as given, and the others as they were. The native engine has one like it, in C, which no
     signal's exception can come in between of."""
 
+    _token: Any = None
+
     def __init__(self, **changes: Any) -> None:
         self.changes = changes
-        self._token: Any = None
 
     def __enter__(self) -> None:
         if self._token is not None:
             raise RuntimeError("expected a new `with` block, got one that is being used already")
         before = current()
-        wanted = before._replace(**self.changes)
+        self._after = _with(before, self.changes)
         try:
-            self._token = VARIABLE.set(wanted)
+            self._token = VARIABLE.set(self._after)
         except BaseException:  # raised by a signal handler, when it was set already
             VARIABLE.set(before)
             raise
 
     def __exit__(self, *_: object) -> None:
         token, self._token = self._token, None
-        if token is not None:
-            with suppress(ValueError):  # a generator that was closed in another context, where nothing was set
-                VARIABLE.reset(token)
+        if token is None:
+            return
+        now = current()
+        if now is not self._after:  # blocks that began in it are still there, or it is another context
+            VARIABLE.set(_without(now, self._after))
+            return
+        try:
+            VARIABLE.reset(token)
+        except ValueError:  # a copy of the context
+            VARIABLE.set(self._after.around or Modes())
+
+
+def _with(before: Modes, changes: dict[str, Any]) -> Modes:
+    return before._replace(**{**changes, "changes": changes, "around": before})
+
+
+def _without(now: Modes, block: Modes) -> Modes:
+    """What would be in force without that block: those that began in it begin again around it."""
+    kept = []
+    at: Modes | None = now
+    while at is not None and at.changes is not block.changes:
+        kept.append(at)
+        at = at.around
+    if at is None or at.around is None:  # it is not in force here
+        return now
+    made = at.around
+    for each in reversed(kept):
+        made = _with(made, each.changes or {})
+    return made

@@ -6,13 +6,25 @@ writes to one would be in the others too. A call of a function that does is refu
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from gradwalk.structure import ARRAY, VALUE_TYPES, Container, Source, all_plain, kind_of, only_type
+from gradwalk.structure import (
+    ARRAY,
+    SEQUENCE,
+    VALUE_TYPES,
+    Container,
+    Made,
+    Make,
+    Source,
+    Structure,
+    all_plain,
+    kind_of,
+    only_type,
+    source_of,
+)
 
 _NUMBERS = (float, int, *VALUE_TYPES)
 _NONE: frozenset[int] = frozenset()
@@ -96,12 +108,9 @@ class Watching(Source):
 def _parts(holder: Any) -> list[Any]:
     if type(holder) is dict:
         return [*holder, *holder.values()]
-    if isinstance(holder, Mapping):
-        return [*holder, *holder.values(), *getattr(holder, "__dict__", {}).values()]
-    if isinstance(holder, list | tuple):
-        return [*holder, *getattr(holder, "__dict__", {}).values()]
-    names = dict.fromkeys([*(field.name for field in dataclasses.fields(holder)), *getattr(holder, "__dict__", ())])
-    return [getattr(holder, name, None) for name in names]
+    cls: Any = type(holder)
+    kind = kind_of(cls)
+    return [*kind.everything(holder)] if isinstance(kind, Container) else []
 
 
 def _contents(holder: Any) -> Any:
@@ -110,3 +119,42 @@ def _contents(holder: Any) -> Any:
     if kind_of(cls) is not ARRAY:
         return _parts(holder)
     return holder.ravel().tolist() if holder.dtype.kind == "O" else holder.tobytes()
+
+
+# ---------------------------------------------------------------- one argument in several places of the list
+
+
+def together(structures: Mapping[Any, Structure], places: Sequence[Any]) -> Structure:
+    """Several structures over one list of numbers as one: a tuple with those of the places, one after the other."""
+    if len(places) > len(structures):
+        return _Repeated(structures, places)
+    keys, likes = zip(*((structures[place].key, structures[place].like) for place in places), strict=True)
+    return Structure((SEQUENCE, tuple, (), keys), likes)
+
+
+class _Repeated(Structure):
+    """A tuple in which the same structure stands in several places, over the same numbers."""
+
+    def __init__(self, structures: Mapping[Any, Structure], places: Sequence[Any]) -> None:
+        self.once, self.which = list(structures.values()), [list(structures).index(place) for place in places]
+
+    def fill(self, numbers: Any, as_argument: bool = False) -> Any:
+        return self._tuple(source_of(numbers, as_argument))
+
+    def build(self, make: Make) -> Any:
+        return self._tuple(Made(make))
+
+    def names(self, name: str) -> Iterator[str]:
+        for i, each in enumerate(self.once):
+            yield from each.names(f"{name}[{self.which.index(i)}]")
+
+    def _tuple(self, source: Source) -> tuple[Any, ...]:
+        starts = []
+        for each in self.once:
+            starts.append(source.at)
+            source.filled(each.key, each.like)
+        made = []
+        for i in self.which:
+            source.at = starts[i]
+            made.append(source.filled(self.once[i].key, self.once[i].like))
+        return tuple(made)

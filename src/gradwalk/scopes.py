@@ -42,7 +42,7 @@ class scope(changed):  # noqa: N801  # used like a function: with scope("attenti
             _numbers[around, self.name] = number
         self.changes["scope"] = number
         try:
-            super().__enter__()
+            changed.__enter__(self)
         except BaseException:  # raised by a signal handler, when it was entered already
             self.__exit__()
             raise

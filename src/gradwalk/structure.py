@@ -7,20 +7,36 @@ number is up to the `Reading`. NumPy is used where an array is given, and never 
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 import importlib
 import math
 import sys
 from array import array
+from collections import UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from numbers import Real
 from typing import Any, TypeVar
 
 from gradwalk import engine
+from gradwalk.control import changed
 from gradwalk.errors import ENDLESS
+from gradwalk.stored import (
+    Keys,
+    attribute,
+    attributes_of,
+    derived_from,
+    given_names,
+    hang,
+    items_of,
+    keys_of,
+    like_dict,
+    like_object,
+    like_sequence,
+    refuse_to_read,
+    values_of,
+)
 
 T = TypeVar("T")
 Shape = tuple[int, ...] | None  # None: a number on its own, not in an array
@@ -236,7 +252,7 @@ def source_of(numbers: Any, as_argument: bool = False, again: dict[int, Any] | N
     return (Source if isinstance(numbers, list) else _FromArray)(numbers, as_argument, again)
 
 
-class _Made(Source):
+class Made(Source):
     """What a function makes for each number, or for each array."""
 
     def number(self) -> Any:
@@ -305,23 +321,41 @@ class _Array(Kind):
 
 
 class Container(Kind):
-    """Something with parts. Attributes that were given to an object of a subclass are parts too."""
+    """Something with parts: what it holds, then its attributes, where its class lets it have some."""
 
     def about(self, whole: Any) -> tuple[Any, ...]:
         """What belongs to its key besides its type and its parts."""
-        return () if type(whole) in _WITHOUT_ATTRIBUTES else tuple(getattr(whole, "__dict__", ()))
+        return attributes_of(whole)
+
+    def attributes(self, about: tuple[Any, ...]) -> Sequence[str]:
+        """The names of its last parts."""
+        return about
+
+    def held(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
+        """Its first parts."""
+        return items_of(whole)
+
+    def held_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
+        return (f"[{i}]" for i in range(len(self.held(about, whole))))
 
     def parts(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
-        of: Any = list if isinstance(whole, list) else tuple  # what it holds; a subclass may show something else
-        return whole if type(whole) is of else [*of.__iter__(whole), *(getattr(whole, name) for name in about)]
+        names, held = self.attributes(about), self.held(about, whole)
+        return [*held, *(attribute(whole, name) for name in names)] if names else held
 
-    def part_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
-        return [*(f"[{i}]" for i in range(len(whole))), *(f".{name}" for name in about)]
+    def everything(self, whole: Any) -> Sequence[Any]:
+        """All that could be changed in it."""
+        return self.parts(self.about(whole), whole)
 
     def together(self, about: tuple[Any, ...], like: Any, parts: list[Any], as_argument: bool) -> Any:
         """The same kind of container with these parts."""
-        count = len(parts) - len(about)
-        return _with_attributes(type(like)(parts[:count]), about, parts[count:])
+        names = self.attributes(about)
+        count = len(parts) - len(names)
+        made = self.anew(about, like, parts[:count])
+        return hang(made, names, parts[count:]) if names else made
+
+    def anew(self, about: tuple[Any, ...], like: Any, held: list[Any]) -> Any:
+        """The same kind of container that holds this, and has no attributes yet."""
+        return like_sequence(like, held)
 
     def key(self, whole: Any, numbers: list[Any], reading: Reading) -> Key:
         return reading.container(self, whole, numbers)
@@ -333,43 +367,31 @@ class Container(Kind):
 
     def names(self, key: Key, like: Any, name: str) -> Iterator[str]:
         _, _, about, keys = key
-        for part_name, k, part in zip(self.part_names(about, like), keys, self.parts(about, like), strict=True):
+        part_names = [*self.held_names(about, like), *(f".{each}" for each in self.attributes(about))]
+        for part_name, k, part in zip(part_names, keys, self.parts(about, like), strict=True):
             yield from k[0].names(k, part, name + part_name)
 
 
 class _NamedTuple(Container):
-    def about(self, whole: Any) -> tuple[Any, ...]:
-        return ()
-
-    def part_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
-        return [f".{name}" for name in whole._fields]
-
-    def together(self, about: tuple[Any, ...], like: Any, parts: list[Any], as_argument: bool) -> Any:
-        return type(like)(*parts)
-
-
-class _Keys(tuple[Any, ...]):
-    """Those of a dict. 1, 1.0 and True are one key to a dict, and three to the function that reads it."""
-
-    def __eq__(self, other: object) -> bool:
-        return super().__eq__(other) and list(map(type, self)) == list(map(type, other))  # type: ignore[call-overload]
-
-    __hash__ = tuple.__hash__
+    def held_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
+        return (f".{name}" for name in whole._fields)
 
 
 class _Mapping(Container):
     def about(self, whole: Any) -> tuple[Any, ...]:
-        return _Keys(whole), super().about(whole) if isinstance(whole, dict) and type(whole) is not dict else ()
+        return Keys(keys_of(whole)), attributes_of(whole)
 
-    def parts(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
-        keys, attributes = about
-        if not attributes:
-            return list(whole.values())
-        return [*(whole[key] for key in keys), *(getattr(whole, name) for name in attributes)]
+    def attributes(self, about: tuple[Any, ...]) -> Sequence[str]:
+        return about[1]  # type: ignore[no-any-return]
 
-    def part_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
-        keys, attributes = about
-        return [*(f"[{key!r}]" for key in keys), *(f".{name}" for name in attributes)]
+    def held(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
+        return values_of(whole)
+
+    def held_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
+        return (f"[{key!r}]" for key in about[0])
+
+    def everything(self, whole: Any) -> Sequence[Any]:
+        return [*keys_of(whole), *super().everything(whole)]
 
     def filled(self, key: Key, like: Any, source: Source) -> Any:
         if type(like) is dict and not source.looks_at_parts:  # the common case, quickly
@@ -377,71 +399,70 @@ class _Mapping(Container):
             return {name: k[0].filled(k, part, source) for name, k, part in parts}
         return super().filled(key, like, source)
 
-    def together(self, about: tuple[Any, ...], like: Any, parts: list[Any], as_argument: bool) -> Any:
-        keys, attributes = about
-        if type(like) is dict:
-            return dict(zip(keys, parts, strict=True))
-        made: Any = copy.copy(like)  # an OrderedDict, a defaultdict with its default
-        made.update(zip(keys, parts, strict=False))
-        return _with_attributes(made, attributes, parts[len(keys) :])
+    def anew(self, about: tuple[Any, ...], like: Any, held: list[Any]) -> Any:
+        return like_dict(like, about[0], held)
 
 
-class _Dataclass(Container):
-    """Its fields. Those it is not given follow from the others, unless somebody has set them to something else."""
+class _Object(Container):
+    """What has attributes, and nothing else that is stored: a mapping of somebody's own."""
 
     def about(self, whole: Any) -> tuple[Any, ...]:
-        fields = dataclasses.fields(whole)
-        given = [field.name for field in fields if field.init]
-        followed = len(given) == len(fields) or _follow(whole, [field.name for field in fields if not field.init])
-        names = given if followed else [field.name for field in fields if hasattr(whole, field.name)]
-        others = [name for name in getattr(whole, "__dict__", ()) if name not in {field.name for field in fields}]
-        return (followed, *names, *others)
+        return attributes_of(whole) or refuse_to_read(whole)
 
-    def parts(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
-        return [getattr(whole, name) for name in about[1:]]
+    def held(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
+        return ()
 
-    def part_names(self, about: tuple[Any, ...], whole: Any) -> Iterable[str]:
-        return [f".{name}" for name in about[1:]]
+    def anew(self, about: tuple[Any, ...], like: Any, held: list[Any]) -> Any:
+        return like_object(like)
+
+    def names(self, key: Key, like: Any, name: str) -> Iterator[str]:
+        kept_in = f"{name}.data"  # of a UserDict, which is one with what it keeps its items in
+        for each in super().names(key, like, name):
+            yield name + each.removeprefix(kept_in) if isinstance(like, UserDict) else each
+
+
+class _Dataclass(_Object):
+    """Its fields. What it is not given follows from them, unless somebody has set it to something else."""
+
+    def about(self, whole: Any) -> tuple[Any, ...]:
+        stored = self.stored(whole)
+        derived = derived_from(given_names(whole), whole, stored, _are_equal)
+        return (derived, *(name for name in stored if name not in derived))
+
+    def stored(self, whole: Any) -> list[str]:
+        """Its fields in their order, and then what else was hung on it."""
+        names = dict.fromkeys(attributes_of(whole))
+        fields = [field.name for field in dataclasses.fields(whole) if field.name in names]
+        return [*fields, *(name for name in names if name not in fields)]
+
+    def attributes(self, about: tuple[Any, ...]) -> Sequence[str]:
+        return about[1:]
+
+    def everything(self, whole: Any) -> Sequence[Any]:
+        return [attribute(whole, name) for name in self.stored(whole)]
 
     def together(self, about: tuple[Any, ...], like: Any, parts: list[Any], as_argument: bool) -> Any:
-        followed, *names = about
+        derived, *names = about
+        if not derived:
+            return super().together(about, like, parts, as_argument)
         new = dict(zip(names, parts, strict=True))
-        fields = {field.name: field.init for field in dataclasses.fields(like)}
-        if as_argument and followed:
-            made = dataclasses.replace(like, **{name: new.pop(name) for name, init in fields.items() if init})
+        if as_argument:
+            made = dataclasses.replace(like, **{name: new.pop(name) for name in given_names(like)})
         else:
-            made = copy.copy(like)  # not made anew: a gradient need not pass the checks of an argument
-            new = {**dict.fromkeys(fields), **new}
-        for name, part in new.items():
-            object.__setattr__(made, name, part)
-        return made
+            made = like_object(like)  # not made anew: a gradient need not pass the checks of an argument
+            new = {name: new.get(name) for name in self.stored(like)}
+        return hang(made, new, new.values())
 
 
-def _follow(whole: Any, names: list[str]) -> bool:
-    """Whether these fields are what the dataclass makes of the others."""
-    try:
-        anew = dataclasses.replace(whole)
-    except (TypeError, ValueError):  # it was made of something that it has not kept
-        return False
-    nothing = object()
-    now: list[Any] = []
-    then: list[Any] = []
-    mine = [getattr(whole, name, nothing) for name in names]
-    its = [getattr(anew, name, nothing) for name in names]
-    if key_of(mine, now, NUMBERS) != key_of(its, then, NUMBERS):
-        return False
-    return all(x == y for x, y in zip(now, then, strict=True) if not is_value(x))
+def _are_equal(x: Any, y: Any) -> bool:
+    if is_value(x) and is_value(y):
+        with changed(on_read=None):
+            x, y = x.data, y.data
+    return is_number(x) and bool(x == y)
 
 
-def _with_attributes(made: Any, names: Iterable[str], parts: Iterable[Any]) -> Any:
-    for name, part in zip(names, parts, strict=True):
-        setattr(made, name, part)
-    return made
-
-
-_WITHOUT_ATTRIBUTES = (list, tuple, dict)
 ANYTHING, ONE, ROW, ARRAY = Kind(), _Number(), _Row(), _Array()
-SEQUENCE, NAMED_TUPLE, MAPPING, DATACLASS = Container(), _NamedTuple(), _Mapping(), _Dataclass()
+SEQUENCE, NAMED_TUPLE, MAPPING, OBJECT, DATACLASS = Container(), _NamedTuple(), _Mapping(), _Object(), _Dataclass()
 KEPT: Key = (ANYTHING,)
 NUMBERS = Reading()
 
@@ -459,13 +480,13 @@ def kind_of(kind: Any) -> Kind:
         return ONE
     if array_type is not None and issubclass(kind, array_type):
         return ARRAY
+    if issubclass(kind, dict):
+        return MAPPING
+    if issubclass(kind, list | tuple):
+        return NAMED_TUPLE if hasattr(kind, "_fields") else SEQUENCE
     if dataclasses.is_dataclass(kind):
         return DATACLASS
-    if issubclass(kind, Mapping):
-        return MAPPING
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return NAMED_TUPLE
-    return SEQUENCE if issubclass(kind, list | tuple) else ANYTHING
+    return OBJECT if issubclass(kind, Mapping) else ANYTHING
 
 
 # ---------------------------------------------------------------- structures
@@ -485,7 +506,7 @@ class Structure:
 
     def build(self, make: Make) -> Any:
         """The same with what `make` makes for each number, or for each array."""
-        return _Made(make).filled(self.key, self.like)
+        return Made(make).filled(self.key, self.like)
 
     def names(self, name: str) -> Iterator[str]:
         """What each number is called, if the whole is called `name`."""
@@ -562,39 +583,3 @@ def stop_gradient(whole: T) -> T:
         return whole
     stopped = [number._apply("stop_gradient", number) if is_value(number) else number for number in numbers]
     return structure.fill(stopped, as_argument=True)  # type: ignore[no-any-return]
-
-
-def together(structures: Mapping[Any, Structure], places: Sequence[Any]) -> Structure:
-    """Several structures over one list of numbers as one: a tuple with those of the places, one after the other."""
-    if len(places) > len(structures):
-        return _Repeated(structures, places)
-    keys, likes = zip(*((structures[place].key, structures[place].like) for place in places), strict=True)
-    return Structure((SEQUENCE, tuple, (), keys), likes)
-
-
-class _Repeated(Structure):
-    """A tuple in which the same structure stands in several places, over the same numbers."""
-
-    def __init__(self, structures: Mapping[Any, Structure], places: Sequence[Any]) -> None:
-        self.once, self.which = list(structures.values()), [list(structures).index(place) for place in places]
-
-    def fill(self, numbers: Any, as_argument: bool = False) -> Any:
-        return self._tuple(source_of(numbers, as_argument))
-
-    def build(self, make: Make) -> Any:
-        return self._tuple(_Made(make))
-
-    def names(self, name: str) -> Iterator[str]:
-        for i, each in enumerate(self.once):
-            yield from each.names(f"{name}[{self.which.index(i)}]")
-
-    def _tuple(self, source: Source) -> tuple[Any, ...]:
-        starts = []
-        for each in self.once:
-            starts.append(source.at)
-            source.filled(each.key, each.like)
-        made = []
-        for i in self.which:
-            source.at = starts[i]
-            made.append(source.filled(self.once[i].key, self.once[i].like))
-        return tuple(made)

@@ -248,7 +248,9 @@ class Walk:
 
     def _starting_gradients(self) -> list[float]:
         """Leaves accumulate over passes; what was computed on the way starts afresh, if nobody forgets it."""
-        start = [0.0 if self.fresh or node._children or node._constant else number_of(node.grad) for node in self.order]
+        grads = [number_of(node.grad) for node in self.order]  # all of them: being compiled, nobody may read any
+        starts_afresh = [self.fresh or node._children or node._constant for node in self.order]
+        start = [0.0 if afresh else grad for afresh, grad in zip(starts_afresh, grads, strict=True)]
         if self.mode == "not_reset":
             first = Walk(self.root, fresh=self.fresh)
             first.seek(-1)

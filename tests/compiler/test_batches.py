@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from typing import Any
@@ -195,3 +196,22 @@ def test_memory_that_was_somebody_elses() -> None:
     environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+def test_which_program_was_used_before_changes_no_digit() -> None:
+    """What the last one does not apply to was computed by itself, in another order of its sums."""
+    w = gradwalk.Value(0.7)
+
+    @compile
+    def f(xs: Any) -> Any:
+        total = sum(x * w for x in xs)
+        return (total * total).tanh() if xs[0] > 0.5 else total.exp()
+
+    rng = random.Random(1)
+    for _ in range(20):
+        below, above = ([start + rng.random() / 2 for _ in range(7)] for start in (0.0, 0.5))
+        found = []
+        for before in (below, above):
+            f(before)
+            found.append([value.data for value in f.map([below, above] * 3)])
+        assert found[0] == found[1]

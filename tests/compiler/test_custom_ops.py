@@ -437,3 +437,20 @@ def test_what_ends_all_callers_is_not_tried_again_by_each_of_them(error: type[Ex
     assert calls == 21
     depth[0] = 0
     assert compiled.value_and_grad(3.0) == (6.0, 2.0)
+
+
+@pytest.mark.parametrize("way", ["__call__", "backward", "value_and_grad", "map"])
+def test_an_error_of_the_first_run_is_raised(way: str) -> None:
+    """The trace went through, so the plain function would have been called, and would have answered."""
+    evaluations = 0
+
+    def forward(x: float) -> float:
+        nonlocal evaluations
+        evaluations += 1
+        if evaluations == 2:
+            raise KeyError("lost")
+        return x * 2
+
+    double = custom_op(forward, lambda x, out: 2.0, check=False)
+    with pytest.raises(KeyError, match="lost"):
+        getattr(compile(lambda x: double(x) * 3.0), way)([1.0] if way == "map" else 1.0)

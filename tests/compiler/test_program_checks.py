@@ -20,6 +20,7 @@ import pytest
 from running_programs import make, slot_array
 
 from gradwalk import _native
+from gradwalk.compiler.executors import Interpreted
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 
 HOSTILE: tuple[Any, ...] = (
@@ -34,6 +35,10 @@ class Doubled:
     @staticmethod
     def evaluated(xs: list[float]) -> tuple[float, list[float]]:
         return 2.0 * sum(xs), [2.0] * len(xs)
+
+    @staticmethod
+    def local_grads(xs: list[float], out: float) -> list[float]:
+        return [2.0] * len(xs)
 
 
 def program() -> Program:
@@ -596,3 +601,22 @@ def test_making_and_running_executors_leaves_nothing_behind() -> None:
             call(*given)
 
     assert blocks_left(round_, 250, 1000) < 500
+
+
+def test_the_reference_engine_refuses_as_much() -> None:
+    """And what it runs gives the same numbers."""
+    refused = 0
+    for whole in hostile_programs():
+        try:
+            interpreted = Interpreted(whole)
+        except (ValueError, TypeError, IndexError, AttributeError):
+            refused += 1
+            continue
+        executor = make(whole, functions=whole.functions)  # or it would have been refused
+        inputs = np.array([0.5, 0.25, 1.0])[: len(whole.inputs)]
+        if executor.run(inputs) and interpreted.run(inputs):
+            outputs = np.empty((2, len(whole.outputs)))
+            executor.outputs(outputs[0])
+            interpreted.outputs(outputs[1])
+            assert outputs[0] == pytest.approx(outputs[1], rel=1e-15, nan_ok=True)
+    assert refused > 1000

@@ -7,7 +7,7 @@ import math
 import random
 import time
 from array import array
-from collections import UserList, defaultdict, deque
+from collections import UserList, deque
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -70,11 +70,6 @@ def test_so_is_what_is_inside_an_argument_of_another_class(made: Any) -> None:
     assert compiled(1.0, held).data == 2.0
     (held.items if isinstance(held, SimpleNamespace) else held)[0] = 5.0
     assert (compiled(1.0, held).data, compiled(1.0, made(5.0, 3.0)).data) == (2.0, 5.0)
-
-
-def test_so_is_what_a_defaultdict_fills_in() -> None:
-    compiled = compile(lambda d: d["a"] + d["missing"])
-    assert [compiled(defaultdict(lambda k=k: k, a=1.0)).data for k in (5.0, 6.0)] == [6.0, 6.0]
 
 
 def test_which_one_it_was() -> None:

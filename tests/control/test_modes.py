@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import itertools
 import os
+import random
 import signal
 import threading
 from typing import Any
@@ -123,12 +126,149 @@ def test_the_same_block_is_not_entered_twice(name: str) -> None:
 
 
 def test_a_block_that_nobody_ends_ends_with_its_object() -> None:
-    """As where an exception comes between entering and `with`; not where other blocks have begun since."""
+    """As where an exception comes between entering and `with`."""
     block = control.no_grad()
     block.__enter__()
     assert modes.current().no_grad
     del block
     assert not modes.current().no_grad
+
+
+@pytest.mark.parametrize("kind", ["native", "reference"])
+def test_blocks_are_left_in_any_order(kind: str) -> None:
+    """As those of generators are: of what is in force, each takes out what it has changed itself."""
+    block: Any = control.changed if kind == "native" else modes.Change
+    made = {
+        "first": block(no_grad=True), "second": block(ieee=True, scope=1), "third": block(no_grad=True),
+        "fourth": block(scope=2),
+    }  # fmt: skip
+    for order in itertools.permutations(made):
+        open_ = list(made)
+        for name in made:
+            made[name].__enter__()
+        for name in order:
+            made[name].__exit__(None, None, None)
+            open_.remove(name)
+            now = modes.current()
+            assert now.no_grad == bool({"first", "third"}.intersection(open_))
+            assert now.ieee == ("second" in open_)
+            assert now.scope == (2 if "fourth" in open_ else 1 if "second" in open_ else 0)
+        assert modes.current() == modes.Modes()
+
+
+def test_a_block_that_began_where_another_has_ended_since(engine: Any) -> None:
+    """Two generators inside of blocks, the first of which is closed before the second."""
+
+    def inside(block: Any) -> Any:
+        with block:
+            yield
+
+    first, second = inside(control.no_grad()), inside(control.ieee())
+    next(first)
+    next(second)
+    first.close()
+    with scopes.scope("later"):
+        second.close()
+        assert not modes.current().ieee
+    assert modes.current() == modes.Modes()
+    x = engine.Value(2.0)
+    (x * x).backward()
+    assert x.grad == 4.0
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_task_that_began_inside_is_inside(name: str) -> None:
+    """The block that ends around it does not end in the task, which may leave its own in any order."""
+
+    async def task() -> bool:
+        within = modes.current()
+        await asyncio.sleep(0.002)
+        first, second = control.changed(derivatives=7), BLOCKS[name]()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        second.__exit__(None, None, None)
+        return modes.current() == within
+
+    async def both() -> bool:
+        with BLOCKS[name]():
+            begun = asyncio.create_task(task())
+            await asyncio.sleep(0.0)
+        assert modes.current() == modes.Modes()
+        return await begun
+
+    assert asyncio.run(both())
+
+
+def test_many_blocks_are_left_in_the_order_they_were_entered() -> None:
+    blocks = [control.no_grad() for _ in range(300)]
+    for block in blocks:
+        block.__enter__()
+    for block in blocks:
+        assert modes.current().no_grad
+        block.__exit__(None, None, None)
+    assert modes.current() == modes.Modes()
+
+
+def test_a_block_in_a_cycle_ends_with_it() -> None:
+    block = control.no_grad()
+    block.me = block
+    block.__enter__()
+    del block
+    gc.collect()
+    assert modes.current() == modes.Modes()
+
+
+@pytest.mark.parametrize("name", ["native", "reference"])
+def test_a_block_that_was_not_made_is_not_entered(name: str) -> None:
+    """Its __init__ was not called, or what it is to change is no name of a mode."""
+    block: Any = control.changed if name == "native" else modes.Change
+    with pytest.raises(AttributeError):
+        block.__new__(block).__enter__()
+
+    class Key:
+        def __hash__(self) -> int:
+            return hash("no_grad")
+
+        def __eq__(self, _: object) -> bool:
+            made.changes.update(dict.fromkeys(range(100)))
+            return False
+
+    made = block()
+    made.changes[Key()] = True
+    with pytest.raises((TypeError, ValueError)):
+        made.__enter__()
+    assert modes.current() == modes.Modes()
+
+
+@pytest.mark.untraced
+def test_a_block_in_a_callback_of_the_collector() -> None:
+    """It may run while a block is being entered or left, in the middle of Python's own change of the context."""
+    busy, kept = False, []
+
+    def collected(*_: Any) -> None:
+        nonlocal busy
+        if not busy:
+            busy = True
+            with control.no_grad():
+                kept[:] = [b"y" * n for n in range(1, 200) for _ in range(4)]
+            kept[:] = [b"x" * n for n in range(1, 200) for _ in range(4)]
+            busy = False
+
+    thresholds, draw = gc.get_threshold(), random.Random(1)
+    gc.callbacks.append(collected)
+    try:
+        with scopes.scope("outer"):
+            outer = modes.current()
+            for _ in range(20_000):
+                gc.set_threshold(draw.randrange(1, 40))
+                held: list[Any] = [[] for _ in range(draw.randrange(40))]
+                with control.ieee():
+                    held = [held]
+                assert modes.current() is outer
+    finally:
+        gc.callbacks.remove(collected)
+        gc.set_threshold(*thresholds)
 
 
 def test_a_name_of_a_mode_may_be_made_while_running() -> None:

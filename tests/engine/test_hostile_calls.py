@@ -77,6 +77,58 @@ assert refused > 10000
 print("done")
 """
 
+TYPES = """
+import copy, gc
+import numpy as np
+from gradwalk import _native
+
+class Sub(_native.Value):
+    pass
+
+v, formula = _native.Value(2.0), (lambda x: x, "same", bytes([2, 0, 2, 0]), b"", 2, True)
+v.hung, stand_in = 1, _native.stand_in("script.Node", 0)
+executor = _native.Executor(1, np.zeros(1), np.zeros(1, np.int32), np.zeros(1, np.int32), (), ())
+found = [v, Sub(1.0), stand_in(1.0), executor, _native.Change(), _native.Value.hung, _native.formula_method(formula)]
+kinds = {type(each) for each in found}
+kinds |= {kind for kind in gc.get_objects()  # and what is made elsewhere
+          if isinstance(kind, type) and (kind.__module__ == "gradwalk._native" or issubclass(kind, _native.Value))}
+foreign = [3, 2.5, "abc" * 10, [1], object(), int, None, *found]
+
+def attempt(call, *given):
+    try:
+        return call(*given)
+    except Exception as error:
+        assert not isinstance(error, (SystemError, MemoryError)), (call, given)
+
+made = [kind.__new__(kind) for kind in (Sub, _native.Change)]
+for kind in kinds:
+    made += [attempt(kind), attempt(kind.__new__, kind), attempt(object.__new__, kind)]
+made += [attempt(copy.copy, each) for each in found]
+for each in filter(None, made):
+    for name in dir(each):
+        got = attempt(getattr, each, name)
+        for given in ((), (None,), (v,), (None, None, None)):
+            attempt(got, *given)
+        attempt(setattr, each, name, v)
+        attempt(delattr, each, name)
+for kind in kinds:
+    for entry in vars(kind).values():
+        for other in foreign:
+            for given in ((other,), (other, v), (v, other), (other, 1, None)):
+                attempt(entry, *given)
+                for name in ("__get__", "__set__", "__delete__"):
+                    attempt(lambda: getattr(entry, name)(*given))
+assert len(kinds) >= 7, kinds
+gc.collect()
+print("done")
+"""
+
+
+def test_types_without_what_makes_them_and_on_others() -> None:
+    """An object that no __init__ has filled, and a method or descriptor of one type that is given one of another."""
+    done = python(TYPES, GRADWALK_ENGINE="native")
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr[-2000:]
+
 
 def test_wrong_arguments() -> None:
     done = python(CALLS.replace("TRIES", "100"), GRADWALK_ENGINE="native")

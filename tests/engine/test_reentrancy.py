@@ -83,6 +83,29 @@ except TypeError:
     pass
 gc.collect()
 """,
+    "class_assignment_between_stand_ins": """
+from gradwalk import _native
+kinds = [_native.stand_in(f"script.{name}", 0) for name in ("Node", "Other")]
+kinds += [type("Derived", (kind,), {}) for kind in kinds] + [type("Bare", (kinds[0],), {"__slots__": ()}), Value, Sub]
+for old in kinds:
+    for new in kinds:
+        for v in (old(1.0), old(1.0) * 2.0, old(1.0, (old(2.0),), "made")):
+            for assign in (lambda: setattr(v, "__class__", new), lambda: object.__setattr__(v, "__class__", new),
+                           lambda: object.__dict__["__class__"].__set__(v, new)):
+                for _ in range(100 * (type(v) is not new)):
+                    try:
+                        assign()
+                    except TypeError:
+                        pass
+                    else:
+                        raise AssertionError(f"it was assigned: {old} {new}")
+        del v
+for kind in kinds:
+    x = kind(3.0)
+    (x * x).backward()
+    assert x.grad == 6.0
+gc.collect()
+""",
     "closure_dropped_that_sets_many_gradients": """
 kept = []
 for _ in range(20):

@@ -206,6 +206,7 @@ def mapped(
                 results[place] = alone(arguments_of(given[place]))
             continue
         version, fitting, numbers = ready.get(key, (None, Rows([], []), np.empty(0)))
+        is_firsts = False  # whether the program is the one that applies to the first of the rows by itself
         while rows:  # one pass for each program that is needed; what the first of the rest needs is traced
             first = rows.places[0]
             if version is None:
@@ -214,7 +215,7 @@ def mapped(
                     results[first] = alone(arguments_of(given[first]))
                     rows = Rows(rows.places[1:], rows.entries[1:])
                     continue
-                version = found
+                version, is_firsts = found, True
                 fitting = rows.fitting(version)
                 numbers = fitting.numbers
             made, failed = version.used(lambda run, rows, _: together(run, rows, way), numbers)
@@ -226,11 +227,11 @@ def mapped(
             if not failed and len(fitting) == len(rows):
                 break
             done = set(fitting.places) - {fitting.places[row] for row in failed}
-            if 0 in failed:  # another program's, or rounded otherwise beside others than by itself
+            if 0 in failed and is_firsts:  # rounded otherwise beside others than by itself
                 results[first] = alone(arguments_of(given[first]))
                 done.add(first)
             rows = rows.only(place not in done for place in rows.places)
-            version = None
+            version, is_firsts = None, False
     way.end()
     return results
 

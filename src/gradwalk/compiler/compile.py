@@ -24,19 +24,21 @@ from gradwalk import engine, functional
 from gradwalk.cached_property import cached_property
 from gradwalk.compiler import batch
 from gradwalk.compiler.elsewhere import NUMBERS, ROWS, SUMS, Elsewhere, Known
+from gradwalk.compiler.inside import refuse_differentiated, refuse_traced
 from gradwalk.compiler.program import Program
-from gradwalk.compiler.reading import Call, Result, user_line, with_line
-from gradwalk.compiler.runs import Derivatives, RecordError, RunOfGradient, RunOfResult, run_at
+from gradwalk.compiler.reading import Call, Result, with_line
+from gradwalk.compiler.runs import Derivatives, RecordError, beside_integers, floats_in, run_at
 from gradwalk.compiler.trace import ACTIVE, is_tracing
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
-from gradwalk.control import current_modes, inside, no_grad
+from gradwalk.control import current_modes, differentiated, inside, no_grad
 from gradwalk.errors import GradwalkWarning, add_note, refusals
 from gradwalk.functional import is_nested
 from gradwalk.passes import Locked
-from gradwalk.structure import flatten, flatten_like, is_value
+from gradwalk.structure import flatten, flatten_like, is_value, values_among
 
 if TYPE_CHECKING:
     from gradwalk.compiler.models import Models
+    from gradwalk.compiler.runs import RunOfGradient, RunOfResult
     from gradwalk.compiler.to_jax import JaxFunction
 
 KEPT = 32  # programs for one function; the one that was not used for longest goes
@@ -160,7 +162,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         """The value, and its gradient by the numbers of the arguments, in their structure (of several: a tuple)."""
         made = self._run(Run.value_and_gradient, args, kwargs, apart=True)
         if made is PLAIN:
-            self._refuse_inside("value_and_grad")
+            refuse_traced("value_and_grad", self.function)
         if made is SEVERAL:
             self._refuse_many()
         value, gradient, call = self._eager_value_and_grad(args, kwargs) if made is PLAIN else made
@@ -177,12 +179,14 @@ class Compiled(functional.Replayed, Generic[P, R]):
         >>> compile(lambda x: weight * x).backward(2.0), weight.grad
         (6.0, 2.0)
         """
+        if differentiated:
+            refuse_differentiated("backward", self, self, *args, **kwargs)
         made = self._run(Run.backward, args, kwargs)
         if made is SEVERAL:
             self._refuse_many("backward")
         if made is not PLAIN:
             return made  # type: ignore[no-any-return]
-        self._refuse_inside("backward")
+        refuse_traced("backward", self.function)
         out = self._one(self._plain(args, kwargs), "backward")
         out.backward()
         return float(out.data)
@@ -199,13 +203,15 @@ class Compiled(functional.Replayed, Generic[P, R]):
         >>> error.train_step(optimiser, 2.0), round(weight.data, 6), weight.grad
         (25.0, 2.9, 0.0)
         """
+        if differentiated:
+            refuse_differentiated("train_step", self, self, *args, **kwargs)
         if getattr(optimiser, "steps_by_loop", False):
             value = self._run(lambda run, numbers, _: run.train(numbers, optimiser, lr), args, kwargs)
             if type(value) is float:
                 return value
         if not hasattr(optimiser, "zero_grad"):
             raise TypeError(f"compile: train_step expected an optimiser first, got a {type(optimiser).__name__}")
-        self._refuse_inside("train_step")
+        refuse_traced("train_step", self.function)
         value = self.backward(*args, **kwargs)
         if math.isfinite(value):
             optimiser.step() if lr is None else optimiser.step(lr)  # an optimiser of one's own may have no lr to give
@@ -222,16 +228,16 @@ class Compiled(functional.Replayed, Generic[P, R]):
         """
         vectors = vector if len(args) > 1 else (vector,)
         try:
-            if current_modes().derivatives:
+            if current_modes().derivatives or is_tracing():
                 raise RecordError
             product = self.derivatives.hessian_vector(args, vectors)
         except RecordError:
             call = Call(args, {}, apart=True)
             moving = zip(call.taken_apart(), flatten_like(flatten(args, []), vectors), strict=True)
-            run = functional.run_of("hessian_vector", self._of_floats(call), (_floats_in(call),), {}, 0, order=2)
+            run = functional.run_of("hessian_vector", self._of_floats(call), (floats_in(call),), {}, 0, order=2)
             run.all_outputs()
             moved = run.backward([each for x, each in moving if type(x) is not int])  # the Hessian is symmetric
-            product = call.filled(_beside_integers(call, moved, 0.0), as_argument=False)[0]
+            product = call.filled(beside_integers(call, moved, 0.0), as_argument=False)[0]
         return product[0] if len(args) == 1 else product
 
     # ---------------------------------------------------------------- elsewhere
@@ -284,7 +290,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
     def version_for(self, args: tuple[Any, ...], called: str) -> Version:
         """The version that applies to these arguments, to be taken elsewhere."""
-        self._refuse_inside(called)
+        refuse_traced(called, self.function)
         found = self._run(Run.applicable, args, {})
         if found is PLAIN:
             raise ValueError(
@@ -354,7 +360,9 @@ class Compiled(functional.Replayed, Generic[P, R]):
         >>> compile(lambda x: weight * x).map_backward([1.0, 2.0]), weight.grad
         ([3.0, 6.0], 3.0)
         """
-        way = self._way(executor, threads)
+        inputs, way = list(inputs), self._way(executor, threads)
+        if differentiated:
+            refuse_differentiated("map_backward", self, self.map, inputs)
         return batch.mapped(self, inputs, batch.accumulated, SUMS, lambda args: self.backward(*args), way)
 
     def map_gradients(
@@ -368,7 +376,10 @@ class Compiled(functional.Replayed, Generic[P, R]):
         >>> gradients.tolist()
         [[1.0], [2.0]]
         """
-        asked = list(parameters)
+        asked, inputs = list(parameters), list(inputs)
+        refuse_traced("map_gradients", self.function)
+        if differentiated:
+            refuse_differentiated("map_gradients", self, self.map, inputs)
 
         def alone(args: tuple[Any, ...]) -> tuple[float, list[float]]:
             out = self._one(self(*args), "map_gradients")
@@ -394,7 +405,10 @@ class Compiled(functional.Replayed, Generic[P, R]):
         """
         if not hasattr(optimiser, "zero_grad"):
             raise TypeError(f"compile: map_train_step expected an optimiser first, got a {type(optimiser).__name__}")
-        self._refuse_inside("map_train_step")
+        refuse_traced("map_train_step", self.function)
+        inputs = list(inputs)
+        if differentiated:
+            refuse_differentiated("map_train_step", self, self.map, inputs)
         values = self.map_backward(inputs, executor=executor, threads=threads)
         if all(map(math.isfinite, values)):
             optimiser.step(lr)
@@ -420,7 +434,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
     def _applied(self, call: Call) -> Any:
         given = [x if is_value(x) or type(x) is int else engine.Value(x) for x in call.taken_apart()]
-        with inside():
+        with inside(values_among(given)):
             return call.applied(self.function, given)
 
     def _one(self, out: Any, called: str = "value_and_grad") -> Any:
@@ -428,14 +442,6 @@ class Compiled(functional.Replayed, Generic[P, R]):
         if isinstance(out, np.ndarray) and out.shape == ():
             out = out.item()
         return out if is_value(out) else self._refuse_many(called)
-
-    def _refuse_inside(self, called: str) -> None:
-        """A number would be fixed in every later call of the function around it."""
-        if is_tracing():
-            raise TypeError(
-                f"compile: {called} of {with_line(self.function)} is called inside another compiled function, at "
-                f"{user_line()}; call the function itself there, or use gradwalk.grad and its like"
-            )
 
     def _refuse_many(self, called: str = "value_and_grad") -> NoReturn:
         raise TypeError(
@@ -445,9 +451,9 @@ class Compiled(functional.Replayed, Generic[P, R]):
     def _eager_value_and_grad(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, Any, Call]:
         """The value, its gradient by each entry of the arguments, and the call."""
         call = Call(args, kwargs, apart=True)
-        floats = _floats_in(call)
+        floats = floats_in(call)
         value, gradient = functional.value_and_grad(self._of_floats(call))(floats)
-        by_each, numbers = _beside_integers(call, gradient, 0.0), _beside_integers(call, floats)
+        by_each, numbers = beside_integers(call, gradient, 0.0), beside_integers(call, floats)
         if len(floats) < len(numbers):
             # by integers, too, as gradwalk.grad has it; if the function needs one as such, it says so in whatever way
             with suppress(Exception):
@@ -457,7 +463,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
     def _of_floats(self, call: Call) -> Callable[[list[Any]], Any]:
         """The plain function of the numbers in its arguments that are no integers."""
-        return lambda floats: self._one(call.applied(self.function, _beside_integers(call, floats)))
+        return lambda floats: self._one(call.applied(self.function, beside_integers(call, floats)))
 
     # ---------------------------------------------------------------- the door
 
@@ -504,6 +510,8 @@ class Compiled(functional.Replayed, Generic[P, R]):
         version = self._add(call.key, version, numbers)
         self._remember(version, array)
         made = version.used(use, numbers, call)
+        if made is INAPPLICABLE and (error := version.raised()) is not None:
+            raise error  # the trace has just come to that operation
         return PLAIN if made is INAPPLICABLE else made
 
     def _traced(self, call: Call, changing: bool, another_structure: bool) -> Version:
@@ -586,15 +594,3 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
 
 AnyCompiled = Compiled[..., Any]
-
-
-def _floats_in(call: Call) -> list[Any]:
-    """The numbers of the arguments that are no integers: Values only where they are differentiated once more."""
-    floats = [x for x in call.taken_apart() if type(x) is not int]
-    return floats if current_modes().derivatives else [x.data if is_value(x) else x for x in floats]
-
-
-def _beside_integers(call: Call, floats: list[Any], integer: float | None = None) -> list[Any]:
-    """The numbers of the arguments with these for those that are no integers; the integers as they are, or as that."""
-    rest = iter(floats)
-    return [next(rest) if type(x) is not int else x if integer is None else integer for x in call.taken_apart()]

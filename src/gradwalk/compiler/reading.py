@@ -5,7 +5,6 @@ The walk itself is that of `structure.py`.
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import math
@@ -22,6 +21,7 @@ from gradwalk import engine
 from gradwalk.compiler.index import is_index
 from gradwalk.errors import ENDLESS
 from gradwalk.passed_twice import Watching
+from gradwalk.stored import attributes_of, exactly, keys_of, values_of
 from gradwalk.structure import (
     ANYTHING,
     ARRAY,
@@ -94,20 +94,21 @@ class _Counted(Kind):
         return like.fixed() if is_index(like) else like if isinstance(like, Integral) else int(like)
 
 
-class _KeyedByValues(Container):
+class _KeyedByValues(type(MAPPING)):  # type: ignore[misc]
     """A dict with Values among its keys, which may be among the arguments once more: keys are parts like the rest."""
 
     def about(self, whole: Any) -> tuple[Any, ...]:
-        return ()
+        return (), attributes_of(whole)
 
-    def parts(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
-        return [*whole, *whole.values()]
+    def held(self, about: tuple[Any, ...], whole: Any) -> Sequence[Any]:
+        return [*keys_of(whole), *values_of(whole)]
 
     def together(self, about: tuple[Any, ...], like: Any, parts: list[Any], as_argument: bool) -> Any:
-        made: Any = copy.copy(like)
-        made.clear()
-        made.update(zip(parts if as_argument else like, parts[len(parts) // 2 :], strict=False))
-        return made
+        keys = list(keys_of(like))
+        new = parts[: len(keys)] if as_argument else keys
+        return MAPPING.together((new, about[1]), like, parts[len(keys) :], as_argument)
+
+    filled = Container.filled
 
 
 _INT64 = (_Wrapping(),)
@@ -178,27 +179,7 @@ class Arguments(Reading):
 
     def kept(self, whole: Any) -> Key:
         super().kept(whole)
-        kind = type(whole)
-        return (
-            ANYTHING,
-            kind,
-            whole if isinstance(whole, bool | str | bytes) or whole is None else Same(whole),
-        )
-
-
-class Same:
-    """An object as part of a key: equal to itself only, and kept alive, so that its id is not given away."""
-
-    __slots__ = ("it",)
-
-    def __init__(self, it: Any) -> None:
-        self.it = it
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.it is self.it
-
-    def __hash__(self) -> int:
-        return id(self.it)
+        return ANYTHING, type(whole), exactly(whole)
 
 
 class StrayError(TypeError):
@@ -226,10 +207,13 @@ class _Results(Reading):
         return _OBJECTS, array.shape, key_of(array.ravel().tolist(), numbers, self)
 
     def container(self, kind: Container, whole: Any, numbers: list[Any]) -> Key:
-        if kind is not DATACLASS:
-            return super().container(kind, whole, numbers)
         about = kind.about(whole)
-        keys = [KEPT if isinstance(part, str) else key_of(part, numbers, self) for part in kind.parts(about, whole)]
+        parts = kind.parts(about, whole)
+        hung = len(parts) - len(kind.attributes(about))
+        keys = [
+            KEPT if place >= hung and (isinstance(part, str) or callable(part)) else key_of(part, numbers, self)
+            for place, part in enumerate(parts)
+        ]
         return kind, type(whole), about, tuple(keys)
 
     def kept(self, whole: Any) -> Key:

@@ -19,11 +19,12 @@ from gradwalk.cached_property import cached_property
 from gradwalk.compiler import interpret
 from gradwalk.compiler.derivatives import Function, LargeProgramError, Places, along, everywhere
 from gradwalk.compiler.reading import Call, NoValueError, Result
+from gradwalk.compiler.trace import is_tracing
 from gradwalk.compiler.version import Refused, Run, Version
-from gradwalk.control import changed
+from gradwalk.control import changed, current_modes
 from gradwalk.higher_order import NoGraphError
-from gradwalk.passed_twice import repeated
-from gradwalk.structure import Structure, flatten, flatten_like, source_of, together, values_among
+from gradwalk.passed_twice import repeated, together
+from gradwalk.structure import Structure, flatten, flatten_like, is_value, source_of, values_among
 
 if TYPE_CHECKING:
     from gradwalk.compiler.compile import AnyCompiled as Compiled
@@ -377,3 +378,15 @@ def run_at(
 @functools.cache
 def _structure_of_array(shape: tuple[int, ...]) -> Structure:
     return flatten(np.empty(shape), [])
+
+
+def floats_in(call: Call) -> list[Any]:
+    """The numbers of the arguments that are no integers: Values only where derivatives are taken by them."""
+    floats = [x for x in call.taken_apart() if type(x) is not int]
+    return floats if current_modes().derivatives or is_tracing() else [x.data if is_value(x) else x for x in floats]
+
+
+def beside_integers(call: Call, floats: list[Any], integer: float | None = None) -> list[Any]:
+    """The numbers of the arguments with these for those that are no integers; the integers as they are, or as that."""
+    rest = iter(floats)
+    return [next(rest) if type(x) is not int else x if integer is None else integer for x in call.taken_apart()]

@@ -36,7 +36,7 @@ from gradwalk.compiler.index import Index, is_index
 from gradwalk.compiler.reading import Call, Result, float_of, user_instruction, user_line, with_line
 from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.compiler.subscripts import MOST, ClosedError, Taken, last_trace, opened
-from gradwalk.errors import ENDS_ALL, add_note, advise_on_arrays, refusal, refusals
+from gradwalk.errors import ENDS_ALL, add_note, advise_on_arrays, refusal, refusals, refused
 from gradwalk.lost_derivatives import ROUNDING, SEARCH, are_equal, warn_of_caught
 from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
@@ -239,25 +239,29 @@ class Trace:
             "or use gradwalk.stop_gradient(v) where no gradient should flow"
         )
 
-    def _read(self, value: Any, of_data: bool = False) -> Any:
+    def _read(self, value: Any, what: str) -> Any:
         """In place of `.data`, a Value that hands no gradient on and is computed again in every call."""
-        if of_data:
+        if what == "data":
             return value._apply("stop_gradient", value)
-        return None if self._is_looked_for(value) else self._refuse_read()
+        return None if self._is_looked_for(value) else self._refuse_read(what)
 
     def _is_looked_for(self, value: Any) -> bool:
         """Whether a list has just not found it, in one instruction, and puts it into the text of its error."""
         *sides, instruction = self.unlike or (None,)
         return any(side is value for side in sides) and instruction == user_instruction()
 
-    def _refuse_read(self) -> NoReturn:
-        raise refusal(
-            f"compile: {with_line(self.function)} reads or sets .grad, sets .data, or makes a text of a number, at "
-            f"{user_line()}; it would be fixed in every later call: do it outside the compiled function, or use "
-            "gradwalk.grad inside"
+    def _refuse_read(self, what: str) -> NoReturn:
+        message = (
+            f"compile: {with_line(self.function)} reads or sets .grad (backward() and optimisers do), sets .data, or "
+            f"makes a text of a number, at {user_line()}; it would be fixed in every later call: do it outside the "
+            "compiled function, or use gradwalk.grad inside"
         )
+        if what == "text":
+            raise refusal(message)
+        refused(operations=1)  # a function that goes on is the plain one's business; one that does not, has not trained
+        raise TypeError(message)
 
-    def _refuse_read_of_own(self, value: Any, of_data: bool = False) -> None:
+    def _refuse_read_of_own(self, value: Any, what: str) -> None:
         if any(value is own for own in chain(self.entries, self.recorded)):
             raise refusal(
                 f"compile: {with_line(self.function)} reads .data (or .grad, or sets one) at {user_line()}, in a "

@@ -29,11 +29,23 @@ static PyObject *refuse_name(PyObject *self, PyObject *name)
     return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
 }
 
+/* Whether the descriptor was called on what is no node, by hand or in another class: with an exception set. */
+static int refuse_foreign(PyObject *descriptor, PyObject *self)
+{
+    if (is_value(self))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "descriptor '%U' for 'Value' objects doesn't apply to a '%s' object",
+                 ((Hung *)descriptor)->name, Py_TYPE(self)->tp_name);
+    return 1;
+}
+
 static PyObject *hung_get(PyObject *descriptor, PyObject *self, PyObject *type)
 {
     (void)type;
     if (self == NULL)
         return Py_NewRef(descriptor);
+    if (refuse_foreign(descriptor, self))
+        return NULL;
     PyObject *name = ((Hung *)descriptor)->name, *attributes = attributes_of(self);
     PyObject *found = attributes ? PyDict_GetItemWithError(attributes, name) : NULL;
     if (found != NULL)
@@ -56,6 +68,8 @@ static PyObject **hung_on(PyObject *self, PyObject *given)
 
 static int hung_set(PyObject *descriptor, PyObject *self, PyObject *given)
 {
+    if (refuse_foreign(descriptor, self))
+        return -1;
     PyObject *name = ((Hung *)descriptor)->name, **own = hung_on(self, given);
     if (given != NULL && own != NULL && *own == NULL) {
         PyObject *made = PyDict_New(); /* which may run the collector, and with it __init__: then they are elsewhere */
@@ -111,7 +125,11 @@ int attributes_ready(void)
     PyType_Slot slots[] = {
         {Py_tp_descr_get, hung_get}, {Py_tp_descr_set, hung_set}, {Py_tp_dealloc, hung_dealloc}, {0, NULL}};
     PyType_Spec spec = {
-        .name = "gradwalk._native.attribute", .basicsize = sizeof(Hung), .flags = Py_TPFLAGS_DEFAULT, .slots = slots};
+        .name = "gradwalk._native.attribute",
+        .basicsize = sizeof(Hung),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        .slots = slots,
+    };
     hung_type = (PyTypeObject *)PyType_FromSpec(&spec);
     if (hung_type == NULL)
         return -1;
@@ -139,7 +157,7 @@ static void note_int(Value *v, PyObject *given, uint64_t flag)
 static int set_data(Value *v, PyObject *given)
 {
     double number = 0.0;
-    if (modes_in_use & MODES_READ && modes_read((PyObject *)v) < 0)
+    if (modes_in_use & MODES_READ && modes_read((PyObject *)v, "") < 0)
         return -1;
     if (number_from(given, "data", NULL, &number) < 0)
         return -1;
@@ -170,6 +188,13 @@ int attributes_set_grad(Value *v, PyObject *given)
     return 0;
 }
 
+static int set_grad(Value *v, PyObject *given)
+{
+    if (modes_in_use & MODES_READ && modes_read((PyObject *)v, "") < 0)
+        return -1;
+    return attributes_set_grad(v, given);
+}
+
 /* data and grad are written in every training loop: they skip the type's dictionary. Reading goes the ordinary way,
  * because a tp_getattro of our own would keep the interpreter from its short cut for method calls. */
 int value_setattro(PyObject *self, PyObject *name, PyObject *given)
@@ -178,7 +203,7 @@ int value_setattro(PyObject *self, PyObject *name, PyObject *given)
         if (name == name_data)
             return set_data((Value *)self, given);
         if (name == name_grad)
-            return attributes_set_grad((Value *)self, given);
+            return set_grad((Value *)self, given);
     }
     int failed = PyObject_GenericSetAttr(self, name, given);
     if (!failed || given == NULL || !is_node_type(Py_TYPE(self)) || !PyErr_ExceptionMatches(PyExc_AttributeError))
@@ -205,7 +230,7 @@ static PyObject *get_data(PyObject *self, void *closure)
 static PyObject *get_grad(PyObject *self, void *closure)
 {
     (void)closure;
-    if (modes_in_use & MODES_READ && modes_read(self) < 0)
+    if (modes_in_use & MODES_READ && modes_read(self, "") < 0)
         return NULL;
     return value_grad((Value *)self);
 }
@@ -226,7 +251,7 @@ static int put_data(PyObject *self, PyObject *given, void *closure)
 static int put_grad(PyObject *self, PyObject *given, void *closure)
 {
     (void)closure;
-    return refuse_deletion(given, "grad") ? -1 : attributes_set_grad((Value *)self, given);
+    return refuse_deletion(given, "grad") ? -1 : set_grad((Value *)self, given);
 }
 
 PyObject *value_label(Value *v)

@@ -77,10 +77,24 @@ COLD static int backward_hand_on_carefully(Value *node)
     return 0;
 }
 
+/* A pass reads and sets the gradients of all nodes below: who wants to know of that is told before it begins. */
+COLD static int backward_tell(PyObject *root)
+{
+    modes_look();
+    PyObject *order = modes.on_read != NULL ? order_topological(root, NULL) : NULL;
+    int failed = order == NULL ? PyErr_Occurred() != NULL : modes_read_all(order) < 0;
+    Py_XDECREF(order);
+    return failed ? -1 : 0;
+}
+
+static inline int backward_may(PyObject *root) { return !(modes_in_use & MODES_READ) || backward_tell(root) == 0; }
+
 PyObject *backward_push(PyObject *self, PyObject *unused)
 {
     (void)unused;
     grad_writes++;
+    if (modes_in_use & MODES_READ && modes_read(self, "") < 0)
+        return NULL;
     if (value_show_constant((Value *)self) < 0)
         return NULL;
     if (Py_TYPE(self) != value_type && stand_in_is(Py_TYPE(self))) {
@@ -242,6 +256,8 @@ static int backward_walk_keeping(Value *root)
 PyObject *backward_keeping(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    if (!backward_may(self))
+        return NULL;
     grad_writes++;
     int failed = (careful_nodes != 0 ? backward_careful((Value *)self, 1) : backward_walk_keeping((Value *)self)) < 0;
     grad_writes++;
@@ -261,6 +277,8 @@ PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
         return NULL;
     if (create_graph)
         return PyObject_CallMethod(self, "_backward_with_graph", NULL);
+    if (!backward_may(self))
+        return NULL;
     Value *root = (Value *)self;
     grad_writes++;
     int failed = (careful_nodes != 0 ? backward_careful(root, 0) : backward_plain(root)) < 0;
@@ -313,7 +331,7 @@ static int backward_are_values(PyObject *inputs)
  * Python code would have to run: the caller then goes the long way. New. */
 PyObject *backward_gradients(PyObject *self, PyObject *inputs)
 {
-    if (!backward_are_values(inputs))
+    if (!backward_are_values(inputs) || !backward_may(self))
         return NULL;
     Py_ssize_t count = PyList_GET_SIZE(inputs);
     PyObject *gradients = PyList_New(count); /* now: making it may run the collector, and with it Python code */

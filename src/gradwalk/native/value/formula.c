@@ -146,7 +146,7 @@ static PyObject *method_get(PyObject *self, PyObject *object, PyObject *type)
 static PyObject *method_getattro(PyObject *self, PyObject *name)
 {
     static const char *const here[] = {"__class__", "__get__", "__call__", "__reduce__", "__reduce_ex__"};
-    for (size_t i = 0; i < sizeof here / sizeof *here; i++) {
+    for (size_t i = 0; PyUnicode_Check(name) && i < sizeof here / sizeof *here; i++) {
         if (PyUnicode_CompareWithASCIIString(name, here[i]) == 0)
             return PyObject_GenericGetAttr(self, name);
     }

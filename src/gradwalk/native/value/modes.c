@@ -6,7 +6,7 @@
 
 #include "value.h"
 
-enum { NO_GRAD, ON_RECORD, ON_COMPARE, ON_READ, ON_CONSTRUCT, SCOPE }; /* places in the named tuple */
+enum { NO_GRAD, ON_RECORD, ON_COMPARE, ON_READ, ON_CONSTRUCT, SCOPE, CHANGES = 9, AROUND }; /* places in the named tuple */
 
 #define LOOK_AGAIN UINT64_MAX /* the version of no context */
 
@@ -110,10 +110,33 @@ int modes_compared(PyObject *left, PyObject *right, int comparison, int outcome)
     return result == NULL ? -1 : 0;
 }
 
-int modes_read(PyObject *value)
+/* What the hook makes of a Value whose numbers are read or set. New, or NULL with an exception. */
+static PyObject *told_of_read(PyObject *value, const char *what)
+{
+    PyObject *hook = Py_NewRef(modes.on_read);
+    PyObject *result = PyObject_CallFunction(hook, "Os", value, what);
+    Py_DECREF(hook);
+    return result;
+}
+
+int modes_read(PyObject *value, const char *what)
 {
     modes_look();
-    return modes.on_read == NULL ? 0 : tell(modes.on_read, value);
+    PyObject *result = modes.on_read == NULL ? Py_NewRef(Py_None) : told_of_read(value, what);
+    Py_XDECREF(result);
+    return result == NULL ? -1 : 0;
+}
+
+COLD int modes_read_all(PyObject *values)
+{
+    modes_look();
+    int failed = 0;
+    for (Py_ssize_t i = 0; modes.on_read != NULL && !failed && i < PySequence_Fast_GET_SIZE(values); i++) {
+        PyObject *value = item_of(values, i);
+        failed = value == NULL || (is_value(value) && modes_read(value, "") < 0);
+        Py_XDECREF(value);
+    }
+    return failed ? -1 : 0;
 }
 
 /* What the hook gives in place of the number of a Value that is read, None for nothing; NULL with an exception. New. */
@@ -122,10 +145,7 @@ PyObject *modes_read_data(PyObject *value)
     modes_look();
     if (modes.on_read == NULL)
         Py_RETURN_NONE;
-    PyObject *hook = Py_NewRef(modes.on_read);
-    PyObject *instead = PyObject_CallFunctionObjArgs(hook, value, Py_True, NULL);
-    Py_DECREF(hook);
-    return instead;
+    return told_of_read(value, "data");
 }
 
 int modes_constructed(PyObject *value)
@@ -153,48 +173,128 @@ static int change_init(PyObject *self, PyObject *args, PyObject *changes)
         PyErr_SetString(PyExc_TypeError, "Change: expected modes by name");
         return -1;
     }
-    PyObject *copied = changes ? PyDict_Copy(changes) : PyDict_New();
-    if (copied == NULL)
+    if (changes == NULL)
+        changes = PyDict_New();
+    else if (Py_REFCNT(changes) == 1) /* made for this call */
+        Py_INCREF(changes);
+    else
+        changes = PyDict_Copy(changes);
+    if (changes == NULL)
         return -1;
-    Py_XSETREF(change->changes, copied);
+    Py_XSETREF(change->changes, changes);
     return 0;
 }
 
-/* Undoes the change, if it was made; may leave an exception set. */
+/* -1 with an exception set if there is no such mode. Runs nobody's code. */
+static Py_ssize_t place_of(PyObject *name)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+        if (PyTuple_GET_ITEM(names, i) == name) /* both are interned: they stand in somebody's code */
+            return i;
+    }
+    if (PyUnicode_CheckExact(name))
+        return PySequence_Index(names, name);
+    PyErr_Format(PyExc_TypeError, "Change: expected the name of a mode, got %R", (PyObject *)Py_TYPE(name));
+    return -1;
+}
+
+static void put(PyObject *tuple, Py_ssize_t place, PyObject *value)
+{
+    PyObject *before = PyTuple_GET_ITEM(tuple, place);
+    PyTuple_SET_ITEM(tuple, place, Py_NewRef(value));
+    Py_DECREF(before);
+}
+
+/* The named tuple with the changes made. New. */
+COLD static PyObject *with_changes(PyObject *before, PyObject *changes)
+{
+    PyTypeObject *type = Py_TYPE(before);
+    Py_ssize_t count = PyTuple_GET_SIZE(before), at = 0;
+    PyObject *after = type->tp_alloc(type, count), *name, *value;
+    for (Py_ssize_t i = 0; after != NULL && i < count; i++)
+        PyTuple_SET_ITEM(after, i, Py_NewRef(PyTuple_GET_ITEM(before, i)));
+    while (after != NULL && changes != NULL && PyDict_Next(changes, &at, &name, &value)) { /* NULL: no __init__ */
+        Py_ssize_t place = place_of(name);
+        if (place < 0) {
+            Py_CLEAR(after);
+            break;
+        }
+        put(after, place, value);
+    }
+    if (after != NULL) {
+        put(after, CHANGES, changes);
+        put(after, AROUND, before);
+    }
+    return after;
+}
+
+/* What would be in force without that block, which is not the innermost one: those that began in it begin again around
+ * it. As it is, where the block is not in force. New. */
+COLD static PyObject *without(PyObject *now, PyObject *block)
+{
+    PyObject *at = now, *kept = PyList_New(0);
+    while (kept != NULL && at != Py_None && PyTuple_GET_ITEM(at, CHANGES) != PyTuple_GET_ITEM(block, CHANGES)) {
+        if (PyList_Append(kept, at) < 0)
+            Py_CLEAR(kept);
+        at = PyTuple_GET_ITEM(at, AROUND);
+    }
+    if (kept == NULL)
+        return NULL;
+    PyObject *made = Py_NewRef(at == Py_None ? now : PyTuple_GET_ITEM(at, AROUND));
+    for (Py_ssize_t i = at == Py_None ? 0 : PyList_GET_SIZE(kept); made != NULL && i > 0; i--)
+        Py_SETREF(made, with_changes(made, PyTuple_GET_ITEM(PyList_GET_ITEM(kept, i - 1), CHANGES)));
+    Py_DECREF(kept);
+    return made;
+}
+
+/* Undoes the change, if it was made and is in force here; may leave an exception set. */
 COLD static void change_undo(Change *change)
 {
     PyObject *token = change->token;
     change->token = NULL;
     modes.version = LOOK_AGAIN;
-    if (token != NULL && PyContextVar_Reset(variable, token) < 0) {
-        int elsewhere = PyErr_ExceptionMatches(PyExc_ValueError);
-        PyErr_Clear();
-        if (!elsewhere) /* out of memory: once more, what the failure let go of may be enough */
-            Py_XDECREF(PyContextVar_Set(variable, change->before));
-    } /* elsewhere: a generator that was closed in another context, where nothing was set */
+    if (token != NULL) {
+        int collecting = PyGC_Disable(); /* as in change_enter */
+        PyObject *now = in_force();
+        if (now != NULL && now != change->after) /* blocks that began in it are still there, or it is another context */
+            Py_SETREF(now, without(now, change->after));
+        else if (now != NULL && PyContextVar_Reset(variable, token) == 0)
+            Py_CLEAR(now);
+        else if (now != NULL) {
+            PyErr_Clear(); /* a copy of the context; or no memory: what the failure let go of may be enough */
+            Py_SETREF(now, Py_NewRef(change->before));
+        }
+        if (now != NULL)
+            Py_XDECREF(PyContextVar_Set(variable, now));
+        Py_XDECREF(now);
+        if (collecting)
+            PyGC_Enable();
+    }
     Py_XDECREF(token);
     Py_CLEAR(change->before);
     Py_CLEAR(change->after);
 }
 
-COLD static void change_dealloc(PyObject *self)
+static int change_clear(PyObject *self)
 {
     Change *change = (Change *)self;
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_GC_UnTrack(self);
     if (change->token != NULL) {
         PyObject *kind, *error, *traceback;
         PyErr_Fetch(&kind, &error, &traceback);
-        PyObject *now = in_force();
-        if (now == change->after) /* not where other blocks began since */
-            change_undo(change);
-        Py_XDECREF(now);
+        change_undo(change);
         PyErr_Restore(kind, error, traceback); /* which drops what undoing it raised */
     }
-    Py_XDECREF(change->changes);
-    Py_XDECREF(change->token);
-    Py_XDECREF(change->before);
-    Py_XDECREF(change->after);
+    Py_CLEAR(change->before);
+    Py_CLEAR(change->after);
+    return 0; /* the changes are a dict, which is cleared by itself */
+}
+
+COLD static void change_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    change_clear(self);
+    Py_XDECREF(((Change *)self)->changes);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -209,45 +309,6 @@ static int change_traverse(PyObject *self, visitproc visit, void *arg)
     return 0;
 }
 
-static int change_clear(PyObject *self)
-{
-    Py_CLEAR(((Change *)self)->changes);
-    Py_CLEAR(((Change *)self)->token);
-    Py_CLEAR(((Change *)self)->before);
-    Py_CLEAR(((Change *)self)->after);
-    return 0;
-}
-
-/* -1 with an exception set if there is no such mode. */
-static Py_ssize_t place_of(PyObject *name)
-{
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
-        if (PyTuple_GET_ITEM(names, i) == name) /* both are interned: they stand in somebody's code */
-            return i;
-    }
-    return PySequence_Index(names, name);
-}
-
-/* The named tuple with the changes made. New. */
-COLD static PyObject *with_changes(PyObject *before, PyObject *changes)
-{
-    PyTypeObject *type = Py_TYPE(before);
-    Py_ssize_t count = PyTuple_GET_SIZE(before), at = 0;
-    PyObject *after = type->tp_alloc(type, count), *name, *value;
-    for (Py_ssize_t i = 0; after != NULL && i < count; i++)
-        PyTuple_SET_ITEM(after, i, Py_NewRef(PyTuple_GET_ITEM(before, i)));
-    while (after != NULL && PyDict_Next(changes, &at, &name, &value)) {
-        Py_ssize_t place = place_of(name);
-        if (place < 0) {
-            Py_CLEAR(after);
-            break;
-        }
-        Py_DECREF(PyTuple_GET_ITEM(after, place));
-        PyTuple_SET_ITEM(after, place, Py_NewRef(value));
-    }
-    return after;
-}
-
 COLD static PyObject *change_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -256,6 +317,12 @@ COLD static PyObject *change_enter(PyObject *self, PyObject *unused)
         PyErr_SetString(PyExc_RuntimeError, "expected a new `with` block, got one that is being used already");
         return NULL;
     }
+    if (change->changes == NULL) {
+        PyErr_SetString(PyExc_AttributeError, "expected a block whose __init__ was called");
+        return NULL;
+    }
+    /* Python before 3.12 may collect while it sets a variable, and fails where the collector's callback sets one too */
+    int collecting = PyGC_Disable();
     PyObject *before = in_force();
     PyObject *after = before ? with_changes(before, change->changes) : NULL;
     change->token = after ? PyContextVar_Set(variable, after) : NULL;
@@ -265,6 +332,8 @@ COLD static PyObject *change_enter(PyObject *self, PyObject *unused)
         Py_XDECREF(PyContextVar_Set(variable, before));
         PyErr_Restore(kind, error, traceback);
     }
+    if (collecting)
+        PyGC_Enable();
     modes.version = LOOK_AGAIN;
     modes_in_use |= after ? kinds_in(after) : 0;
     if (after != NULL && PyTuple_GET_ITEM(after, SCOPE) != PyTuple_GET_ITEM(before, SCOPE))

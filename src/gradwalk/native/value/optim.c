@@ -24,11 +24,19 @@ INTERNAL inline Value *parameter_at(PyObject *parameters, Py_ssize_t i)
     return NULL;
 }
 
+/* Whoever wants to know of what is read or set is told of all parameters, before any of them is changed. */
+static inline int parameters_may_be_used(PyObject *parameters)
+{
+    return LIKELY(!(modes_in_use & MODES_READ)) || modes_read_all(parameters) == 0;
+}
+
 /* The parameters as a tuple of Values, which nobody can change meanwhile. New, or NULL. (What is done at every step
  * checks each as it comes to it: going through all of them once more takes longer than the arithmetic.) */
 COLD static PyObject *parameters_from(PyObject *given)
 {
     PyObject *parameters = PySequence_Tuple(given);
+    if (parameters != NULL && !parameters_may_be_used(parameters))
+        Py_CLEAR(parameters);
     for (Py_ssize_t i = 0; parameters != NULL && i < PyTuple_GET_SIZE(parameters); i++) {
         if (parameter_at(parameters, i) == NULL)
             Py_CLEAR(parameters);
@@ -140,7 +148,8 @@ static PyObject *optim_adam(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O" ADAM_FORMAT "OO:adam", &parameters, ADAM_SETTINGS_OF(&adam), &means, &squares)
         || adam_hold(&adam, parameters, means, squares) < 0)
         return NULL;
-    int failed = adam_move(&adam, 0, PyTuple_GET_SIZE(adam.parameters), NULL, NULL) < 0;
+    int failed = !parameters_may_be_used(adam.parameters)
+              || adam_move(&adam, 0, PyTuple_GET_SIZE(adam.parameters), NULL, NULL) < 0;
     adam_release(&adam);
     return failed ? NULL : Py_NewRef(Py_None);
 }
@@ -189,8 +198,10 @@ static PyObject *optim_zero_grad(PyObject *module, PyObject *given)
 {
     (void)module;
     PyObject *parameters = PySequence_Tuple(given);
-    if (parameters == NULL)
+    if (parameters == NULL || !parameters_may_be_used(parameters)) {
+        Py_XDECREF(parameters);
         return NULL;
+    }
     int failed = 0, careful = careful_nodes != 0;
     for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(parameters); i++) {
         Value *parameter = parameter_at(parameters, i);

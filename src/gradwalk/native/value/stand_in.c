@@ -379,7 +379,9 @@ COLD PyObject *stand_in_new(PyObject *module, PyObject *args)
     strcpy(kept, name);
     PyType_Spec spec = {
         .name = kept,
-        .basicsize = sizeof(Value),
+        /* more than a node has, and never touched: a type that adds to its base is no other's like, so Python refuses to
+         * assign a node's __class__, and with it to drop a reference to the old type, which nodes in slabs do not hold */
+        .basicsize = sizeof(Value) + sizeof(void *),
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
         .slots = slots,
     };

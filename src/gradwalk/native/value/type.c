@@ -4,7 +4,7 @@
 
 static PyObject *value_repr(PyObject *self)
 {
-    if (modes_in_use & MODES_READ && modes_read(self) < 0)
+    if (modes_in_use & MODES_READ && modes_read(self, "text") < 0)
         return NULL;
     PyObject *label = value_label((Value *)self);
     PyObject *data = PyFloat_FromDouble(((Value *)self)->data);

@@ -291,7 +291,8 @@ static inline void modes_look(void)
 
 Value *modes_recorded(Value *out); /* steals and returns it: as a leaf under no_grad */
 int modes_compared(PyObject *left, PyObject *right, int comparison, int outcome);
-int modes_read(PyObject *value);
+int modes_read(PyObject *value, const char *what);
+int modes_read_all(PyObject *values); /* of a list or a tuple */
 PyObject *modes_read_data(PyObject *value); /* new */
 int modes_constructed(PyObject *value);
 PyObject *modes_change_type(void); /* new */
