@@ -249,7 +249,14 @@ def sumprod(p: Iterable[Any], q: Iterable[Any]) -> Any:
     11.0
     """
     left, right = list(p), list(q)
-    return composites.dot(left, right) if left or right else 0
+    return begun_with_0(composites.dot(left, right)) if left or right else 0
+
+
+def begun_with_0(total: Any) -> Any:
+    """0.0 + total, which differs where the total is -0.0: only there, or where nobody knows yet, it is a node."""
+    if not is_value(total):
+        return 0.0 + total
+    return total if not is_traced() and (total.data or _standard.copysign(1.0, total.data) > 0.0) else 0.0 + total
 
 
 def fma(x: Any, y: Any, z: Any) -> Any:

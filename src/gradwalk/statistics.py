@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gradwalk import composites, functions
+from gradwalk.math import begun_with_0
 from gradwalk.structure import is_value
 
 
@@ -44,7 +45,7 @@ def mean(data: Sequence[Any]) -> Any:
     >>> mean([1.0, 2.0, 6.0])
     3.0
     """
-    return composites.mean(data)
+    return begun_with_0(composites.mean(data))
 
 
 @_on_values
@@ -54,7 +55,9 @@ def fmean(data: Sequence[Any], weights: Sequence[Any] | None = None) -> Any:
     >>> fmean([1.0, 2.0], weights=[1.0, 3.0])
     1.75
     """
-    return composites.mean(data) if weights is None else composites.dot(data, weights) / composites.sum(weights)
+    if weights is None:
+        return begun_with_0(composites.mean(data))
+    return begun_with_0(composites.dot(data, weights)) / composites.sum(weights)
 
 
 @_on_values
@@ -169,4 +172,4 @@ def linear_regression(x: Sequence[Any], y: Sequence[Any], /) -> Any:
     """Slope and intercept of the line closest to the pairs."""
     _at_least_two("linear_regression", x)
     slope = _products(x, y) / _squares(x, None)
-    return _standard.LinearRegression(slope, composites.mean(y) - slope * composites.mean(x))
+    return _standard.LinearRegression(slope, begun_with_0(composites.mean(y)) - slope * composites.mean(x))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics as standard
 from typing import Any
 
 import pytest
 
+import gradwalk.math as gm
 import gradwalk.statistics as statistics
 from gradwalk import Value, compile, gradcheck
 
@@ -62,3 +64,18 @@ def test_a_harmonic_mean_of_a_negative_number_is_refused_as_by_the_standard_modu
     for sample in ([1.0, -2.0], [Value(1.0), -2.0]):
         with pytest.raises(standard.StatisticsError, match="negative"):
             statistics.harmonic_mean(sample)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda s, xs: s.mean(xs), lambda s, xs: s.fmean(xs), lambda s, xs: s.fmean(xs, [1.0, 2.0]),
+        lambda s, xs: s.median(xs), lambda s, xs: s.variance(xs), lambda s, xs: s.covariance(xs, xs),
+        lambda s, xs: s.linear_regression([1.0, 2.0], xs).intercept, lambda s, xs: s.quantiles(xs, n=2)[0],
+    ],
+)  # fmt: skip
+def test_what_is_made_of_negative_zeros_has_the_sign_that_it_has_in_the_standard_module(function: Any) -> None:
+    expected = math.copysign(1.0, function(standard, [-0.0, -0.0]))
+    assert math.copysign(1.0, function(statistics, [Value(-0.0), Value(-0.0)]).data) == expected
+    compiled = compile(lambda xs: gm.copysign(1.0, function(statistics, xs)))
+    assert [compiled(xs).data for xs in ([1.0, 2.0], [-0.0, -0.0])][1] == expected

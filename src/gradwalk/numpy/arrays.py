@@ -15,9 +15,9 @@ import numpy as np
 
 from gradwalk.control import is_inside
 from gradwalk.errors import NumberError, refused
-from gradwalk.math import isnan
+from gradwalk.math import begun_with_0, isnan
 from gradwalk.numpy import ufuncs
-from gradwalk.numpy.many import begun_with_0, dot, from_first_sum, maximum, minimum
+from gradwalk.numpy.many import dot, from_first_sum, maximum, minimum
 from gradwalk.numpy.many import sum as sum_of
 from gradwalk.structure import VALUE_TYPES, is_value, only_type
 

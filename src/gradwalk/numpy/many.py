@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import copysign
 from typing import Any
 
 from gradwalk import composites, engine
-from gradwalk.control import is_traced
+from gradwalk.math import begun_with_0
 from gradwalk.structure import is_value
 
 _ON = {engine.load(name).Value: composites.for_engine(name) for name in {engine.NAME, "reference"}}
@@ -23,13 +22,6 @@ def _on_theirs(name: str) -> Callable[..., Any]:
         return getattr(composites, name)(*given)
 
     return apply
-
-
-def begun_with_0(total: Any) -> Any:
-    """0.0 + total, which differs where the total is -0.0: only there, or where nobody knows yet, it is a node."""
-    if not is_value(total):
-        return 0.0 + total
-    return total if not is_traced() and (total.data or copysign(1.0, total.data) > 0.0) else 0.0 + total
 
 
 def dot(xs: list[Any], ys: list[Any]) -> Any:
