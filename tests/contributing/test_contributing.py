@@ -16,8 +16,24 @@ from py_mini_racer import MiniRacer
 
 ROOT = Path(__file__).resolve().parents[2]
 XS = [0.3, -1.2, 2.0, -900.0]
-# declarations of every other shape: two lists, a parameter without a default, an output per entry, a target, edges
-MORE = """
+# rows and declarations of shapes that the tables have none of
+MORE_OPERATIONS = """
+    Op(
+        "product_apart",
+        inputs=("x", "y"),
+        parameters=("least",),
+        defaults=(0.5,),
+        forward=lambda x, y, least: where(absolute(x - y) < least, 0.0, x * y),
+        local_grads=lambda x, y, least, out: (
+            where(absolute(x - y) < least, 0.0, y),
+            where(absolute(x - y) < least, 0.0, x),
+        ),
+        jumps=lambda x, y, least: absolute(absolute(x - y) - least),
+        samples=((-2.0, 0.5, 0.5), (0.1, 0.3, 0.5), (2.0, 1.5, 0.2)),
+        doc="The product, but 0 of two that are closer than `least`.",
+    ),
+"""
+MORE_COMPOSITES = """
     Composite(
         "mean_square_distance",
         inputs=("xs", "ys"),
@@ -68,6 +84,7 @@ MORE = """
 """
 NAMES = (
     "hardshrink",
+    "product_apart",
     "logcosh_mean",
     "mean_square_distance",
     "pseudo_huber",
@@ -107,15 +124,16 @@ def run(tree: Path, *command: str, engine: str = "native") -> str:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree with one row and one declaration more, generated and built."""
+    """A copy of the tree with these rows and declarations more, generated and built."""
     tree = tmp_path_factory.mktemp("contributed")
     for name in ("src", "tools", "docs"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
     for name in ("setup.py", "pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, tree)
     operation, composite = blocks()
-    add_row(tree / "src/gradwalk/ops.py", operation)
-    add_row(tree / "src/gradwalk/row_ops.py", f"{composite.rstrip()},{MORE}")
+    for name, added in (("ops", (operation, MORE_OPERATIONS)), ("row_ops", (composite, MORE_COMPOSITES))):
+        for block in added:
+            add_row(tree / f"src/gradwalk/{name}.py", block)
     run(tree, "tools/generate.py", engine="reference")
     run(tree, "setup.py", "-q", "build_ext", "--inplace", engine="reference")
     return tree
