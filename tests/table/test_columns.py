@@ -38,6 +38,9 @@ def samples(op: Op) -> list[tuple[float, ...]]:
         (COMPOSITES["dot"], {"inputs": ("xs", "ys", "zs")}, "dot: expected at most two rows, and two of i and param"),
         (COMPOSITES["cross_entropy"], {"parameters": ("eps",)}, "cross_entropy: expected at most two rows, and two of"),
         (COMPOSITES["cross_entropy"], {"inputs": ("xs", "ys")}, "cross_entropy: expected one row where there is an i"),
+        (COMPOSITES["softmax"], {"padding": "zero"}, "softmax: expected padding that is absent, got 'zero'"),
+        (COMPOSITES["logsumexp"], {"padding": "absent"}, "logsumexp: expected padding that is zero or first, got 'abs"),
+        (COMPOSITES["cross_entropy"], {"padding": "absent"}, "cross_entropy: expected padding that is none, got 'abse"),
     ],
 )  # fmt: skip
 def test_a_row_with_more_than_the_engines_take_is_refused(row: object, more: dict[str, object], message: str) -> None:
@@ -53,7 +56,7 @@ def test_padding_changes_nothing(row: Composite) -> None:
         return
     xs = [[0.5, -1.0, 2.0, 2.0], [3.0, 0.25, -1.5, 1.0]][: len(row.inputs)]
     padded = [[*x, {"zero": 0.0, "first": x[0], "absent": -math.inf}[row.padding]] for x in xs]
-    parameters = (1,) if row.indexed else ()
+    parameters = ((1,) if row.indexed else ()) + tuple(0.3 for _ in row.parameters)
     out = row.on([*itertools.chain(*xs)], *parameters)
     assert out == row.on([*itertools.chain(*padded)], *parameters)
     grads = row.local_grads_on([*itertools.chain(*padded)], *parameters, out)

@@ -187,7 +187,8 @@ def _padded(flat: Flat, name: str, nodes: Ints, zero: int) -> Group:
         # of equals the first counts: its copies get no gradient
         instead = flat.child(nodes, 0)[:, None] if COMPOSITES[name].padding == "first" else zero
         operands.append(np.where(table == NOBODY, instead, table))
-    return Group(name, nodes[:, None], tuple(operands))
+    parameters = flat.given(nodes[:1])[0, : len(COMPOSITES[name].parameters)]
+    return Group(name, nodes[:, None], tuple(operands), tuple(parameters.tolist()))
 
 
 def _rows(flat: Flat, name: str, nodes: Ints, zero: int) -> Group:
