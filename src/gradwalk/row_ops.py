@@ -52,7 +52,8 @@ class Composite:
 
     `edges`, asked of the inputs and the parameters, says how far they are from where an output or a local gradient
     changes at once; it is 0 there, and moves no faster than all entries together. What `chooses` means is said in
-    `operation.py`; that there is an edge where two entries are the one to choose, nobody has to say.
+    `operation.py`; that there is an edge where two entries equal its output, nobody has to say. Where it chooses
+    another and they do not (half of the largest), `edges` has to say it.
     """
 
     name: str
