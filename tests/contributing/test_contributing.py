@@ -81,6 +81,50 @@ MORE_COMPOSITES = """
         edges=lambda xs, limit: at(absolute(xs - limit), first_smallest(absolute(xs - limit))),
         doc="How many are above a limit, with a jump there.",
     ),
+    Composite(
+        "squares_beyond",
+        padding="zero",
+        parameters=("radius",),
+        forward=lambda xs, radius: total(where(absolute(xs) > radius, xs * xs - radius * radius, 0.0)),
+        local_grads=lambda xs, radius, out: where(absolute(xs) > radius, 2.0 * xs, 0.0),
+        edges=lambda xs, radius: at(
+            distances := absolute(absolute(xs) - radius),
+            first_smallest(distances),
+        ),
+        doc="A sum of what is far out.",
+    ),
+    Composite(
+        "gibbs",
+        per_entry=True,
+        padding="absent",
+        parameters=("beta",),
+        keeps=lambda xs, beta: (total(exp(beta * (xs - shift(xs)))), exp(beta * (xs - shift(xs)))),
+        forward=lambda xs, i, beta, sum, weights: div(at(weights, i), sum),
+        local_grads=lambda xs, i, beta, sum, weights, out: beta * (hot(xs, i, out) - div(out * weights, sum)),
+        doc="A softmax with a temperature.",
+    ),
+    Composite(
+        "at_most_the_last",
+        per_entry=True,
+        chooses=True,
+        forward=lambda xs, i: where(at(xs, i) < (last := at(xs, count(xs) - 1.0)), at(xs, i), last),
+        local_grads=lambda xs, i, out: where(
+            at(xs, i) < at(xs, count(xs) - 1.0), hot(xs, i), hot(xs, count(xs) - 1.0)
+        ),
+        doc="The smaller of each entry and the last.",
+    ),
+    Composite(
+        "half_of_largest",
+        chooses=True,
+        keeps=lambda xs: (first_largest(xs),),
+        forward=lambda xs, place: 0.5 * at(xs, place),
+        local_grads=lambda xs, place, out: hot(xs, place, 0.5),
+        edges=lambda xs: at(
+            leads := at(xs, place := first_largest(xs)) - xs + hot(xs, place, 1e300),
+            first_smallest(leads),
+        ),
+        doc="Which is no entry.",
+    ),
 """
 NAMES = (
     "hardshrink",
@@ -92,6 +136,10 @@ NAMES = (
     "margin",
     "mean_excess",
     "share_above",
+    "squares_beyond",
+    "gibbs",
+    "at_most_the_last",
+    "half_of_largest",
 )
 
 
@@ -126,7 +174,7 @@ def run(tree: Path, *command: str, engine: str = "native") -> str:
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the tree with these rows and declarations more, generated and built."""
     tree = tmp_path_factory.mktemp("contributed")
-    for name in ("src", "tools", "docs"):
+    for name in ("src", "tools", "docs", "tests"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
     for name in ("setup.py", "pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, tree)
@@ -145,6 +193,13 @@ def test_right_in_every_mode(tree: Path, engine: str) -> None:
     """Plain, compiled, exact, in a batch, in many rows, at the jump, and to second order."""
     script = str(ROOT / "tests" / "contributing" / "every_mode.py")
     assert run(tree, script, *NAMES, engine=engine).strip() == ""
+
+
+@pytest.mark.unsanitized
+def test_right_in_the_tests_of_the_tables(tree: Path) -> None:
+    """What `make test` asks of each of them, and of the tables as a whole."""
+    asked = f"not [ or {' or '.join(NAMES)}"
+    print(run(tree, "-m", "pytest", "-q", "-k", asked, "tests/table", "tests/engine/test_parity.py"))
 
 
 @pytest.mark.unsanitized
