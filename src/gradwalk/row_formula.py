@@ -224,8 +224,14 @@ class Loops:
         return Symbol(part.head, *(self._entry(argument, place) for argument in part.arguments))
 
     def _place(self, part: Number) -> str:
-        text = self.number(part) if isinstance(part, Symbol) else str(int(part))
-        return text if (text.isidentifier() and len(text) == 1) or text.isdigit() else self.spelling.as_index + text
+        if not isinstance(part, Symbol):
+            return str(int(part))
+        number = self._number(part)
+        text = expression(number, self.spelling.target)
+        if (text.isidentifier() and len(text) == 1) or text.isdigit():
+            return text
+        is_computed = isinstance(number, Symbol) and number.arguments
+        return self.spelling.as_index + (f"({text})" if is_computed else text)
 
     def _declared(self, kind: str, text: str) -> str:
         name = f"t{self._temporaries}"
@@ -235,18 +241,19 @@ class Loops:
 
     def _reduced(self, part: Symbol) -> str:
         number, zero = self.spelling.number, self.spelling.target.number(0.0)
-        first, each = self.entry(part.arguments[0], "0"), self.entry(part.arguments[0])
+        first, each = self.entry(part.arguments[0], "0"), self._entry(part.arguments[0], "j")
         result = self._declared(number, first)
         loop = f"for ({self.spelling.index} j = 1; j < n; j++)"
         if part.head == "total":
-            self.lines.append(f"{loop} {result} = {result} + {each};")
+            added = expression(Symbol("+", Symbol(result), each), self.spelling.target)
+            self.lines.append(f"{loop} {result} = {added};")
             return result
         places = [] if part.head == "shift" else [self._declared(number, zero)]
         better = "<" if part.head == "first_smallest" else ">"
         taken = "".join(f" {place} = j;" for place in places)
         self.lines += [
             f"{loop} {{",
-            f"    {self.spelling.constant} x = {each};",
+            f"    {self.spelling.constant} x = {expression(each, self.spelling.target)};",
             f"    if (x {better} {result} || (x != x && {result} == {result})) {{ {result} = x;{taken} }}",
             "}",
         ]

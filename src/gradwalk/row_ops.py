@@ -47,12 +47,13 @@ class Composite:
     `keeps` is what the outputs over one row share, and what a compiled function keeps for the way back: numbers first,
     then rows. `called` is the name that people know it by, if it is not its own. `shown` and `shown_local_grads` are
     the same numbers, written as in a textbook; they know nothing of what is kept. `glyph` is what stands for it on a
-    card. `padding` is what makes a row longer without changing anything: a "zero", its "first" entry once more, or an
-    entry that is "absent", which counts as -inf.
+    card. `padding` is what makes a row longer without changing anything: a "zero", its "first" entry once more, or with
+    `per_entry` an entry that is "absent", which counts as -inf.
 
     `edges`, asked of the inputs and the parameters, says how far they are from where an output or a local gradient
     changes at once; it is 0 there, and moves no faster than all entries together. What `chooses` means is said in
-    `operation.py`; that there is an edge where two entries are the one to choose, nobody has to say.
+    `operation.py`; that there is an edge where two entries equal its output, nobody has to say. Where it chooses
+    another and they do not (half of the largest), `edges` has to say it.
     """
 
     name: str
@@ -78,6 +79,12 @@ class Composite:
             raise TypeError(f"{self.name}: expected at most two rows, and two of i and parameters, got more")
         if self.indexed and len(self.inputs) > 1:
             raise TypeError(f"{self.name}: expected one row where there is an i, got {self.inputs}")
+        # a target stands behind its row, and entries of a row are told apart by their place
+        possible = ("absent",) if self.per_entry else () if self.target else ("zero", "first")
+        if self.padding and self.padding not in possible:
+            raise TypeError(
+                f"{self.name}: expected padding that is {' or '.join(possible) or 'none'}, got {self.padding!r}"
+            )
 
     @property
     def indexed(self) -> bool:

@@ -7,6 +7,7 @@ prints a line for each mode that gives other numbers.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import sys
@@ -128,12 +129,13 @@ def check_op(op: Op) -> Iterator[str]:
 
 
 def zeros(distance: Callable[[float], float]) -> list[float]:
-    """Places from -4 to 4 where a distance is 0."""
+    """Places from -4 to 4 where a distance is 0; of a stretch, what is next to its ends."""
     found = []
     grid = [i / 64.0 + 0.003 for i in range(-256, 257)]
     distances = [distance(x) for x in grid]
     for i in range(1, len(grid) - 1):
-        if math.inf > distances[i] <= min(distances[i - 1], distances[i + 1]):
+        around = distances[i - 1], distances[i + 1]
+        if math.inf > distances[i] <= min(around) and distances[i] < max(around):
             low, high = grid[i - 1], grid[i + 1]
             for _ in range(90):  # a third of it is left out each time: then nothing is left
                 a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
@@ -144,17 +146,20 @@ def zeros(distance: Callable[[float], float]) -> list[float]:
     return found
 
 
+TERMS = 29  # more than a compiled function adds in plain order: FEW of native/executor/tape.c
+
+
 def check_edges(name: str, apply: Callable[[Any], Any], distance: Callable[[float], float]) -> Iterator[str]:
     """A sum next to an edge, added in another order than the plain function does: never on the other side of it."""
     source = random.Random(7)
 
     def function(xs: Sequence[Any]) -> Any:
-        return apply(gradwalk.sum([x * x for x in xs[:12]]) - xs[12])
+        return apply(gradwalk.sum([x * x for x in xs[:TERMS]]) - xs[TERMS])
 
     replayed = gradwalk.compile(function)
     for place in zeros(distance):
         for _ in range(40):
-            xs = [source.uniform(-1.0, 1.0) for _ in range(12)]
+            xs = [source.uniform(-1.0, 1.0) for _ in range(TERMS)]
             total = 0.0
             for x in xs:
                 total += x * x
@@ -191,14 +196,16 @@ def check_composite(row: Composite) -> Iterator[str]:
     target = [2] if row.target else []
     called = getattr(gradwalk, row.called_by)
     for count in (10, 3):
-        xs = ROW[:count] + ([x * 0.5 - 0.2 for x in ROW[:count]] if len(row.inputs) > 1 else [])
+        xs = entries_of(row, count)
 
-        def function(values: Sequence[Any], count: int = count) -> Any:
+        def function(values: Sequence[Any]) -> Any:
+            count = len(values) // len(row.inputs)
             lists = [values[i * count : (i + 1) * count] for i in range(len(row.inputs))]
             out = called(*lists, *target, *parameters)
             return gradwalk.sum([each * (i + 1.0) for i, each in enumerate(out)]) if row.per_entry else out * 1.5
 
-        def outputs(numbers: Numbers, count: int = count) -> list[tuple[float, float, tuple[Any, ...]]]:
+        def outputs(numbers: Numbers) -> list[tuple[float, float, tuple[Any, ...]]]:
+            count = len(numbers) // len(row.inputs)
             places: list[tuple[Any, ...]] = [(i, *parameters) for i in range(count)]
             given = places if row.per_entry else [(*target, *parameters)]
             weights = [i + 1.0 for i in range(count)] if row.per_entry else [1.5]
@@ -213,27 +220,33 @@ def check_composite(row: Composite) -> Iterator[str]:
 
         value = math.fsum(weight * out for weight, out, _ in outputs(xs))
         yield from wrong_modes(f"{row.name} of {count}", function, gradient, value, xs)
-        yield from check_many_rows(row, function, gradient, xs)
-        for others in (xs[1:], [0.0] * (len(xs) - 1)):
+        yield from check_many_rows(row, function, gradient, [xs] * 12)
+        if row.padding:  # then rows of other lengths are rows of the same instruction
+            yield from check_many_rows(row, function, gradient, [entries_of(row, count - k % 3) for k in range(12)])
+        for others in (xs[:-1], [0.0] * (len(xs) - 1)):
             distance = distance_of(row, others, parameters)
-            yield from check_edges(f"{row.name} of {count}", lambda x, others=others: function([x, *others]), distance)
+            yield from check_edges(f"{row.name} of {count}", lambda x, others=others: function([*others, x]), distance)
+
+
+def entries_of(row: Composite, count: int) -> Numbers:
+    return ROW[:count] + ([x * 0.5 - 0.2 for x in ROW[:count]] if len(row.inputs) > 1 else [])
 
 
 def distance_of(row: Composite, others: Numbers, parameters: Numbers) -> Callable[[float], float]:
-    """How far the first entry is from where something changes at once; two that are equal may be the one to choose."""
+    """How far the last entry is from where something changes at once; two that are equal may be the one to choose."""
     rivals = others if row.chooses else []
-    return lambda x: min([row.edge_distance([x, *others], *parameters), *(abs(x - each) for each in rivals)])
+    return lambda x: min([row.edge_distance([*others, x], *parameters), *(abs(x - each) for each in rivals)])
 
 
 def check_many_rows(
-    row: Composite, function: Function, gradient: Callable[[Numbers], Numbers], xs: Numbers
+    row: Composite, function: Function, gradient: Callable[[Numbers], Numbers], of: Sequence[Numbers]
 ) -> Iterator[str]:
     """Twelve of them in one program, which is one instruction."""
-    rows = [[x + 0.01 * k for x in xs] for k in range(12)]
+    rows = [[x + 0.01 * k for x in xs] for k, xs in enumerate(of)]
+    ends = [*itertools.accumulate(map(len, rows), initial=0)]
 
     def all_rows(values: Sequence[Any]) -> Any:
-        parts = [values[i * len(xs) : (i + 1) * len(xs)] for i in range(len(rows))]
-        return gradwalk.sum([function(part) for part in parts])
+        return gradwalk.sum([function(values[begin:end]) for begin, end in itertools.pairwise(ends)])
 
     expected = [x for each in rows for x in gradient(each)]
     found = compiled(all_rows, [x for each in rows for x in each])[1:]

@@ -16,8 +16,24 @@ from py_mini_racer import MiniRacer
 
 ROOT = Path(__file__).resolve().parents[2]
 XS = [0.3, -1.2, 2.0, -900.0]
-# declarations of every other shape: two lists, a parameter without a default, an output per entry, a target, edges
-MORE = """
+# rows and declarations of shapes that the tables have none of
+MORE_OPERATIONS = """
+    Op(
+        "product_apart",
+        inputs=("x", "y"),
+        parameters=("least",),
+        defaults=(0.5,),
+        forward=lambda x, y, least: where(absolute(x - y) < least, 0.0, x * y),
+        local_grads=lambda x, y, least, out: (
+            where(absolute(x - y) < least, 0.0, y),
+            where(absolute(x - y) < least, 0.0, x),
+        ),
+        jumps=lambda x, y, least: absolute(absolute(x - y) - least),
+        samples=((-2.0, 0.5, 0.5), (0.1, 0.3, 0.5), (2.0, 1.5, 0.2)),
+        doc="The product, but 0 of two that are closer than `least`.",
+    ),
+"""
+MORE_COMPOSITES = """
     Composite(
         "mean_square_distance",
         inputs=("xs", "ys"),
@@ -65,9 +81,75 @@ MORE = """
         edges=lambda xs, limit: at(absolute(xs - limit), first_smallest(absolute(xs - limit))),
         doc="How many are above a limit, with a jump there.",
     ),
+    Composite(
+        "squares_beyond",
+        padding="zero",
+        parameters=("radius",),
+        forward=lambda xs, radius: total(where(absolute(xs) > radius, xs * xs - radius * radius, 0.0)),
+        local_grads=lambda xs, radius, out: where(absolute(xs) > radius, 2.0 * xs, 0.0),
+        edges=lambda xs, radius: at(
+            distances := absolute(absolute(xs) - radius),
+            first_smallest(distances),
+        ),
+        doc="A sum of what is far out.",
+    ),
+    Composite(
+        "square_distance",
+        inputs=("xs", "ys"),
+        padding="zero",
+        forward=lambda xs, ys: total((xs - ys) * (xs - ys)),
+        local_grads=lambda xs, ys, out: (2.0 * (xs - ys), 2.0 * (ys - xs)),
+        doc="The sum of squared differences.",
+    ),
+    Composite(
+        "most_below",
+        inputs=("xs", "ys"),
+        padding="first",
+        keeps=lambda xs, ys: (first_largest(ys - xs),),
+        forward=lambda xs, ys, place: at(ys, place) - at(xs, place),
+        local_grads=lambda xs, ys, place, out: (hot(xs, place, -1.0), hot(ys, place)),
+        edges=lambda xs, ys: at(
+            leads := at(ys - xs, place := first_largest(ys - xs)) - (ys - xs) + hot(xs, place, 1e300),
+            first_smallest(leads),
+        ),
+        doc="How far the first list is below the second, at most.",
+    ),
+    Composite(
+        "gibbs",
+        per_entry=True,
+        padding="absent",
+        parameters=("beta",),
+        keeps=lambda xs, beta: (total(exp(beta * (xs - shift(xs)))), exp(beta * (xs - shift(xs)))),
+        forward=lambda xs, i, beta, sum, weights: div(at(weights, i), sum),
+        local_grads=lambda xs, i, beta, sum, weights, out: beta * (hot(xs, i, out) - div(out * weights, sum)),
+        doc="A softmax with a temperature.",
+    ),
+    Composite(
+        "at_most_the_last",
+        per_entry=True,
+        chooses=True,
+        forward=lambda xs, i: where(at(xs, i) < (last := at(xs, count(xs) - 1.0)), at(xs, i), last),
+        local_grads=lambda xs, i, out: where(
+            at(xs, i) < at(xs, count(xs) - 1.0), hot(xs, i), hot(xs, count(xs) - 1.0)
+        ),
+        doc="The smaller of each entry and the last.",
+    ),
+    Composite(
+        "half_of_largest",
+        chooses=True,
+        keeps=lambda xs: (first_largest(xs),),
+        forward=lambda xs, place: 0.5 * at(xs, place),
+        local_grads=lambda xs, place, out: hot(xs, place, 0.5),
+        edges=lambda xs: at(
+            leads := at(xs, place := first_largest(xs)) - xs + hot(xs, place, 1e300),
+            first_smallest(leads),
+        ),
+        doc="Which is no entry.",
+    ),
 """
 NAMES = (
     "hardshrink",
+    "product_apart",
     "logcosh_mean",
     "mean_square_distance",
     "pseudo_huber",
@@ -75,6 +157,12 @@ NAMES = (
     "margin",
     "mean_excess",
     "share_above",
+    "squares_beyond",
+    "square_distance",
+    "most_below",
+    "gibbs",
+    "at_most_the_last",
+    "half_of_largest",
 )
 
 
@@ -107,15 +195,16 @@ def run(tree: Path, *command: str, engine: str = "native") -> str:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree with one row and one declaration more, generated and built."""
+    """A copy of the tree with these rows and declarations more, generated and built."""
     tree = tmp_path_factory.mktemp("contributed")
-    for name in ("src", "tools", "docs"):
+    for name in ("src", "tools", "docs", "tests"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
     for name in ("setup.py", "pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, tree)
     operation, composite = blocks()
-    add_row(tree / "src/gradwalk/ops.py", operation)
-    add_row(tree / "src/gradwalk/row_ops.py", f"{composite.rstrip()},{MORE}")
+    for name, added in (("ops", (operation, MORE_OPERATIONS)), ("row_ops", (composite, MORE_COMPOSITES))):
+        for block in added:
+            add_row(tree / f"src/gradwalk/{name}.py", block)
     run(tree, "tools/generate.py", engine="reference")
     run(tree, "setup.py", "-q", "build_ext", "--inplace", engine="reference")
     return tree
@@ -127,6 +216,13 @@ def test_right_in_every_mode(tree: Path, engine: str) -> None:
     """Plain, compiled, exact, in a batch, in many rows, at the jump, and to second order."""
     script = str(ROOT / "tests" / "contributing" / "every_mode.py")
     assert run(tree, script, *NAMES, engine=engine).strip() == ""
+
+
+@pytest.mark.unsanitized
+def test_right_in_the_tests_of_the_tables(tree: Path) -> None:
+    """What `make test` asks of each of them, and of the tables as a whole."""
+    asked = f"not [ or {' or '.join(NAMES)}"
+    print(run(tree, "-m", "pytest", "-q", "-k", asked, "tests/table", "tests/engine/test_parity.py"))
 
 
 @pytest.mark.unsanitized

@@ -181,7 +181,8 @@ class Writer:
         name = self.rng.choice(PARAMETRISED)
         op = OPS[name]
         sample: Any = self.rng.choice(op.samples)
-        return f"m.{name}({self.number(depth - 1)}, {', '.join(map(repr, sample[len(op.inputs) :]))})"
+        inputs = [self.number(depth - 1) for _ in op.inputs]
+        return f"m.{name}({', '.join([*inputs, *map(repr, sample[len(op.inputs) :])])})"
 
     def sequence(self, depth: int) -> str:
         rng, scope = self.rng, self.scope

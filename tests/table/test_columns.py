@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import doctest
 import functools
 import itertools
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -16,7 +16,7 @@ import gradwalk
 from gradwalk.formula import heads
 from gradwalk.operation import Op, nowhere
 from gradwalk.ops import OPS
-from gradwalk.row_formula import Lists, evaluated
+from gradwalk.row_formula import Lists, at, evaluated, first_largest, hot
 from gradwalk.row_ops import COMPOSITES, Composite
 
 EACH_OP = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
@@ -38,12 +38,15 @@ def samples(op: Op) -> list[tuple[float, ...]]:
         (COMPOSITES["dot"], {"inputs": ("xs", "ys", "zs")}, "dot: expected at most two rows, and two of i and param"),
         (COMPOSITES["cross_entropy"], {"parameters": ("eps",)}, "cross_entropy: expected at most two rows, and two of"),
         (COMPOSITES["cross_entropy"], {"inputs": ("xs", "ys")}, "cross_entropy: expected one row where there is an i"),
+        (COMPOSITES["softmax"], {"padding": "zero"}, "softmax: expected padding that is absent, got 'zero'"),
+        (COMPOSITES["logsumexp"], {"padding": "absent"}, "logsumexp: expected padding that is zero or first, got 'abs"),
+        (COMPOSITES["cross_entropy"], {"padding": "absent"}, "cross_entropy: expected padding that is none, got 'abse"),
     ],
 )  # fmt: skip
 def test_a_row_with_more_than_the_engines_take_is_refused(row: object, more: dict[str, object], message: str) -> None:
     """Where it is written down, not where C reads beyond its end."""
     with pytest.raises(TypeError, match=message):
-        dataclasses.replace(row, **more)
+        replace(row, **more)
 
 
 @EACH_COMPOSITE
@@ -53,7 +56,7 @@ def test_padding_changes_nothing(row: Composite) -> None:
         return
     xs = [[0.5, -1.0, 2.0, 2.0], [3.0, 0.25, -1.5, 1.0]][: len(row.inputs)]
     padded = [[*x, {"zero": 0.0, "first": x[0], "absent": -math.inf}[row.padding]] for x in xs]
-    parameters = (1,) if row.indexed else ()
+    parameters = ((1,) if row.indexed else ()) + tuple(0.3 for _ in row.parameters)
     out = row.on([*itertools.chain(*xs)], *parameters)
     assert out == row.on([*itertools.chain(*padded)], *parameters)
     grads = row.local_grads_on([*itertools.chain(*padded)], *parameters, out)
@@ -146,7 +149,7 @@ def test_no_kink_is_left_out(op: Op) -> None:
 
 @EACH_COMPOSITE
 def test_no_edge_of_a_row_is_left_out(row: Composite) -> None:
-    """Where an output or a local gradient changes at once, there is an edge, or two entries are the one to choose."""
+    """Where an output or a local gradient changes at once, there is an edge, or two entries equal what it chose."""
     parameters = ((1,) if row.indexed else ()) + tuple(0.3 for _ in row.parameters)
     rest = (0.7, -0.4, 0.0) if len(row.inputs) > 1 else ()
     for others in ((0.5, -1.3), (0.0, 0.0), (2.0, 2.0)):
@@ -159,9 +162,33 @@ def test_no_edge_of_a_row_is_left_out(row: Composite) -> None:
 
         for k in range(3):  # the output, and the slopes by what moves and by another
             for gap in gaps(lambda x, k=k, seen=seen: seen(x)[k], GRID[::2]):
-                tied = row.chooses and min(abs(gap - each) for each in others) < 1e-9
-                distance = row.edge_distance([gap, *others, *rest], *parameters[row.indexed :])
+                entries, out = [gap, *others, *rest], seen(gap)[0]
+                tied = row.chooses and sum(abs(each - out) < 1e-9 for each in entries) > 1
+                distance = row.edge_distance(entries, *parameters[row.indexed :])
                 assert tied or distance < 1e-9, (gap, *others)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replace(
+            COMPOSITES["largest"],
+            forward=lambda xs, place: 0.5 * at(xs, place),
+            local_grads=lambda xs, place, out: hot(xs, place, 0.5),
+        ),
+        replace(
+            COMPOSITES["dot"],
+            chooses=True,
+            forward=lambda xs, ys: at(ys, first_largest(xs)),
+            local_grads=lambda xs, ys, out: (0.0, hot(ys, first_largest(xs))),
+        ),
+    ],
+    ids=["half of the largest", "the one beside the largest"],
+)
+def test_no_choice_of_another_is_left_out(wrong: Composite) -> None:
+    """Where no two entries equal the output, nobody sees that another is chosen: the declaration has to say it."""
+    with pytest.raises(AssertionError):
+        test_no_edge_of_a_row_is_left_out(wrong)
 
 
 def picks(point: Sequence[float], out: float, slopes: Sequence[float]) -> bool:

@@ -91,12 +91,14 @@ def _fits(
         function = dict(enumerate(program.functions)).get(int(parameters[0]))
         return hasattr(function, "evaluated") and len(shapes) == 1 and all(whole) and (columns, lengths) == (1, None)
     row = COMPOSITES.get(op)
-    if row is None or not all(whole) or len(shapes) != len(row.inputs) + bool(row.target):
+    apart = len(row.inputs) if row is not None and op == "dot" else 1  # of others, one row stands behind the other
+    if row is None or not all(whole) or len(shapes) != apart + bool(row.target):
         return False
-    of_rows, targets = widths[: len(row.inputs)], widths[len(row.inputs) :]
+    of_rows, targets = widths[:apart], widths[apart:]
     places = parameters[len(row.parameters) :] if program.exact and row.per_entry else []
     fits = len(parameters) - len(places) == len(row.parameters) and len(places) <= 1
     fits &= all(0 <= place < of_rows[0] and place == int(place) for place in places)
+    fits &= apart > 1 or of_rows[0] % len(row.inputs) == 0
     fits &= columns == (of_rows[0] if row.per_entry and not places else 1) and len(set(of_rows)) == 1
     return fits and targets == [1] * bool(row.target) and (lengths is None or (columns > 1 and _reach(lengths, widths)))
 

@@ -185,9 +185,12 @@ def _padded(flat: Flat, name: str, nodes: Ints, zero: int) -> Group:
         lengths = counts // halves
         table = rows_of(flat, flat.starts[nodes] + half * lengths, lengths, NOBODY)
         # of equals the first counts: its copies get no gradient
-        instead = flat.child(nodes, 0)[:, None] if COMPOSITES[name].padding == "first" else zero
+        instead = table[:, :1] if COMPOSITES[name].padding == "first" else zero
         operands.append(np.where(table == NOBODY, instead, table))
-    return Group(name, nodes[:, None], tuple(operands))
+    if halves > 1 and name != "dot":  # which alone takes two operands
+        operands = [np.column_stack(operands)]
+    parameters = flat.given(nodes[:1])[0, : len(COMPOSITES[name].parameters)]
+    return Group(name, nodes[:, None], tuple(operands), tuple(parameters.tolist()))
 
 
 def _rows(flat: Flat, name: str, nodes: Ints, zero: int) -> Group:

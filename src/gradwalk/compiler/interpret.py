@@ -182,10 +182,13 @@ def _row_edge_distance(instruction: Instruction, slots: Array) -> Array:
     edges = [row.edge_distance(xs[:n], *given) for xs, n in zip(slots[there].tolist(), lengths, strict=False)]
     distance = np.array(edges)[:, None]
     if row.chooses:
-        apart = np.abs(slots[there] - slots[instruction.out : instruction.out + instruction.rows].reshape(-1, 1))
-        chosen = np.take_along_axis(there, (apart == 0.0).argmax(axis=1)[:, None], axis=1)
-        others = np.where((there == chosen) & (apart == 0.0), np.inf, apart)
-        distance = np.minimum(distance, others.min(axis=1, keepdims=True))
+        rows, columns = instruction.rows, instruction.columns
+        outs = slots[instruction.out : instruction.out + rows * columns].reshape(rows, 1, columns)
+        entries = np.broadcast_to(there[:, :, None], (*there.shape, columns))  # each beside each output
+        apart = np.abs(slots[entries] - outs)
+        chosen = np.take_along_axis(entries, (apart == 0.0).argmax(axis=1)[:, None], axis=1)
+        others = np.where((entries == chosen) & (apart == 0.0), np.inf, apart)
+        distance = np.minimum(distance, others.min(axis=(1, 2))[:, None])
     return distance
 
 

@@ -294,19 +294,10 @@ static int rows_have_edges(const Step *step, const unsigned char *marked)
     return has && row < step->rows;
 }
 
-/* Whether a row is as close as `margin` to where something changes at once, be it that two entries are chosen. */
-NEVER_INLINE static int rows_is_near(const Step *step, const Memory *memory, Count row, Count lane, double margin)
+/* Whether two entries are as close as `margin` to an output: either may be the one that was chosen. */
+static int rows_is_tied(const Step *step, const Memory *memory, Count row, Count lane, double out, double margin)
 {
     const Operand *x = &step->operands[0];
-    const Composite *composite = composite_of(step->op);
-    if (composite->edge != NULL) {
-        const double *entries = view_lane(x, memory, row, lane, memory->scratch);
-        if (!(composite_edge(composite, rows_length(step, row), entries, step->parameters) > margin))
-            return 1;
-    }
-    if (!composite->chooses)
-        return 0;
-    double out = memory->values[(step->out + row) * memory->width + lane];
     Count chosen = -1;
     for (Count k = 0; k < x->columns; k++) {
         Count slot = view_slot(x, row, k);
@@ -319,6 +310,24 @@ NEVER_INLINE static int rows_is_near(const Step *step, const Memory *memory, Cou
             return 1;
     }
     return 0;
+}
+
+/* Whether a row is as close as `margin` to where something changes at once, be it that two entries are chosen. */
+NEVER_INLINE static int rows_is_near(const Step *step, const Memory *memory, Count row, Count lane, double margin)
+{
+    const Composite *composite = composite_of(step->op);
+    if (composite->edge != NULL) {
+        const double *entries = view_lane(&step->operands[0], memory, row, lane, memory->scratch);
+        if (!(composite_edge(composite, rows_length(step, row), entries, step->parameters) > margin))
+            return 1;
+    }
+    int tied = 0;
+    Count outputs = composite->chooses ? rows_outputs(step, rows_length(step, row)) : 0;
+    for (Count c = 0; c < outputs && !tied; c++) {
+        double out = memory->values[(step->out + row * step->columns + c) * memory->width + lane];
+        tied = rows_is_tied(step, memory, row, lane, out, margin);
+    }
+    return tied;
 }
 
 static unsigned rows_near(const Step *step, const Memory *memory, double margin)

@@ -74,7 +74,7 @@ static inline PyObject *beside(Value *out, PyObject *number)
     return (PyObject *)out;
 }
 
-/* Three inputs, or more parameters than a node has room for. */
+/* Three inputs and parameters together: more than a node has room for. */
 static Value *record_details(unsigned op, PyObject *const *arguments, const double *in, double data,
                              const double *local_grads)
 {
@@ -155,7 +155,7 @@ PyObject *record(unsigned op, PyObject *const *arguments, Py_ssize_t count)
         return NULL;
     if (values == 0)
         return PyFloat_FromDouble(out);
-    if (all - inputs > 1 || inputs > 2)
+    if (all > 2)
         return (PyObject *)record_details(op, arguments, in, out, local_grads);
     if (values == 3)
         return record_mixed(op, arguments[0], arguments[1], out, local_grads);
