@@ -28,13 +28,13 @@ from gradwalk.compiler.inside import refuse_differentiated, refuse_traced
 from gradwalk.compiler.program import Program
 from gradwalk.compiler.reading import Call, Result, with_line
 from gradwalk.compiler.runs import Derivatives, RecordError, beside_integers, floats_in, run_at
-from gradwalk.compiler.trace import ACTIVE, is_tracing
+from gradwalk.compiler.trace import ACTIVE, constant, is_tracing, result_of
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
-from gradwalk.control import current_modes, differentiated, inside, no_grad
+from gradwalk.control import changed, current_modes, differentiated, inside, no_grad
 from gradwalk.errors import GradwalkWarning, add_note, refusals
 from gradwalk.functional import is_nested
 from gradwalk.passes import Locked
-from gradwalk.structure import flatten, flatten_like, is_value, values_among
+from gradwalk.structure import flatten, flatten_like, is_number, is_value, values_among
 
 if TYPE_CHECKING:
     from gradwalk.compiler.models import Models
@@ -187,8 +187,9 @@ class Compiled(functional.Replayed, Generic[P, R]):
         if made is not PLAIN:
             return made  # type: ignore[no-any-return]
         refuse_traced("backward", self.function)
-        out = self._one(self._plain(args, kwargs), "backward")
-        out.backward()
+        with changed(no_grad=False):  # as where a program does it
+            out = self._one(self._plain(args, kwargs), "backward")
+            out.backward()
         return float(out.data)
 
     def train_step(self, optimiser: Any, *args: Any, lr: float | None = None, **kwargs: Any) -> float:
@@ -382,7 +383,8 @@ class Compiled(functional.Replayed, Generic[P, R]):
             refuse_differentiated("map_gradients", self, self.map, inputs)
 
         def alone(args: tuple[Any, ...]) -> tuple[float, list[float]]:
-            out = self._one(self(*args), "map_gradients")
+            with changed(no_grad=False):
+                out = self._one(self(*args), "map_gradients")
             return out.data, engine.gradients_of(out, asked)
 
         way = self._way(executor, threads)
@@ -430,7 +432,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
     def plain_result(self, call: Call) -> Result:
         """The same, not yet put together."""
-        return Result(self._applied(call), self.function)
+        return result_of(self._applied(call), self.function, branches=True)  # of many calls this may be one branch
 
     def _applied(self, call: Call) -> Any:
         given = [x if is_value(x) or type(x) is int else engine.Value(x) for x in call.taken_apart()]
@@ -441,7 +443,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         """The result, if it is one Value, on its own or in an array of no dimension."""
         if isinstance(out, np.ndarray) and out.shape == ():
             out = out.item()
-        return out if is_value(out) else self._refuse_many(called)
+        return out if is_value(out) else constant(out) if is_number(out) else self._refuse_many(called)
 
     def _refuse_many(self, called: str = "value_and_grad") -> NoReturn:
         raise TypeError(

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwalk import engine, higher_order
-from gradwalk.compiler.reading import Result, with_line
-from gradwalk.compiler.trace import constant, current_trace
+from gradwalk.compiler.reading import with_line
+from gradwalk.compiler.trace import constant, current_trace, result_of
 from gradwalk.structure import flatten, is_value
 
 Function = Callable[..., Any]
@@ -84,7 +84,7 @@ def _traced(
     if (trace := current_trace()) is not None:
         trace.own = len(trace.recorded)
     if not of_gradient:
-        results = Result(out, function).values
+        results = result_of(out, function, trace is None or trace.branches).values
         return inputs, results, list(results)
     if getattr(out, "shape", None) == () and not is_value(out):
         out = out.item()  # of an array of no dimension

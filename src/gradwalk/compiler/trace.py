@@ -9,10 +9,11 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import chain
+from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
@@ -33,7 +34,7 @@ from gradwalk.compiler.flat import (
     table_of,
 )
 from gradwalk.compiler.index import Index, is_index
-from gradwalk.compiler.reading import Call, Result, float_of, user_instruction, user_line, with_line
+from gradwalk.compiler.reading import Call, NoValueError, Result, float_of, user_instruction, user_line, with_line
 from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.compiler.subscripts import MOST, ClosedError, Taken, last_trace, opened
 from gradwalk.errors import ENDS_ALL, add_note, advise_on_arrays, refusal, refusals, refused
@@ -42,7 +43,7 @@ from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
 from gradwalk.passes import Locked
 from gradwalk.row_ops import COMPOSITES
-from gradwalk.structure import is_value
+from gradwalk.structure import KEPT, Key, Reading, flatten, is_value
 
 _TAKEN = "take"
 _REFUSING = frozenset({"call", *(name for name, op in OPS.items() if op.domain is not everywhere or op.overflows)})
@@ -208,6 +209,7 @@ class Trace:
             no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._read, on_construct=None
         )
         before, refused = current_trace(), refusals()
+        self.refused = refused.operations
         TRACE.set(self)
         try:
             with hooks, custom.traced_by(self.call), built_ins():
@@ -219,14 +221,17 @@ class Trace:
         finally:
             TRACE.set(before)
         if refusals() != refused:
-            self.caught = self.caught or refusals().operations != refused.operations
+            self.caught = self.caught or refusals().operations != self.refused
             warn_of_caught(f"compile: {with_line(self.function)}", refused, self.arguments.keys)
-        if self.compared and type(self.eager) in (int, float):  # a branch that returns a number as it stands there
-            self.eager = constant(self.eager)
-        self.result = Result(self.eager, self.function)
+        self.result = result_of(self.eager, self.function, self.branches)
         self._as_arrays()
         self._keep_refusing()
         return self
+
+    @property
+    def branches(self) -> bool:
+        """Whether the function may have taken another way with other numbers: it compared some, or caught an error."""
+        return bool(self.compared) or self.caught or refusals().operations != self.refused
 
     def _note_on_reference(self, node: Any) -> None:
         if control.current_modes().no_grad:
@@ -512,6 +517,43 @@ def _with_targets(flat: Flat, nodes: Ints) -> Flat:
 def constant(number: Any) -> Any:
     """A plain number as a node that nobody differentiates by."""
     return (engine.Value(0.0, (number,), local_grads=(0.0,)))._children[0]
+
+
+class _Plain(Reading):
+    """The plain numbers of one sort, integers or others; all else is as it is."""
+
+    def __init__(self, integral: bool) -> None:
+        self.integral = integral
+
+    def number(self, whole: Any, numbers: list[Any]) -> Key:
+        if is_value(whole) or is_index(whole) or isinstance(whole, Integral) is not self.integral:
+            return KEPT
+        return super().number(whole, numbers)
+
+    def row(self, whole: Any, numbers: list[Any]) -> Key | None:
+        return None
+
+    def array(self, array: Any, numbers: list[Any]) -> Key:
+        return super().array(array, numbers) if array.dtype.kind in ("iu" if self.integral else "f") else KEPT
+
+    def kept(self, whole: Any) -> Key:
+        return KEPT
+
+
+def result_of(returned: Any, function: Callable[..., Any], branches: bool) -> Result:
+    """The result. Of a function that branches, one without a Value is what a branch returns as it stands there.
+
+    Then its numbers are constants: integers, too, if there are no others.
+    """
+    with suppress(NoValueError):
+        return Result(returned, function)
+    for integral in (False, True) if branches else ():
+        numbers: list[Any] = []
+        structure = flatten(returned, numbers, _Plain(integral))
+        if numbers:
+            returned = structure.fill(list(map(constant, numbers)))
+            break
+    return Result(returned, function)
 
 
 def _data(value: Any) -> float:
