@@ -316,6 +316,29 @@ def test_an_array_of_another_length_is_refused_and_none_is_held(name: str, place
             each.extend(each)
 
 
+GRAPHS = ("levels", "latest_levels", "mark_needed", "mark_users", "first_equals")
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("starts", [(), (0, 0, 0, 2**61), (0, 0, 0, 2**62), (0, 0, 0, -1), (0, 2**61, 2**61, 0)])
+def test_a_graph_is_as_large_as_its_arrays(name: str, starts: tuple[int, ...]) -> None:
+    """Also one without a beginning, and one whose size in bytes is no number of 64 bits."""
+    call, (_, _, *others) = HOLDERS[name]()
+    with pytest.raises(ValueError, match="flat: expected"):
+        call(longs(*starts), longs(), *others)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("first", [1, 4])
+def test_what_is_filled_is_apart_from_what_is_read(name: str, first: int) -> None:
+    """Where children begin, and which they are, was looked at before."""
+    call, (_, _, filled, *others) = HOLDERS[name]()
+    shared = memoryview(longs(*GRAPH[0], *GRAPH[1], 0))
+    within = shared[first : first + 3] if isinstance(filled, array) else shared.cast("B")[8 * first : 8 * first + 3]
+    with pytest.raises(ValueError, match="flat: expected"):
+        call(shared[:4], shared[4:6], within, *others)
+
+
 @pytest.mark.parametrize(
     ("name", "place"), [("add_gradients", 0), ("value", 1), ("node", 0), ("train", 0), ("adam", 0), ("sgd", 0)]
 )
