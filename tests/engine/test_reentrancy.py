@@ -106,6 +106,52 @@ for kind in kinds:
     assert x.grad == 6.0
 gc.collect()
 """,
+    "gradients_that_change_the_next_ones_as_they_go": """
+w = Value(2.0)
+def add():
+    w.grad += 3.0
+def replace():
+    w.grad = 3.0
+class Going(Value):
+    act = staticmethod(add)
+    def __del__(self):
+        self.act()
+def assign(gradient):
+    w.grad = gradient
+compiled = gradwalk.compile(lambda x: w * x)
+compiled(1.0)
+optimiser = gradwalk.optim.SGD([w], 0.0)
+writes = {
+    "a number": (lambda: assign(5.0), 8.0), "zero_grad": (optimiser.zero_grad, 3.0),
+    "backward": ((w * 1.0).backward, 5.0), "compiled": (lambda: compiled.backward(1.0), 5.0),
+    "a batch": (lambda: compiled.map_backward([1.0, 2.0]), 7.0),
+    "clip_gradients": (lambda: gradwalk.optim.clip_gradients([w], 0.5), 3.5),
+}
+for name, (write, expected) in writes.items():
+    assign(Going(1.0))
+    write()
+    assert w.grad == expected, (name, w.grad)
+Going.act = staticmethod(replace)
+for gradient in (5.0, Value(5.0)):
+    assign(Going(1.0))
+    assign(gradient)
+    assert w.grad == 3.0, w.grad
+nodes = [Value(1.0), Value(1.0)]
+def fail():
+    nodes[0].grad = Going(1.0)
+    raise KeyError
+top = nodes[0] * nodes[1]
+top._backward = fail
+for node in nodes:
+    node.grad = 7.0
+Going.act = staticmethod(lambda: seen.append([node.grad for node in nodes]))
+seen = []
+try:
+    top.backward()
+except KeyError:
+    pass
+assert seen == [[7.0, 7.0]], seen
+""",
     "closure_dropped_that_sets_many_gradients": """
 kept = []
 for _ in range(20):

@@ -173,18 +173,20 @@ int attributes_set_grad(Value *v, PyObject *given)
         return -1;
     grad_writes++;
     if (is_value(given)) {
-        if (grad_value_set(v, given) < 0)
-            return -1;
+        double before = v->grad;
         v->grad = ((Value *)given)->data;
-        return 0;
+        if (grad_value_set(v, given) == 0)
+            return 0;
+        v->grad = before;
+        return -1;
     }
     double number;
     if (number_from(given, "grad", NULL, &number) < 0)
         return -1;
-    if (careful_nodes != 0)
-        grad_value_set(v, NULL);
     v->grad = number;
     note_int(v, given, GRAD_INT);
+    if (careful_nodes != 0)
+        grad_value_set(v, NULL); /* last: the one before may have a __del__, which is to find this one */
     return 0;
 }
 
