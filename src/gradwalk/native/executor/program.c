@@ -413,7 +413,32 @@ INTERNAL int program_begin(Executor *self)
     return 0;
 }
 
-INTERNAL void program_unlock(Executor *self) { PyThread_release_lock(self->lock); }
+/* Dropping an object may run Python code, which may come back to this executor: not before others may. */
+INTERNAL void program_unlock(Executor *self)
+{
+    PyObject *let_go = self->let_go;
+    self->let_go = NULL;
+    PyThread_release_lock(self->lock);
+    Py_XDECREF(let_go);
+}
+
+/* Steals what is to be dropped when the executor is unlocked. */
+INTERNAL void program_let_go(Executor *self, PyObject *object) { Py_XSETREF(self->let_go, object); }
+
+/* *held has the gradients of leaves that are about to get others, as far as they are Values: to be dropped after
+ * program_unlock. NULL where there are none; -1 with an exception set. */
+INTERNAL int program_hold_gradients(PyObject *leaves, PyObject **held)
+{
+    Count count = careful_nodes != 0 && PyTuple_Check(leaves) ? PyTuple_GET_SIZE(leaves) : 0;
+    if ((*held = count > 0 ? PyTuple_New(count) : NULL) == NULL)
+        return count > 0 ? -1 : 0;
+    for (Count i = 0; i < count; i++) {
+        const Value *leaf = is_value(PyTuple_GET_ITEM(leaves, i)) ? LEAF_AT(leaves, i) : NULL;
+        PyObject *gradient = leaf != NULL && kind_of(leaf) == MANY ? details_of(leaf)->grad_value : NULL;
+        PyTuple_SET_ITEM(*held, i, Py_NewRef(gradient ? gradient : Py_None));
+    }
+    return 0;
+}
 
 /* ---------------------------------------------------------------- numbers in and out */
 
@@ -528,7 +553,8 @@ COLD static void program_find_leaves(Executor *self, Count first)
 INTERNAL void program_fill_leaves(Executor *self, Count first, PyObject *leaves)
 {
     if (leaves != self->known_leaves) {
-        Py_XSETREF(self->known_leaves, Py_NewRef(leaves));
+        program_let_go(self, self->known_leaves);
+        self->known_leaves = Py_NewRef(leaves);
         program_find_leaves(self, first);
         self->read_at = self->measured_at = 0;
     }
@@ -547,7 +573,8 @@ INTERNAL void program_fill_leaves(Executor *self, Count first, PyObject *leaves)
 /* The same from numbers alone; what Values are the leaves is then not known. */
 INTERNAL void program_fill_numbers(Executor *self, Count first, const double *numbers)
 {
-    Py_CLEAR(self->known_leaves);
+    program_let_go(self, self->known_leaves);
+    self->known_leaves = NULL;
     program_find_leaves(self, first);
     self->read_at = self->measured_at = 0;
     program_write_inputs(self, self->single.values, first, self->input_count, numbers);
