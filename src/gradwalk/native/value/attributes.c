@@ -60,8 +60,8 @@ static PyObject **hung_on(PyObject *self, PyObject *given)
     PyObject **own = Py_TYPE(self) == value_type ? NULL : _PyObject_GetDictPtr(self);
     if (own != NULL)
         return own;
-    int may_lead_back = given != NULL && (is_value(given) || PyObject_IS_GC(given));
-    if ((may_lead_back && cycles_watch((Value *)self) < 0) || (given != NULL && value_details((Value *)self) == NULL))
+    if (given != NULL
+        && (cycles_about_to_hold((Value *)self, given) < 0 || value_details((Value *)self) == NULL))
         return NULL;
     return kind_of((Value *)self) == MANY ? &details_of((Value *)self)->attributes : NULL;
 }
@@ -275,7 +275,8 @@ int attributes_refuse_label(PyObject *given)
 static int put_label(PyObject *self, PyObject *given, void *closure)
 {
     (void)closure;
-    if (refuse_deletion(given, "label") || attributes_refuse_label(given))
+    if (refuse_deletion(given, "label") || attributes_refuse_label(given)
+        || cycles_about_to_hold((Value *)self, given) < 0)
         return -1;
     Details *details = value_details((Value *)self);
     if (details == NULL)
