@@ -139,6 +139,17 @@ def test_a_view_that_repeats_a_slot_for_ever_is_refused(columns: int) -> None:
         make(Program(2, np.zeros(2), slot_array([0]), slot_array([1]), instructions))
 
 
+def test_views_that_repeat_a_slot_are_counted_together() -> None:
+    """Each would be looked at entry by entry, which takes seconds; a thousand are a few bytes each."""
+    few, many = View(1, 2**10, 0, 0, 0), View(1, 2**28 - 2**10 + 1, 0, 0, 0)
+    instructions = tuple(Instruction("sum", i, 1, 1, (view,)) for i, view in enumerate((few, many, many), 1))
+    with pytest.raises(ValueError, match=r"at most 268435456 entries of Views in all, got more .* of slot 2"):
+        make(Program(4, np.zeros(4), slot_array([0]), slot_array([1]), instructions))
+    dot = Instruction("dot", 1, 1, 1, 2 * (View(1, 2**28, 0, 0, 0),))
+    with pytest.raises(ValueError, match=r"at most 268435456 entries of Views in all, got more .* of slot 1"):
+        make(Program(2, np.zeros(2), slot_array([0]), slot_array([1]), (dot,)))
+
+
 def test_a_slot_is_written_once_and_before_it_is_read() -> None:
     def refused(*instructions: Instruction) -> None:
         with pytest.raises(ValueError, match="expected slots that are written once, and then read"):

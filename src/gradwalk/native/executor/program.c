@@ -134,12 +134,24 @@ static int program_list_cleared(Executor *self, unsigned char *fresh)
     return 0;
 }
 
+/* Views of one slot again and again are a few bytes of a file each, and looked at entry by entry. */
+static int program_count_entries(const Step *step, Count *entries)
+{
+    for (int j = 0; j < step->operand_count; j++)
+        *entries += step->operands[j].rows * step->operands[j].columns;
+    if (*entries <= MOST_ENTRIES)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "Executor: expected at most %zd entries of Views in all, got more up to the "
+                                   "instruction of slot %zd", MOST_ENTRIES, step->out);
+    return -1;
+}
+
 INTERNAL int program_read(Executor *self, PyObject *given, PyObject *functions)
 {
     PyObject *instructions = PySequence_Tuple(given);
     if (instructions == NULL)
         return -1;
-    Count count = PyTuple_GET_SIZE(instructions);
+    Count count = PyTuple_GET_SIZE(instructions), entries = 0;
     self->steps = PyMem_Calloc((size_t)count + 1, sizeof *self->steps);
     unsigned char *depends = PyMem_Calloc((size_t)self->size + 1, 1);
     unsigned char *written = PyMem_Calloc((size_t)self->size + 1, 1);
@@ -154,6 +166,7 @@ INTERNAL int program_read(Executor *self, PyObject *given, PyObject *functions)
         self->step_count = i + 1;
         failed = step_read(PyTuple_GET_ITEM(instructions, i), self->size, self->kernels, self->exact, functions,
                            step) < 0
+              || program_count_entries(step, &entries) < 0
               || program_check_order(step, written) < 0
               || step_follow(step, depends, written, self->initial, self->exact) < 0;
         if (!failed)
