@@ -34,12 +34,14 @@ class scope(changed):  # noqa: N801  # used like a function: with scope("attenti
         return scope(self.name)
 
     def __enter__(self) -> None:
-        around = current().scope
-        number = _numbers.get((around, self.name))
+        around, name = current().scope, self.name
+        if isinstance(name, str):
+            name = str.__str__(name)  # it is kept for ever: without what a class of somebody's own hangs on it
+        number = _numbers.get((around, name))
         if number is None:
             number = len(_paths)
-            _paths.append((*_paths[around], self.name))
-            _numbers[around, self.name] = number
+            _paths.append((*_paths[around], name))
+            _numbers[around, name] = number
         self.changes["scope"] = number
         try:
             changed.__enter__(self)

@@ -144,6 +144,17 @@ def test_a_view_that_repeats_a_slot_for_ever_is_refused(columns: int) -> None:
         make(Program(2, np.zeros(2), slot_array([0]), slot_array([1]), instructions))
 
 
+def test_views_that_repeat_a_slot_are_counted_together() -> None:
+    """Each would be looked at entry by entry, which takes seconds; a thousand are a few bytes each."""
+    few, many = View(1, 2**10, 0, 0, 0), View(1, 2**28 - 2**10 + 1, 0, 0, 0)
+    instructions = tuple(Instruction("sum", i, 1, 1, (view,)) for i, view in enumerate((few, many, many), 1))
+    with pytest.raises(ValueError, match=r"at most 268435456 entries of Views in all, got more .* of slot 2"):
+        make(Program(4, np.zeros(4), slot_array([0]), slot_array([1]), instructions))
+    dot = Instruction("dot", 1, 1, 1, 2 * (View(1, 2**28, 0, 0, 0),))
+    with pytest.raises(ValueError, match=r"at most 268435456 entries of Views in all, got more .* of slot 1"):
+        make(Program(2, np.zeros(2), slot_array([0]), slot_array([1]), (dot,)))
+
+
 def test_a_slot_is_written_once_and_before_it_is_read() -> None:
     def refused(*instructions: Instruction) -> None:
         with pytest.raises(ValueError, match="expected slots that are written once, and then read"):
@@ -319,6 +330,29 @@ def test_an_array_of_another_length_is_refused_and_none_is_held(name: str, place
     for each in given:
         if isinstance(each, array | bytearray):
             each.extend(each)
+
+
+GRAPHS = ("levels", "latest_levels", "mark_needed", "mark_users", "first_equals")
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("starts", [(), (0, 0, 0, 2**61), (0, 0, 0, 2**62), (0, 0, 0, -1), (0, 2**61, 2**61, 0)])
+def test_a_graph_is_as_large_as_its_arrays(name: str, starts: tuple[int, ...]) -> None:
+    """Also one without a beginning, and one whose size in bytes is no number of 64 bits."""
+    call, (_, _, *others) = HOLDERS[name]()
+    with pytest.raises(ValueError, match="flat: expected"):
+        call(longs(*starts), longs(), *others)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("first", [1, 4])
+def test_what_is_filled_is_apart_from_what_is_read(name: str, first: int) -> None:
+    """Where children begin, and which they are, was looked at before."""
+    call, (_, _, filled, *others) = HOLDERS[name]()
+    shared = memoryview(longs(*GRAPH[0], *GRAPH[1], 0))
+    within = shared[first : first + 3] if isinstance(filled, array) else shared.cast("B")[8 * first : 8 * first + 3]
+    with pytest.raises(ValueError, match="flat: expected"):
+        call(shared[:4], shared[4:6], within, *others)
 
 
 @pytest.mark.parametrize(

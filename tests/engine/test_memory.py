@@ -252,6 +252,36 @@ def made_of_itself(engine: Any) -> None:
         node.__init__(0.5, (node * 2.0, node), (1.0, 1.0))
 
 
+class Name(str):
+    """That knows whose it is."""
+
+    owner: Any
+
+    def of(self, owner: Any) -> Any:
+        self.owner = owner
+        return owner
+
+
+def named_by_what_holds_it(engine: Any) -> None:
+    for _ in range(10):
+        x, names = engine.Value(0.5), [Name(f"name {i}") for i in range(5)]
+        for name, node in zip(names, (x, x * 2.0, engine.Value(0.5, (x,))), strict=False):
+            node.label = name
+            name.of(node)
+            node._backward = lambda: None
+            node._backward = node._push
+        names[3].of(engine.Value(1.0, label=names[3]) * 2.0)
+        names[4].of(engine.Value(1.0, (), names[4]))
+
+
+def named_by_what_holds_its_graph(engine: Any) -> None:
+    for _ in range(10):
+        x = engine.Value(0.5)
+        x.label = Name("x")
+        x.label.of((x * 2.0).tanh()).backward(create_graph=True)
+        x.grad = 0.0
+
+
 def own_graph_in_lists(engine: Any) -> None:
     for _ in range(30):
         x, kept = engine.Value(0.5), []
@@ -323,7 +353,8 @@ ROUNDS = [plain, shown, labelled, with_composites, hand_written, create_graph, e
           subclassed]  # fmt: skip
 # a node of an ordinary operation that refers to itself, through something else
 CYCLES = [assigned, wrapped, on_a_leaf, closing_over_a_result, own_graph_in_an_attribute, made_of_itself,
-          own_graph_in_lists, gradient_of_a_subclass, custom_node_over_its_tuple]  # fmt: skip
+          named_by_what_holds_it, named_by_what_holds_its_graph, own_graph_in_lists, gradient_of_a_subclass,
+          custom_node_over_its_tuple]  # fmt: skip
 
 
 def expect_no_growth(round_: Callable[[], None], rounds: int) -> None:
@@ -338,6 +369,20 @@ def test_cycles_through_ordinary_nodes_are_collected(engine: Any, round_: Callab
     """What only refers to itself is freed, also where nodes that the cycle collector does not see are part of it."""
     growth(lambda: round_(engine), rounds=100)  # the room that what waits for a collection needs
     expect_no_growth(lambda: round_(engine), rounds=500 if engine.name == "native" else 100)
+
+
+@pytest.mark.unsanitized
+def test_operations_that_a_script_names_by_what_holds_them_are_collected() -> None:
+    kind = gradwalk._native.stand_in("script.Value", 0)
+
+    def round_() -> None:
+        for _ in range(10):
+            node, name = kind(1.0) * 2.0, Name("op")
+            node._set_op(name)
+            name.of(node)
+
+    growth(round_, rounds=100)
+    expect_no_growth(round_, rounds=500)
 
 
 @pytest.mark.unsanitized

@@ -106,6 +106,84 @@ for kind in kinds:
     assert x.grad == 6.0
 gc.collect()
 """,
+    "gradients_that_change_the_next_ones_as_they_go": """
+w = Value(2.0)
+def add():
+    w.grad += 3.0
+def replace():
+    w.grad = 3.0
+class Going(Value):
+    act = staticmethod(add)
+    def __del__(self):
+        self.act()
+def assign(gradient):
+    w.grad = gradient
+compiled = gradwalk.compile(lambda x: w * x)
+compiled(1.0)
+optimiser = gradwalk.optim.SGD([w], 0.0)
+writes = {
+    "a number": (lambda: assign(5.0), 8.0), "zero_grad": (optimiser.zero_grad, 3.0),
+    "backward": ((w * 1.0).backward, 5.0), "compiled": (lambda: compiled.backward(1.0), 5.0),
+    "a batch": (lambda: compiled.map_backward([1.0, 2.0]), 7.0),
+    "clip_gradients": (lambda: gradwalk.optim.clip_gradients([w], 0.5), 3.5),
+}
+for name, (write, expected) in writes.items():
+    assign(Going(1.0))
+    write()
+    assert w.grad == expected, (name, w.grad)
+Going.act = staticmethod(replace)
+for gradient in (5.0, Value(5.0)):
+    assign(Going(1.0))
+    assign(gradient)
+    assert w.grad == 3.0, w.grad
+nodes = [Value(1.0), Value(1.0)]
+def fail():
+    nodes[0].grad = Going(1.0)
+    raise KeyError
+top = nodes[0] * nodes[1]
+top._backward = fail
+for node in nodes:
+    node.grad = 7.0
+Going.act = staticmethod(lambda: seen.append([node.grad for node in nodes]))
+seen = []
+try:
+    top.backward()
+except KeyError:
+    pass
+assert seen == [[7.0, 7.0]], seen
+""",
+    "what_is_dropped_in_a_compiled_call_makes_another": """
+import numpy as np
+from gradwalk import _native
+from gradwalk.compiler.program import Instruction, Program, View
+w = Value(2.0)
+compiled = gradwalk.compile(lambda x: w * x)
+training = gradwalk.compile(lambda x: w * w * x)
+seen = []
+class Going(Value):
+    def __del__(self):
+        seen.append((compiled(2.0).data, training(3.0).data))
+w.grad = Going(1.0)
+assert compiled.backward(1.0) == 2.0 and len(seen) == 1
+optimiser = gradwalk.optim.Adam([w], 0.0)
+for _ in range(3):
+    w.grad = Going(1.0)
+    training.train_step(optimiser, 1.0)
+assert seen == [(4.0, 12.0)] * 4, seen
+slots = np.arange(3, dtype=np.int32)
+product = (Instruction("mul", 2, 1, 1, (View(1, 1, 0), View(1, 1, 1))),)
+executor = _native.Executor(3, np.zeros(3), slots[:2], slots[2:], product, ())
+class Leaf(Value):
+    def __del__(self):
+        seen.append(executor.value([], (Value(3.0), Value(4.0))))
+for leaves in ((Leaf(1.0), Value(5.0)), (Leaf(2.0), Value(5.0)), np.ones(2), (Leaf(2.0), Value(5.0)), np.ones(2)):
+    if isinstance(leaves, tuple):
+        executor.value([], leaves)
+    else:
+        executor.run_batch(np.empty((1, 0)), leaves, np.empty(1))
+del leaves
+assert seen[4:] == [12.0] * 3, seen
+""",
     "closure_dropped_that_sets_many_gradients": """
 kept = []
 for _ in range(20):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pydoc
 import random
+import weakref
 from functools import partial
 from operator import add
 
@@ -166,6 +168,16 @@ def test_any_number_of_scope_names(engine):
     assert path_of(v) == ("one more", "inside")
     with scope("step 7"):
         assert path_of(engine.Value(1.0)) == ("step 7",)
+
+
+def test_the_name_of_a_scope_is_kept_and_not_what_hangs_on_it(engine):
+    name = type("Name", (str,), {})("of a class of one's own")
+    kept = weakref.ref(name)
+    with scope(name):
+        made = engine.Value(1.0) * 2.0
+    del name
+    gc.collect()
+    assert (path_of(made), kept()) == (("of a class of one's own",), None)
 
 
 @pytest.mark.parametrize(("levels", "expected"), [(1, {"model"}), (2, {"model/first", "model/second"})])

@@ -10,8 +10,8 @@ static int flat_hold_items(PyObject *given, const char *what, Count size, Count 
 {
     if (PyObject_GetBuffer(given, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) < 0)
         return -1;
-    if (buffer->itemsize == size && (count < 0 || buffer->len == count * size))
-        return 0;
+    if (buffer->itemsize == size && (count < 0 || (buffer->len % size == 0 && buffer->len / size == count)))
+        return 0; /* without a product, which a count from somebody's array may overflow */
     PyErr_Format(PyExc_ValueError, "flat: expected %zd items of %zd bytes as %s, got %zd bytes in all", count, size,
                  what, buffer->len);
     PyBuffer_Release(buffer);
@@ -33,7 +33,14 @@ static void flat_release(Graph *graph)
     PyBuffer_Release(&graph->nodes_buffer);
 }
 
-/* Holds (starts, children, an array of nodes to be filled), and sees to it that every child comes before its node. */
+static int flat_is_apart(const Py_buffer *filled, const Py_buffer *read)
+{
+    const char *one = filled->buf, *other = read->buf;
+    return one + filled->len <= other || other + read->len <= one;
+}
+
+/* Holds (starts, children, an array of nodes to be filled), and sees to it that every child comes before its node, and
+ * that this stays so while the array is filled. */
 static int flat_hold(PyObject *const *args, Count item, Graph *graph)
 {
     if (flat_hold_items(args[0], "starts", 8, -1, 0, &graph->starts_buffer) < 0)
@@ -52,7 +59,8 @@ static int flat_hold(PyObject *const *args, Count item, Graph *graph)
     }
     graph->children = graph->children_buffer.buf;
     graph->of_nodes = graph->nodes_buffer.buf;
-    int wrong = graph->size >= 0 && graph->starts[0] != 0;
+    int wrong = graph->size < 0 || graph->starts[0] != 0 || !flat_is_apart(&graph->nodes_buffer, &graph->starts_buffer)
+             || !flat_is_apart(&graph->nodes_buffer, &graph->children_buffer);
     for (Count i = 0; i < graph->size; i++)
         wrong |= graph->starts[i] > graph->starts[i + 1];
     for (Count i = 0; i < graph->size && !wrong; i++) {

@@ -134,12 +134,24 @@ static int program_list_cleared(Executor *self, unsigned char *fresh)
     return 0;
 }
 
+/* Views of one slot again and again are a few bytes of a file each, and looked at entry by entry. */
+static int program_count_entries(const Step *step, Count *entries)
+{
+    for (int j = 0; j < step->operand_count; j++)
+        *entries += step->operands[j].rows * step->operands[j].columns;
+    if (*entries <= MOST_ENTRIES)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "Executor: expected at most %zd entries of Views in all, got more up to the "
+                                   "instruction of slot %zd", MOST_ENTRIES, step->out);
+    return -1;
+}
+
 INTERNAL int program_read(Executor *self, PyObject *given, PyObject *functions)
 {
     PyObject *instructions = PySequence_Tuple(given);
     if (instructions == NULL)
         return -1;
-    Count count = PyTuple_GET_SIZE(instructions);
+    Count count = PyTuple_GET_SIZE(instructions), entries = 0;
     self->steps = PyMem_Calloc((size_t)count + 1, sizeof *self->steps);
     unsigned char *depends = PyMem_Calloc((size_t)self->size + 1, 1);
     unsigned char *written = PyMem_Calloc((size_t)self->size + 1, 1);
@@ -154,6 +166,7 @@ INTERNAL int program_read(Executor *self, PyObject *given, PyObject *functions)
         self->step_count = i + 1;
         failed = step_read(PyTuple_GET_ITEM(instructions, i), self->size, self->kernels, self->exact, functions,
                            step) < 0
+              || program_count_entries(step, &entries) < 0
               || program_check_order(step, written) < 0
               || step_follow(step, depends, written, self->initial, self->exact) < 0;
         if (!failed)
@@ -413,7 +426,32 @@ INTERNAL int program_begin(Executor *self)
     return 0;
 }
 
-INTERNAL void program_unlock(Executor *self) { PyThread_release_lock(self->lock); }
+/* Dropping an object may run Python code, which may come back to this executor: not before others may. */
+INTERNAL void program_unlock(Executor *self)
+{
+    PyObject *let_go = self->let_go;
+    self->let_go = NULL;
+    PyThread_release_lock(self->lock);
+    Py_XDECREF(let_go);
+}
+
+/* Steals what is to be dropped when the executor is unlocked. */
+INTERNAL void program_let_go(Executor *self, PyObject *object) { Py_XSETREF(self->let_go, object); }
+
+/* *held has the gradients of leaves that are about to get others, as far as they are Values: to be dropped after
+ * program_unlock. NULL where there are none; -1 with an exception set. */
+INTERNAL int program_hold_gradients(PyObject *leaves, PyObject **held)
+{
+    Count count = careful_nodes != 0 && PyTuple_Check(leaves) ? PyTuple_GET_SIZE(leaves) : 0;
+    if ((*held = count > 0 ? PyTuple_New(count) : NULL) == NULL)
+        return count > 0 ? -1 : 0;
+    for (Count i = 0; i < count; i++) {
+        const Value *leaf = is_value(PyTuple_GET_ITEM(leaves, i)) ? LEAF_AT(leaves, i) : NULL;
+        PyObject *gradient = leaf != NULL && kind_of(leaf) == MANY ? details_of(leaf)->grad_value : NULL;
+        PyTuple_SET_ITEM(*held, i, Py_NewRef(gradient ? gradient : Py_None));
+    }
+    return 0;
+}
 
 /* ---------------------------------------------------------------- numbers in and out */
 
@@ -528,7 +566,8 @@ COLD static void program_find_leaves(Executor *self, Count first)
 INTERNAL void program_fill_leaves(Executor *self, Count first, PyObject *leaves)
 {
     if (leaves != self->known_leaves) {
-        Py_XSETREF(self->known_leaves, Py_NewRef(leaves));
+        program_let_go(self, self->known_leaves);
+        self->known_leaves = Py_NewRef(leaves);
         program_find_leaves(self, first);
         self->read_at = self->measured_at = 0;
     }
@@ -547,7 +586,8 @@ INTERNAL void program_fill_leaves(Executor *self, Count first, PyObject *leaves)
 /* The same from numbers alone; what Values are the leaves is then not known. */
 INTERNAL void program_fill_numbers(Executor *self, Count first, const double *numbers)
 {
-    Py_CLEAR(self->known_leaves);
+    program_let_go(self, self->known_leaves);
+    self->known_leaves = NULL;
     program_find_leaves(self, first);
     self->read_at = self->measured_at = 0;
     program_write_inputs(self, self->single.values, first, self->input_count, numbers);

@@ -59,6 +59,7 @@ typedef struct {
     Count moving_from, moving_to; /* the inputs of a direction, as the steps are marked for; from 0: they are not */
     PyObject *gradients_again; /* what knows that 0 times infinity hands on nothing, or NULL */
     PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */
+    PyObject *let_go; /* what was in the place of another until this call, or NULL: see program_unlock */
     uint64_t read_at; /* data_writes when their numbers were last seen to be in their slots; 0: never */
     Count leaves_from, leaves_to; /* their slots, where they lie side by side, in whatever order; else none */
     Range added; /* among them, those to which gradients come otherwise than by totals: see Memory's shared_grads */
@@ -100,6 +101,8 @@ INTERNAL void program_lock(Executor *self);
 int program_watch_forks(void); /* true if it cannot */
 INTERNAL int program_begin(Executor *self);
 INTERNAL void program_unlock(Executor *self);
+INTERNAL void program_let_go(Executor *self, PyObject *object);
+INTERNAL int program_hold_gradients(PyObject *leaves, PyObject **held);
 INTERNAL int32_t *program_stretches(const int32_t *slots, Count count, Count size);
 INTERNAL void program_write_inputs(const Executor *self, double *to, Count first, Count end, const double *from);
 INTERNAL void program_fill_leaves(Executor *self, Count first, PyObject *leaves);

@@ -5,7 +5,7 @@
 
 #include "views.h"
 
-#define MOST_ENTRIES ((Count)1 << 28) /* of one View: more is no program, and would only take for ever */
+#define MOST_ENTRIES ((Count)1 << 28) /* of all Views: more is no program, and would only take for ever */
 #define READ_NAMES 24 /* of attributes: a few more than there are */
 
 INTERNAL int read_doubles(PyObject *given, const char *what, Count count, int writable, Py_buffer *buffer);

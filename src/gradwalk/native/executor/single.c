@@ -123,9 +123,14 @@ static void single_add_to_leaves(const Executor *self, PyObject *leaves)
 static PyObject *single_value(Executor *self, PyObject *const *args, int backward, const Py_buffer *gradients)
 {
     static const double one = 1.0;
-    int64_t failed = program_expect_one(self) < 0 ? -1 : single_run(self, args[0], args[1]);
-    if (failed < 0)
+    PyObject *held = NULL;
+    if (program_expect_one(self) < 0 || (backward && program_hold_gradients(args[1], &held) < 0))
         return NULL;
+    int64_t failed = single_run(self, args[0], args[1]);
+    if (failed < 0) {
+        Py_XDECREF(held);
+        return NULL;
+    }
     double value = self->single.values[self->outputs[0]];
     int raised = PyErr_Occurred() != NULL;
     if (!raised && failed == 0 && (backward || gradients != NULL)) {
@@ -136,6 +141,7 @@ static PyObject *single_value(Executor *self, PyObject *const *args, int backwar
             single_read_inputs(self, self->single.grads, self->input_count, gradients->buf);
     }
     program_unlock(self);
+    Py_XDECREF(held);
     return raised ? NULL : failed != 0 ? Py_NewRef(Py_None) : PyFloat_FromDouble(value);
 }
 

@@ -5,8 +5,8 @@
 
 INTERNAL void train_release(Trained *trained)
 {
-    Py_CLEAR(trained->parameters);
-    Py_CLEAR(trained->slots_given);
+    Py_XDECREF(trained->parameters);
+    Py_XDECREF(trained->slots_given);
     PyMem_Free(trained->slots);
     PyMem_Free(trained->stretches);
     *trained = (Trained){.clear_at = 0};
@@ -30,6 +30,8 @@ INTERNAL int train_take(Executor *self, PyObject *parameters, PyObject *slots_gi
         PyMem_Free(slots);
         return -1;
     }
+    program_let_go(self, trained->parameters);
+    trained->parameters = NULL;
     train_release(trained);
     *trained = (Trained){Py_XNewRef(parameters), Py_NewRef(slots_given), count, slots, stretches, 0};
     return 0;
@@ -61,7 +63,7 @@ static void train_move(Executor *self, const Adam *adam)
 /* Reverse over the last run of a program with one result, and a step of Adam. */
 INTERNAL PyObject *executor_train(Executor *self, PyObject *args)
 {
-    PyObject *parameters, *slots, *means, *squares, *result = NULL;
+    PyObject *parameters, *slots, *means, *squares, *held, *result = NULL;
     Adam adam = {.kernels = self->kernels};
     if (!PyArg_ParseTuple(args, "OO" ADAM_FORMAT "OO:train", &parameters, &slots, ADAM_SETTINGS_OF(&adam), &means,
                           &squares))
@@ -70,6 +72,10 @@ INTERNAL PyObject *executor_train(Executor *self, PyObject *args)
         return NULL;
     if (adam_hold(&adam, parameters, means, squares) < 0)
         return NULL;
+    if (program_hold_gradients(adam.parameters, &held) < 0) {
+        adam_release(&adam);
+        return NULL;
+    }
     static const double one = 1.0;
     program_lock(self);
     if (train_take(self, adam.parameters, slots) == 0 && program_run_reverse(self, &one) == 0) {
@@ -77,6 +83,7 @@ INTERNAL PyObject *executor_train(Executor *self, PyObject *args)
         result = Py_NewRef(Py_None);
     }
     program_unlock(self);
+    Py_XDECREF(held);
     adam_release(&adam);
     return result;
 }

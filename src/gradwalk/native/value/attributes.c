@@ -60,8 +60,8 @@ static PyObject **hung_on(PyObject *self, PyObject *given)
     PyObject **own = Py_TYPE(self) == value_type ? NULL : _PyObject_GetDictPtr(self);
     if (own != NULL)
         return own;
-    int may_lead_back = given != NULL && (is_value(given) || PyObject_IS_GC(given));
-    if ((may_lead_back && cycles_watch((Value *)self) < 0) || (given != NULL && value_details((Value *)self) == NULL))
+    if (given != NULL
+        && (cycles_about_to_hold((Value *)self, given) < 0 || value_details((Value *)self) == NULL))
         return NULL;
     return kind_of((Value *)self) == MANY ? &details_of((Value *)self)->attributes : NULL;
 }
@@ -173,18 +173,20 @@ int attributes_set_grad(Value *v, PyObject *given)
         return -1;
     grad_writes++;
     if (is_value(given)) {
-        if (grad_value_set(v, given) < 0)
-            return -1;
+        double before = v->grad;
         v->grad = ((Value *)given)->data;
-        return 0;
+        if (grad_value_set(v, given) == 0)
+            return 0;
+        v->grad = before;
+        return -1;
     }
     double number;
     if (number_from(given, "grad", NULL, &number) < 0)
         return -1;
-    if (careful_nodes != 0)
-        grad_value_set(v, NULL);
     v->grad = number;
     note_int(v, given, GRAD_INT);
+    if (careful_nodes != 0)
+        grad_value_set(v, NULL); /* last: the one before may have a __del__, which is to find this one */
     return 0;
 }
 
@@ -280,7 +282,8 @@ int attributes_refuse_label(PyObject *given)
 static int put_label(PyObject *self, PyObject *given, void *closure)
 {
     (void)closure;
-    if (refuse_deletion(given, "label") || attributes_refuse_label(given))
+    if (refuse_deletion(given, "label") || attributes_refuse_label(given)
+        || cycles_about_to_hold((Value *)self, given) < 0)
         return -1;
     Details *details = value_details((Value *)self);
     if (details == NULL)

@@ -184,12 +184,12 @@ static int backward_walk_carefully(Value *root, int keeping)
         root->grad += 1.0;
     for (size_t i = order.count; i-- > 0 && !failed;)
         failed = backward_push_by_hand(order.nodes[i]) < 0;
-    for (size_t i = 0; i < order.count; i++) {
-        if (failed) {
-            grad_value_set(order.nodes[i], kept[i].grad_value);
-            order.nodes[i]->grad = kept[i].grad;
-            order.nodes[i]->link |= kept[i].pushed;
-        }
+    for (size_t i = 0; i < order.count && failed; i++) {
+        order.nodes[i]->grad = kept[i].grad;
+        order.nodes[i]->link |= kept[i].pushed;
+        grad_value_set(order.nodes[i], kept[i].grad_value);
+    }
+    for (size_t i = 0; i < order.count; i++) { /* when all are as they stay: it may run Python code */
         Py_XDECREF(kept[i].grad_value);
         Py_DECREF(order.nodes[i]);
     }

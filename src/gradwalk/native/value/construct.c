@@ -103,6 +103,11 @@ static Value *value_fill(Value *v, PyTypeObject *type, PyObject *data, PyObject 
         details_release(before);
     if (made && (v->link & COLLECTED))
         PyObject_GC_Track(v);
+    if (!plain && (cycles_about_to_hold(v, op) < 0 || cycles_about_to_hold(v, label) < 0)) {
+        if (made)
+            Py_DECREF(v);
+        return NULL;
+    }
     return v;
 failed:
     if (details != NULL)

@@ -24,7 +24,7 @@ static int cut_joined(Value *node, uint64_t link)
         cycles_unwatch(meanwhile);
     node->link = link;
     int failed = 0;
-    if (kind_of(node) == MANY && (details_of(node)->hand_written != NULL || details_of(node)->attributes != NULL))
+    if (kind_of(node) == MANY && cycles_may_lead_back(details_of(node)))
         failed = cycles_watch(node) < 0;
     failed |= grad_value_set(node, grad_value) < 0;
     if (meanwhile != NULL)

@@ -355,6 +355,19 @@ void cycles_unwatch(Details *details)
     details->watched = 0;
 }
 
+int cycles_about_to_hold(Value *v, PyObject *given)
+{
+    return is_value(given) || PyObject_IS_GC(given) ? cycles_watch(v) : 0;
+}
+
+/* Labels and ops that lead anywhere are of a script's own class. */
+int cycles_may_lead_back(const Details *details)
+{
+    return details->hand_written != NULL || details->grad_value != NULL || details->attributes != NULL
+        || (details->label != NULL && PyObject_IS_GC(details->label))
+        || (details->op != NULL && PyObject_IS_GC(details->op));
+}
+
 static int held_set(Value *v, size_t offset, PyObject *held, int watch)
 {
     if (held == NULL && kind_of(v) != MANY)
@@ -365,7 +378,7 @@ static int held_set(Value *v, size_t offset, PyObject *held, int watch)
     PyObject **place = (PyObject **)((char *)details + offset), *before = *place;
     careful_nodes += (held != NULL) - (before != NULL);
     *place = Py_XNewRef(held);
-    if (details->hand_written == NULL && details->grad_value == NULL && details->attributes == NULL)
+    if (!cycles_may_lead_back(details))
         cycles_unwatch(details);
     Py_XDECREF(before); /* last: it may run Python code */
     return 0;

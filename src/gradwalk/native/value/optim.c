@@ -6,9 +6,9 @@
 /* Sets a gradient to a plain number, also where it was a Value. */
 INTERNAL void gradient_set(Value *v, double grad)
 {
-    if (careful_nodes != 0 && kind_of(v) == MANY && details_of(v)->grad_value != NULL)
-        grad_value_set(v, NULL);
     v->grad = grad;
+    if (careful_nodes != 0 && kind_of(v) == MANY && details_of(v)->grad_value != NULL)
+        grad_value_set(v, NULL); /* last: it may run Python code */
 }
 
 /* ---------------------------------------------------------------- arguments */

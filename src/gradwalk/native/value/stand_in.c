@@ -317,7 +317,8 @@ int stand_in_push_by_method(Value *node)
 /* What a node calls its operation; a script may say so afterwards. None. */
 static PyObject *set_op(PyObject *self, PyObject *given)
 {
-    Details *details = PyUnicode_Check(given) ? value_details((Value *)self) : NULL;
+    int named = PyUnicode_Check(given) && cycles_about_to_hold((Value *)self, given) == 0;
+    Details *details = named ? value_details((Value *)self) : NULL;
     if (details == NULL)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "op: expected a string, got %R", given);
     Py_INCREF(given);

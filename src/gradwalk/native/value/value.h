@@ -206,6 +206,8 @@ extern Py_ssize_t collected_nodes; /* live nodes that the interpreter's collecto
 int grad_value_set(Value *v, PyObject *value);      /* NULL: none any more; that cannot fail */
 int hand_written_set(Value *v, PyObject *function); /* the same */
 int cycles_watch(Value *v); /* the node's details are about to hold something that may lead back to the node */
+int cycles_about_to_hold(Value *v, PyObject *given); /* the same, if this is what may lead back: no plain string does */
+int cycles_may_lead_back(const Details *details);
 void cycles_unwatch(Details *details);
 int cycles_ready(void); /* before the first node that the collector sees */
 
