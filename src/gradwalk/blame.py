@@ -12,17 +12,17 @@ import os
 import statistics
 import sys
 import sysconfig
-import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.control import changed, on_construct
+from gradwalk.control import Block, changed, on_construct
 from gradwalk.interface import number_of
-from gradwalk.passes import Locked
+from gradwalk.modes import current
+from gradwalk.passes import Shared
 from gradwalk.reference import contribution
 from gradwalk.scopes import path_of
 from gradwalk.structure import VALUE_TYPES, is_value
@@ -46,18 +46,10 @@ class NonFiniteError(FloatingPointError):
         self.line: int | None = site[1] if site else None
 
 
-class _Active(threading.local):
-    detector: _Detector | None = None
+class detect_nonfinite(Block):  # noqa: N801  # used like a function
+    """Inside, in this thread and task, the operation that first makes an inf or nan raises, and says where it stands.
 
-
-_active = _Active()
-_patching = Locked()
-_users = 0
-
-
-@contextmanager
-def detect_nonfinite() -> Iterator[None]:
-    """Inside, the operation that first makes an inf or nan raises, forward or in backward(), and says where it stands.
+    It does so going forward, and in backward().
 
     >>> from gradwalk import Value
     >>> with detect_nonfinite():
@@ -68,15 +60,19 @@ def detect_nonfinite() -> Iterator[None]:
       from 1e+200 (node 'a') and 1e+200
       the chain: 'a' = 1e+200 → '*' (line 2) = inf
     """
-    before, detector = _active.detector, _Detector()
-    _active.detector = detector
-    _watch_backward()
-    try:
-        with changed(on_record=detector.on_record, watched=True), on_construct(detector.on_record):
-            yield
-    finally:
-        _active.detector = before
-        _unwatch_backward()
+
+    def _inside(self) -> AbstractContextManager[None]:
+        return _detecting(_Detector())
+
+    def _recreate_cm(self) -> detect_nonfinite:
+        return detect_nonfinite()
+
+
+@contextmanager
+def _detecting(detector: _Detector) -> Iterator[None]:
+    told = detector.on_record
+    with _watched_backward(), changed(on_record=told, watched=True, detector=detector), on_construct(told):
+        yield
 
 
 class _Detector:
@@ -159,34 +155,28 @@ class _Detector:
         return None
 
 
-def _watch_backward() -> None:
-    """backward() is replaced while any block is active, in any thread; in other threads it does what it did."""
-    global _users
-    with _patching.lock:
-        _users += 1
-        if _users == 1:
-            for cls in VALUE_TYPES:
-                for name, watched in (("backward", _watched), ("_gradients", _refused)):
-                    if name in cls.__dict__:
-                        _originals[cls, name] = cls.__dict__[name]
-                        setattr(cls, name, watched(cls.__dict__[name]))
+def _watch_backward(_: Any) -> None:
+    for cls in VALUE_TYPES:
+        for name, watched in (("backward", _watched), ("_gradients", _refused)):
+            if name in cls.__dict__ and (cls, name) not in _originals:
+                _originals[cls, name] = cls.__dict__[name]
+                setattr(cls, name, watched(cls.__dict__[name]))
 
 
 def _unwatch_backward() -> None:
-    global _users
-    with _patching.lock:
-        _users -= 1
-        if _users == 0:
-            for (cls, name), original in _originals.items():
-                setattr(cls, name, original)
+    for (cls, name), original in list(_originals.items()):
+        setattr(cls, name, original)
+        del _originals[cls, name]
 
 
+# backward() is replaced while any block is active, in any thread; in other threads it does what it did
+_watched_backward = Shared(_watch_backward, _unwatch_backward)
 _originals: dict[tuple[type, str], Any] = {}
 
 
 def _watched(original: Any) -> Any:
     def backward(self: Any, create_graph: bool = False) -> None:
-        detector = _active.detector
+        detector = current().detector
         if detector is None:
             original(self, create_graph)
         else:
@@ -199,7 +189,7 @@ def _refused(original: Any) -> Any:
     """The pass that engine.gradients_of asks for first: None sends it to backward(), which is watched."""
 
     def gradients(self: Any, inputs: list[Any]) -> list[float] | None:
-        found: list[float] | None = original(self, inputs) if _active.detector is None else None
+        found: list[float] | None = original(self, inputs) if current().detector is None else None
         return found
 
     return gradients

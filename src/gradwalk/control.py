@@ -5,21 +5,68 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ContextDecorator, contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from typing import Any, TypeVar
 
 from gradwalk import engine
 from gradwalk.modes import Modes, current
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _Change: Any = engine.available()[0].Change
 
 
 class changed(_Change, ContextDecorator):  # type: ignore[misc]  # noqa: N801  # used like a function
     """Inside, in this thread and task, these modes are as given and the others as they were. Also a decorator."""
 
+    def __call__(self, function: _F) -> _F:
+        refuse_suspended(self._shown(), function)
+        return ContextDecorator.__call__(self, function)
+
     def _recreate_cm(self) -> changed:
         return changed(**self.changes)
+
+    def _shown(self) -> str:
+        return f"{next(iter(self.changes), 'changed')}()"
+
+
+class Block(ContextDecorator):
+    """A block of which `_inside` gives what a `with` needs, anew whenever it is entered. Also a decorator.
+
+    What it gives does not refer to the block, and so ends with it where an exception of a signal handler comes between
+    the two.
+    """
+
+    def __init__(self) -> None:
+        self._entered: list[AbstractContextManager[None]] = []
+
+    def __call__(self, function: _F) -> _F:
+        refuse_suspended(f"{type(self).__name__}()", function)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        block = self._inside()
+        block.__enter__()
+        self._entered.append(block)
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered.pop().__exit__(*error)
+
+    def _inside(self) -> AbstractContextManager[None]:
+        raise NotImplementedError
+
+
+def refuse_suspended(block: str, function: Any) -> None:
+    """What a decorator makes has left its block again when the body of such a function begins to run."""
+    for asked in (function, getattr(function, "__call__", None)):  # noqa: B004  # an object may have one like that
+        generates = inspect.isgeneratorfunction(asked) or inspect.isasyncgenfunction(asked)
+        if generates or inspect.iscoroutinefunction(asked):
+            name = getattr(function, "__qualname__", type(function).__name__)
+            raise TypeError(
+                f"@{block}: expected a function that has done its work when it returns, got {name}, "
+                f"{'a generator' if generates else 'an async function'}; write `with {block}:` inside of it"
+            )
 
 
 current_modes: Callable[[], Modes] = current  # what is in force here

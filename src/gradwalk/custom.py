@@ -12,9 +12,7 @@ import math
 import pickle
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -75,14 +73,14 @@ class CustomOp:
         self.name.local_grads_on_values = self._on_values
 
     def __call__(self, *inputs: Any) -> Any:
-        traced = _CALL.get()
-        wrong = next((given for given in inputs if not is_number(given)), None) if traced is None else None
+        trace = current().trace
+        wrong = next((given for given in inputs if not is_number(given)), None) if trace is None else None
         if wrong is not None:
             raise TypeError(f"{self.name}: expected numbers and Values as inputs, got {described(wrong)}")
         if not any(map(is_value, inputs)):
             return self._number(self._forward(*inputs), "forward")
-        if traced is not None:
-            return traced(self, inputs)
+        if trace is not None:
+            return trace.call(self, inputs)
         return self.node(inputs, [value.data if is_value(value) else value for value in inputs])
 
     def node(self, inputs: Sequence[Any], numbers: list[float]) -> Any:
@@ -192,24 +190,12 @@ class _Last(threading.local):
 
 
 _last = _Last()
-_CALL: ContextVar[Callable[[CustomOp, Sequence[Any]], Any] | None] = ContextVar("gradwalk.call", default=None)
 
 
 def raised() -> Exception | None:
     """What an operation has raised in this thread since this was last asked."""
     error, _last.raised = _last.raised, None
     return error
-
-
-@contextmanager
-def traced_by(call: Callable[[CustomOp, Sequence[Any]], Any] | None) -> Iterator[None]:
-    """Inside, in this context, an operation on Values gives what `call(operation, inputs)` makes of it."""
-    before = _CALL.get()
-    _CALL.set(call)
-    try:
-        yield
-    finally:
-        _CALL.set(before)
 
 
 def recorded(node: Any) -> Any:

@@ -127,9 +127,10 @@ class Recording:
         modes, levels = current(), 2 if given_values or forward else 1
         self.compared, refused = Comparisons(self.cls, modes.on_compare), refusals()
         # inside no_grad() too, a derivative that was asked for is computed
+        key = id(self)
         with changed(no_grad=False, derivatives=modes.derivatives + levels, on_compare=self.compared.remember):
             try:
-                differentiated[id(self)] = self.inputs
+                differentiated[key] = self.inputs
                 if watching is None:
                     self.result = function(*positional, **named)
                 else:
@@ -138,7 +139,7 @@ class Recording:
                 advise_on_arrays(error)
                 raise
             finally:
-                differentiated.pop(id(self), None)
+                differentiated.pop(key, None)
         if refusals() != refused:
             warn_of_caught(what, refused, [structure.key for structure in structures.values()])
         self.outputs: list[Any] = []

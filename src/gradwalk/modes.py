@@ -24,6 +24,9 @@ class Modes(NamedTuple):
     ieee: bool = False
     watched: bool = False  # each operation has to be seen by itself, which a program does not show
     derivatives: int = 0  # how many derivatives of one another are being taken
+    trace: Any = None  # the run of a function that is being compiled, which is told of all that it does
+    detector: Any = None  # of detect_nonfinite()
+    everywhere: bool = False  # NumPy makes arrays that accept Values
     changes: dict[str, Any] | None = None  # what the innermost block has changed
     around: Modes | None = None  # what was in force around it
 

@@ -33,6 +33,9 @@ class scope(changed):  # noqa: N801  # used like a function: with scope("attenti
     def _recreate_cm(self) -> scope:
         return scope(self.name)
 
+    def _shown(self) -> str:
+        return f"scope({self.name!r})"
+
     def __enter__(self) -> None:
         around, name = current().scope, self.name
         if isinstance(name, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import functools
 import math
@@ -454,3 +455,44 @@ def test_compiled_functions_are_traced_while_watched(run: Any) -> None:
     expected = run()
     with gradwalk.detect_nonfinite():
         assert run() == expected
+
+
+def test_tasks_have_their_own_detector() -> None:
+    """One that is in no block gets inf as a gradient; one that is, an error, also when another's block has ended."""
+
+    def slope_at_zero() -> Any:
+        with gradwalk.ieee():
+            x = Value(0.0)
+            try:
+                x.sqrt().backward()
+            except NonFiniteError:
+                return "detected"
+            return x.grad
+
+    async def all_of_them() -> Any:
+        both_inside, one_left = asyncio.Event(), asyncio.Event()
+
+        async def first() -> Any:
+            with detect_nonfinite():
+                await both_inside.wait()
+                found = slope_at_zero()
+            one_left.set()
+            return found
+
+        async def second() -> Any:
+            with detect_nonfinite():
+                both_inside.set()
+                await one_left.wait()
+                return slope_at_zero()
+
+        async def outside() -> Any:
+            await both_inside.wait()
+            found = slope_at_zero()
+            await one_left.wait()
+            return found, slope_at_zero()
+
+        return await asyncio.gather(first(), second(), outside())
+
+    backward = Value.backward
+    assert asyncio.run(all_of_them()) == ["detected", "detected", (math.inf, math.inf)]
+    assert Value.backward is backward

@@ -3,27 +3,86 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import contextlib
+import functools
 import gc
 import itertools
+import math
 import os
 import random
 import signal
 import threading
+import time
 from typing import Any
 
 import pytest
 
 import gradwalk
+import gradwalk.numpy
 from gradwalk import control, modes, scopes
+from gradwalk.compiler.rolling import _uncollected
+from gradwalk.structure import VALUE_TYPES
 
-BLOCKS = {
+BLOCKS: dict[str, Any] = {
     "no_grad": control.no_grad,
     "ieee": control.ieee,
     "scope": lambda: scopes.scope("here"),
     "watched": control.watched,
     "reference": lambda: modes.Change(no_grad=True),
 }
+
+
+OTHERS = {"detect_nonfinite": gradwalk.detect_nonfinite, "everywhere": gradwalk.numpy.everywhere}
+
+
+def used(block: Any) -> Any:
+    def enter_and_leave() -> None:
+        with block():
+            pass
+
+    return enter_and_leave
+
+
+double = gradwalk.custom_op(lambda x: x * 2.0, lambda x, out: 2.0, check=False)
+
+
+def product(xs: Any) -> Any:
+    return double(xs[0]) * max(xs) * xs[1]
+
+
+def chosen(xs: Any, i: int) -> Any:
+    return xs[i] * xs[0]
+
+
+def compile_twice() -> None:
+    """The second time, the integer is left open, for which the function is compiled anew."""
+    compiled = gradwalk.compile(chosen)
+    compiled([1.0, 2.0, 3.0], 1)
+    compiled([1.0, 2.0, 3.0], 2)
+
+
+def recompute() -> None:
+    x = gradwalk.Value(1.0)
+    gradwalk.checkpoint(lambda x: x * x)(x).backward()
+
+
+INTERRUPTED: dict[str, Any] = {
+    **{name: used(BLOCKS[name]) for name in ("no_grad", "ieee", "scope", "watched")},
+    **{name: used(OTHERS[name]) for name in OTHERS},
+    "grad": lambda: gradwalk.grad(product)([1.0, 2.0]),
+    "hessian": lambda: gradwalk.hessian(product)([1.0, 2.0]),
+    "checkpoint": recompute,
+    "compile": lambda: gradwalk.compile(product)([1.0, 2.0]),
+    "compile with an integer": compile_twice,
+}
+
+
+def process_state() -> Any:
+    """What is the whole process's, and is changed while something runs."""
+    exchanged = builtins.max, builtins.pow, builtins.__import__, math, chosen.__code__
+    watched = [cls.__dict__.get(name) for cls in VALUE_TYPES for name in ("backward", "_gradients")]
+    return gc.isenabled(), exchanged, watched, dict(control.differentiated)
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -89,6 +148,37 @@ def test_a_decorator_may_call_itself(engine: Any) -> None:
     assert factorial(engine.Value(2.0), 5)._children == ()
     assert (engine.Value(2.0) * 2.0)._children
     assert scopes.path_of(nested(engine.Value(2.0), 2)) == ("step", "step", "step")
+
+
+def generates() -> Any:
+    yield 1
+
+
+async def waits() -> None:
+    await asyncio.sleep(0.0)
+
+
+async def generates_in_turns() -> Any:
+    yield 1
+
+
+class Generates:
+    def __call__(self) -> Any:
+        yield 1
+
+
+@pytest.mark.parametrize("function", [generates, waits, generates_in_turns, Generates(), functools.partial(generates)])
+@pytest.mark.parametrize("name", ["no_grad", "ieee", "scope", *OTHERS])
+def test_a_decorator_of_what_runs_later(name: str, function: Any) -> None:
+    """It would have left the block before the body begins."""
+    block = (BLOCKS | OTHERS)[name]()
+    shown = "scope('here')" if name == "scope" else f"{name}()"
+    kind = "an async function" if function is waits else "a generator"
+    with pytest.raises(TypeError, match=rf"expected a function .* got \w+, {kind}; write `with") as caught:
+        block(function)
+    text = str(caught.value)
+    assert text.startswith(f"@{shown}: ")
+    assert text.endswith(f"`with {shown}:` inside of it")
 
 
 def test_a_generator_closed_elsewhere(engine: Any) -> None:
@@ -282,9 +372,9 @@ def test_a_name_of_a_mode_may_be_made_while_running() -> None:
 @pytest.mark.untraced
 @pytest.mark.skipif(os.name == "nt", reason="no interval timer")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one came while an object ended
-@pytest.mark.parametrize("name", ["no_grad", "ieee", "scope"])
+@pytest.mark.parametrize("name", INTERRUPTED)
 def test_a_signal_leaves_nothing_stuck(name: str) -> None:
-    """An exception from a signal handler, wherever it comes."""
+    """An exception from a signal handler, wherever it comes, in a block or in what is built on blocks."""
 
     class SignalError(Exception):
         pass
@@ -292,21 +382,29 @@ def test_a_signal_leaves_nothing_stuck(name: str) -> None:
     def interrupt(*_: Any) -> None:
         raise SignalError
 
+    work, draw = INTERRUPTED[name], random.Random(name)
+    work()
+    start = time.perf_counter()
+    work()
+    longest = 5e-5 + 2.0 * (time.perf_counter() - start)
+    times = 400 if name in BLOCKS else 100
+    stuck = process_state()
     before, caught = signal.signal(signal.SIGALRM, interrupt), 0
     try:
-        for i in range(400):
+        for _ in range(times):
             try:
-                signal.setitimer(signal.ITIMER_REAL, 2e-5 + i * 1e-7, 0.1)  # again, if Python lost the first
+                # again, if Python lost the first
+                signal.setitimer(signal.ITIMER_REAL, 1e-5 + draw.random() * longest, 0.1)
                 while True:
-                    with BLOCKS[name]():
-                        pass
+                    work()
             except SignalError:
                 caught += 1
             assert modes.current() == modes.Modes()
+            assert process_state() == stuck
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
-    assert caught == 400
+    assert caught == times
 
 
 @pytest.mark.untraced
@@ -370,3 +468,57 @@ def test_a_forked_child_finds_locks_open(name: str) -> None:
     leave.set()
     thread.join()
     assert status == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_is_in_no_block_of_other_threads() -> None:
+    """While one compiles, the built-in functions are others, and nothing is collected: not in the child."""
+    state, entered, leave = process_state(), threading.Barrier(4), threading.Event()
+
+    def wait() -> None:
+        entered.wait(20.0)
+        leave.wait(20.0)
+
+    def traced(x: Any) -> Any:
+        wait()
+        return max(x, 1.0)
+
+    def uncollected() -> None:
+        with _uncollected():
+            wait()
+
+    def watched() -> None:
+        with gradwalk.detect_nonfinite(), gradwalk.numpy.everywhere():
+            wait()
+
+    compiling = functools.partial(gradwalk.compile(traced), 2.0)
+    threads = [threading.Thread(target=each) for each in (compiling, uncollected, watched)]
+    for thread in threads:
+        thread.start()
+    entered.wait(20.0)
+    changed = process_state()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if process_state() == state else 1)
+    _, status = os.waitpid(child, 0)
+    still = process_state()
+    leave.set()
+    for thread in threads:
+        thread.join()
+    assert (changed != state, still == changed, process_state() == state, status) == (True, True, True, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_that_a_block_forks_is_in_it() -> None:
+    """The function that is traced goes on in both."""
+    plain = max
+
+    def forks(x: Any) -> Any:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if max is not plain and len(max(x, x)._children) == 2 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        return x * x
+
+    assert gradwalk.compile(forks)(3.0).data == 9.0
+    assert max is plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import math
 import pickle
@@ -77,6 +78,48 @@ def test_everywhere_is_for_one_thread() -> None:
         thread.join()
         made.append(np.zeros(2))
     assert [each.dtype for each in made] == [np.float64, object]
+
+
+def test_everywhere_is_for_one_task() -> None:
+    """Others of its thread get what NumPy gives, and a block may end while another goes on."""
+
+    async def all_of_them() -> Any:
+        both_inside, one_left = asyncio.Event(), asyncio.Event()
+
+        async def first() -> Any:
+            with gnp.everywhere():
+                await both_inside.wait()
+            one_left.set()
+            return np.zeros(2).dtype
+
+        async def second() -> Any:
+            with gnp.everywhere():
+                both_inside.set()
+                await one_left.wait()
+                return np.zeros(2).dtype
+
+        async def outside() -> Any:
+            await both_inside.wait()
+            return np.zeros(2).dtype
+
+        return await asyncio.gather(first(), second(), outside())
+
+    before = np.zeros, zeros, np
+    assert asyncio.run(all_of_them()) == [np.float64, object, np.float64]
+    assert (np.zeros, zeros, np) == before
+
+
+def test_everywhere_may_be_entered_again_inside_itself() -> None:
+    """By the same object, and by a function that calls itself."""
+    block = gnp.everywhere()
+    with block, block:
+        pass
+
+    @gnp.everywhere()
+    def deep(n: int) -> Any:
+        return deep(n - 1) if n else np.zeros(1).dtype
+
+    assert (deep(3), np.zeros(1).dtype) == (object, np.float64)
 
 
 def test_everywhere_holds_for_modules_that_are_named() -> None:

@@ -28,11 +28,10 @@ from gradwalk.compiler.inside import refuse_differentiated, refuse_traced
 from gradwalk.compiler.program import Program
 from gradwalk.compiler.reading import Call, Result, with_line
 from gradwalk.compiler.runs import Derivatives, RecordError, beside_integers, floats_in, run_at
-from gradwalk.compiler.trace import ACTIVE, constant, is_tracing, result_of
+from gradwalk.compiler.trace import constant, is_tracing, result_of
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
 from gradwalk.control import changed, current_modes, differentiated, inside, no_grad
 from gradwalk.errors import GradwalkWarning, add_note, refusals
-from gradwalk.functional import is_nested
 from gradwalk.passes import Locked
 from gradwalk.structure import flatten, flatten_like, is_number, is_value, values_among
 
@@ -140,9 +139,10 @@ class Compiled(functional.Replayed, Generic[P, R]):
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if is_tracing():  # inside another compiled function it is part of that one's graph
+        modes = current_modes()
+        if modes.trace is not None:  # inside another compiled function it is part of that one's graph
             return self.function(*args, **kwargs)
-        if is_nested():  # one node has a first derivative only
+        if modes.derivatives > 1:  # one node has a first derivative only
             return self._plain(args, kwargs)
         if "scipy" in sys.modules and sys._getframe(1).f_globals.get("__name__", "").startswith("scipy."):
             return self._numbers(args, kwargs)  # SciPy computes with what it gets, and hands no gradient on
@@ -476,7 +476,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         """
         modes = current_modes()
         # detect_nonfinite() wants to see each operation, and its line; a derivative of a derivative, what it is made of
-        if is_tracing() or modes.watched or (apart and modes.derivatives):
+        if modes.trace is not None or modes.watched or (apart and modes.derivatives):
             return PLAIN
         error = failed = None
         array: Any = args[0] if len(args) == 1 and not kwargs else None
@@ -518,11 +518,9 @@ class Compiled(functional.Replayed, Generic[P, R]):
 
     def _traced(self, call: Call, changing: bool, another_structure: bool) -> Version:
         before = refusals()
-        ACTIVE.set(True)
         try:
             return Version(self.function, call, self.exact, changing)
         except Exception as error:
-            ACTIVE.set(False)
             if refusals().unlike_floats != before.unlike_floats:
                 self._raise_own_error(call)
             if another_structure:
@@ -532,8 +530,6 @@ class Compiled(functional.Replayed, Generic[P, R]):
                     "and traced again for them",
                 )
             raise
-        finally:
-            ACTIVE.set(False)
 
     def _raise_own_error(self, call: Call) -> None:
         """A number may have been refused in the text of an error: then that error is raised."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -24,19 +23,28 @@ from gradwalk.compiler.sources import split_by_source
 from gradwalk.compiler.subexpressions import with_shared_subexpressions
 from gradwalk.compiler.sums import with_fused_sums, without_lonely
 from gradwalk.ops import OPS
+from gradwalk.passes import Shared
 from gradwalk.row_ops import COMPOSITES
 
+# Groups and instructions are many, and none of them is garbage: looking for some takes longer than making them.
+_was_on = False
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Groups and instructions are many, and none of them is garbage: looking for some takes longer than making them."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
+
+def _stop_collecting(_: Any) -> None:
+    global _was_on
+    if gc.isenabled():
+        _was_on = True
+        gc.disable()
+
+
+def _go_on_collecting() -> None:
+    global _was_on
+    if _was_on:
+        gc.enable()
+        _was_on = False
+
+
+_uncollected = Shared(_stop_collecting, _go_on_collecting)
 
 
 @_uncollected()

@@ -20,7 +20,7 @@ from typing import Any
 from gradwalk import engine
 from gradwalk.compiler.index import is_index
 from gradwalk.own_files import is_own
-from gradwalk.passes import Locked
+from gradwalk.passes import Shared
 from gradwalk.structure import is_value
 
 ITEM = "__gradwalk_item__"  # a builtin, as it is looked up from every module
@@ -90,36 +90,30 @@ class Taken(engine.Value):
 @contextmanager
 def opened(function: Callable[..., Any]) -> Iterator[bool]:
     """Inside, the functions that this one consists of leave their subscripts open; False if there are none."""
-    with _locked.lock:
-        changed = list(filter(_open, _reachable(function)))
-    try:
-        yield bool(changed)
-    finally:
-        with _locked.lock:
-            for each in changed:
-                _close(each)
+    functions = _reachable(function)
+    with _open(functions):
+        yield any(each in _code_before for each in functions)
 
 
-_locked = Locked()
-_in_force: dict[FunctionType, tuple[int, CodeType]] = {}  # how often, and the code it had before
+_code_before: dict[FunctionType, CodeType] = {}  # of those that are open
 
 
-def _open(function: FunctionType) -> bool:
-    count, code = _in_force.get(function, (0, function.__code__))
-    anew = _compiled_anew(code.co_filename, "".join(linecache.getlines(code.co_filename))).get(code)
-    if anew is None or anew.co_freevars != code.co_freevars:
-        return False
-    _in_force[function] = count + 1, code
-    function.__code__ = anew
-    return True
+def _open_all(functions: list[FunctionType]) -> None:
+    for function in functions:
+        code = _code_before.get(function, function.__code__)
+        anew = _compiled_anew(code.co_filename, "".join(linecache.getlines(code.co_filename))).get(code)
+        if anew is not None and anew.co_freevars == code.co_freevars:
+            _code_before[function] = code
+            function.__code__ = anew
 
 
-def _close(function: FunctionType) -> None:
-    count, code = _in_force.pop(function)
-    if count > 1:
-        _in_force[function] = count - 1, code
-    else:
+def _close_all() -> None:
+    for function, code in list(_code_before.items()):
         function.__code__ = code
+        del _code_before[function]
+
+
+_open = Shared(_open_all, _close_all)
 
 
 @functools.lru_cache(maxsize=256)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from numbers import Integral
@@ -39,9 +38,10 @@ from gradwalk.compiler.recorded import BY_HAND, recorded
 from gradwalk.compiler.subscripts import MOST, ClosedError, Taken, last_trace, opened
 from gradwalk.errors import ENDS_ALL, add_note, advise_on_arrays, refusal, refusals, refused
 from gradwalk.lost_derivatives import ROUNDING, SEARCH, are_equal, warn_of_caught
+from gradwalk.modes import current
 from gradwalk.operation import everywhere
 from gradwalk.ops import OPS
-from gradwalk.passes import Locked
+from gradwalk.passes import Shared
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.structure import KEPT, Key, Reading, flatten, is_value
 
@@ -49,10 +49,15 @@ _TAKEN = "take"
 _REFUSING = frozenset({"call", *(name for name, op in OPS.items() if op.domain is not everywhere or op.overflows)})
 
 
-# Of the running context, as the modes are, and so of a thread that `asyncio.to_thread` starts.
-ACTIVE: ContextVar[bool] = ContextVar("gradwalk.tracing", default=False)
-TRACE: ContextVar[Trace | None] = ContextVar("gradwalk.trace", default=None)  # whose function runs
-is_tracing, current_trace = ACTIVE.get, TRACE.get
+def is_tracing() -> bool:
+    """Whether a function that is being compiled runs here."""
+    return current().trace is not None
+
+
+def current_trace() -> Trace | None:
+    """Whose function runs here."""
+    trace: Trace | None = current().trace
+    return trace
 
 
 class Trace:
@@ -168,17 +173,10 @@ class Trace:
         self.called[id(node)] = self.functions.index(function), len(self.compared)
         return node
 
-    @contextmanager
-    def _interrupted(self) -> Iterator[None]:
+    def _interrupted(self) -> control.changed:
         """Inside runs what a program will run too: all it may not do is to look at numbers of this call."""
-        hooks = control.changed(on_record=_ignored, on_compare=_ignored, on_read=self._refuse_read_of_own)
-        before = is_tracing()
-        ACTIVE.set(False)
-        try:
-            with hooks, custom.traced_by(None):
-                yield
-        finally:
-            ACTIVE.set(before)
+        read = self._refuse_read_of_own
+        return control.changed(trace=None, on_record=_ignored, on_compare=_ignored, on_read=read)
 
     def _by_hand(
         self, data: float, children: Any, local_grads: Any, op: str, index: Index, kind: Any = engine.Value
@@ -206,20 +204,17 @@ class Trace:
         if engine.NAME == "reference":
             hook = self._note_on_reference
         hooks = control.changed(
-            no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._read, on_construct=None
+            trace=self, no_grad=False, on_record=hook, on_compare=self.compare, on_read=self._read, on_construct=None
         )
-        before, refused = current_trace(), refusals()
+        refused = refusals()
         self.refused = refused.operations
-        TRACE.set(self)
         try:
-            with hooks, custom.traced_by(self.call), built_ins():
+            with hooks, built_ins():
                 stand_ins = [self._stand_in(given) for given in self.arguments.taken_apart()]
                 self.eager = self.arguments.applied(self.function, stand_ins)
         except TypeError as error:
             advise_on_arrays(error)
             raise
-        finally:
-            TRACE.set(before)
         if refusals() != refused:
             self.caught = self.caught or refusals().operations != self.refused
             warn_of_caught(f"compile: {with_line(self.function)}", refused, self.arguments.keys)
@@ -411,7 +406,7 @@ class Trace:
 _PLAIN = frozenset({float, int})
 
 
-class _BuiltIns:
+class _BuiltIns(Shared):
     """Those that mean something else while some thread traces.
 
     `max` and `min` over Values record the largest, not a guard on which it was. `pow` with three arguments asks none
@@ -419,7 +414,7 @@ class _BuiltIns:
     """
 
     def __init__(self) -> None:
-        self.locked, self.traces = Locked(), 0
+        super().__init__(lambda _: vars(builtins).update(self.traced), lambda: vars(builtins).update(self.plain))
         self.plain = {name: getattr(builtins, name) for name in ("max", "min", "pow")}
         self.traced = {"max": self._choosing("max"), "min": self._choosing("min"), "pow": self._power()}
 
@@ -453,20 +448,6 @@ class _BuiltIns:
             return choose
         chosen: Callable[..., Any] = engine.load("native").TRACING["choosing"](plain, choose)
         return chosen  # for plain numbers as fast as Python's own
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        self._count(1)
-        try:
-            yield
-        finally:
-            self._count(-1)
-
-    def _count(self, change: int) -> None:
-        with self.locked.lock:
-            before, self.traces = self.traces, self.traces + change
-            if 0 in (before, self.traces):
-                vars(builtins).update(self.traced if self.traces else self.plain)
 
 
 built_ins = _BuiltIns()

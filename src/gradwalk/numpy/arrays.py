@@ -7,7 +7,6 @@ objects, it does; what it cannot is in `ufuncs.py` and `linalg.py`.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,19 +15,13 @@ import numpy as np
 from gradwalk.control import is_inside
 from gradwalk.errors import NumberError, refused
 from gradwalk.math import begun_with_0, isnan
+from gradwalk.modes import current
 from gradwalk.numpy import ufuncs
 from gradwalk.numpy.many import dot, from_first_sum, maximum, minimum
 from gradwalk.numpy.many import sum as sum_of
 from gradwalk.structure import VALUE_TYPES, is_value, only_type
 
 Function = Callable[..., Any]
-
-
-class _Everywhere(threading.local):
-    depth = 0  # how many `everywhere()` this thread is inside of
-
-
-inside = _Everywhere()
 
 HANDLED: dict[Any, Function] = {}  # functions of NumPy that cannot do it by themselves: what does it instead
 
@@ -134,7 +127,7 @@ def wrapped(made: Any) -> Any:
 
 def _of_constants(made: Any) -> Any:
     """What was computed from plain numbers: where nothing is differentiated it is data, for whoever takes NumPy's."""
-    return wrapped(made) if is_inside() or inside.depth else made
+    return wrapped(made) if is_inside() or current().everywhere else made
 
 
 # ---------------------------------------------------------------- ufuncs

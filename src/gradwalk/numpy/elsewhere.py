@@ -2,7 +2,7 @@
 
 NumPy itself is left alone, because compiled code writes doubles into what `np.empty` gives it. What is exchanged, for
 as long as somebody is inside, are the names that your own modules have for NumPy and its makers, `math` and its
-functions; what stands there then asks in which thread it is, and is NumPy for all that are not inside. An
+functions; what stands there then asks in which thread and task it is, and is NumPy for all that are not inside. An
 `import numpy` in a function of such a module gets the same.
 """
 
@@ -14,26 +14,25 @@ import math
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ContextDecorator
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from gradwalk.numpy.arrays import inside
+from gradwalk.control import Block, changed
+from gradwalk.modes import current
 from gradwalk.numpy.makers import ACCEPTING
 from gradwalk.own_files import is_own
-from gradwalk.passes import Locked
+from gradwalk.passes import Shared
 
-_locked = Locked()
-_users = 0
+_F = TypeVar("_F", bound=Callable[..., Any])
 _replaced: list[tuple[dict[str, Any], str, Any]] = []
-_named: list[str] = []  # packages that somebody who is inside has named
 
 
-class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
-    """Inside, in this thread, NumPy makes arrays that accept Values, and so does `math`; also a decorator.
+class everywhere(Block):  # noqa: N801  (it is written as a function)
+    """Inside, in this thread and task, NumPy makes arrays that accept Values, and so does `math`; also a decorator.
 
     It holds for the modules that are not installed as packages; of those that are, for the ones named.
 
@@ -48,42 +47,52 @@ class everywhere(ContextDecorator):  # noqa: N801  (it is written as a function)
     """
 
     def __init__(self, *packages: str) -> None:
+        super().__init__()
         self._packages = packages
         self._namespaces: list[dict[str, Any]] = []  # of the function, which may be no module's
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[override]
+    def __call__(self, function: _F) -> _F:
         self._namespaces.append(getattr(function, "__globals__", {}))
         return super().__call__(function)
 
-    def __enter__(self) -> None:
-        global _users
-        with _locked.lock:
-            _users += 1
-            _named.extend(self._packages)
-            instead = _stand_ins()
-            if _users == 1:
-                _exchange(vars(builtins), "__import__", _importer(builtins.__import__))
-            for namespace in (*_namespaces(), *self._namespaces):
-                for name, theirs in list(namespace.items()):
-                    if id(theirs) in instead and instead[id(theirs)][0] is theirs:
-                        _exchange(namespace, name, instead[id(theirs)][1])
-        inside.depth += 1
+    def _inside(self) -> AbstractContextManager[None]:
+        return _replacing(self._packages, self._namespaces)
 
-    def __exit__(self, *_: object) -> None:
-        global _users
-        inside.depth -= 1
-        with _locked.lock:
-            _users -= 1
-            for name in self._packages:
-                _named.remove(name)
-            while not _users and _replaced:
-                namespace, name, theirs = _replaced.pop()
-                namespace[name] = theirs
+    def _recreate_cm(self) -> everywhere:
+        again = everywhere(*self._packages)
+        again._namespaces = self._namespaces
+        return again
+
+
+@contextmanager
+def _replacing(packages: tuple[str, ...], namespaces: list[dict[str, Any]]) -> Iterator[None]:
+    with _exchanged((packages, namespaces)), changed(everywhere=True):
+        yield
+
+
+def _exchange_all(wish: tuple[tuple[str, ...], list[dict[str, Any]]]) -> None:
+    instead = _stand_ins()
+    if not _replaced:
+        _exchange(vars(builtins), "__import__", _importer(builtins.__import__))
+    for namespace in (*_namespaces(), *wish[1]):
+        for name, theirs in list(namespace.items()):
+            if id(theirs) in instead and instead[id(theirs)][0] is theirs:
+                _exchange(namespace, name, instead[id(theirs)][1])
 
 
 def _exchange(namespace: dict[str, Any], name: str, instead: Any) -> None:
     _replaced.append((namespace, name, namespace[name]))
     namespace[name] = instead
+
+
+def _put_back() -> None:
+    while _replaced:
+        namespace, name, theirs = _replaced[-1]
+        namespace[name] = theirs
+        _replaced.pop()
+
+
+_exchanged = Shared(_exchange_all, _put_back)
 
 
 def _importer(theirs: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,9 +102,9 @@ def _importer(theirs: Callable[..., Any]) -> Callable[..., Any]:
     def imported(name: str, variables: Any = None, *rest: Any, **named: Any) -> Any:
         module = theirs(name, variables, *rest, **named)
         if (
-            inside.depth
+            current().everywhere
             and name.split(".")[0] in ("numpy", "scipy", "math", "statistics")
-            and _is_meant((variables or {}).get("__name__", ""))
+            and _is_meant((variables or {}).get("__name__", ""), _named())
         ):
             return _stand_ins().get(id(module), (module, module))[1]
         return module
@@ -104,13 +113,19 @@ def _importer(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _namespaces() -> Iterator[dict[str, Any]]:
+    named = _named()
     for name, module in list(sys.modules.items()):
-        if _is_meant(name) and hasattr(module, "__dict__"):
+        if _is_meant(name, named) and hasattr(module, "__dict__"):
             yield module.__dict__
 
 
-def _is_meant(name: str) -> bool:
-    return _is_own(name) or name.split(".")[0] in _named
+def _named() -> set[str]:
+    """Packages that somebody who is inside has named."""
+    return {name for packages, _ in _exchanged.wishes() for name in packages}
+
+
+def _is_meant(name: str, named: set[str]) -> bool:
+    return _is_own(name) or name.split(".")[0] in named
 
 
 @functools.cache
@@ -133,7 +148,7 @@ class _StandIn(ModuleType):
         self.__dict__.update(_theirs=theirs, _ours=ours)
 
     def __getattr__(self, name: str) -> Any:
-        return self._ours[name] if inside.depth and name in self._ours else getattr(self._theirs, name)
+        return self._ours[name] if current().everywhere and name in self._ours else getattr(self._theirs, name)
 
     def __dir__(self) -> list[str]:
         return dir(self._theirs)
@@ -142,7 +157,7 @@ class _StandIn(ModuleType):
 def _chooser(theirs: Any, ours: Any) -> Any:
     @functools.wraps(theirs)
     def chosen(*args: Any, **kwargs: Any) -> Any:
-        return (ours if inside.depth else theirs)(*args, **kwargs)
+        return (ours if current().everywhere else theirs)(*args, **kwargs)
 
     return chosen
 

@@ -6,7 +6,8 @@
 
 #include "value.h"
 
-enum { NO_GRAD, ON_RECORD, ON_COMPARE, ON_READ, ON_CONSTRUCT, SCOPE, CHANGES = 9, AROUND }; /* places in the named tuple */
+/* places in the named tuple */
+enum { NO_GRAD, ON_RECORD, ON_COMPARE, ON_READ, ON_CONSTRUCT, SCOPE, CHANGES = 12, AROUND };
 
 #define LOOK_AGAIN UINT64_MAX /* the version of no context */
 
