@@ -147,7 +147,7 @@ def _sizes(program: Program, call: int) -> list[float]:
         ready.before(earlier)
     given = arguments_of(program.calls[call], engine.Value, objects)
     inputs = [*dict.fromkeys(leaves(given)), *ready.weights]
-    with control.inside():
+    with control.inside(inputs):
         result = ready.function(*given)
     values = list(leaves(result)) if not isinstance(result, engine.Value) else [result]
     root = weighted(result)
@@ -219,8 +219,9 @@ def _at_a_tie(program: Program, call: Call) -> bool:
         elif node._name in ("largest", "smallest"):
             ties.append(inputs.count(node.data) > 1)
 
-    with control.inside(), control.changed(on_compare=told, on_record=recorded):
-        ready.function(*arguments_of(call, engine.Value, objects))
+    given = arguments_of(call, engine.Value, objects)
+    with control.inside([*leaves(given), *ready.weights]), control.changed(on_compare=told, on_record=recorded):
+        ready.function(*given)
     return any(ties)
 
 

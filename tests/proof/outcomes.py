@@ -177,7 +177,7 @@ def by_nodes(function: Any, ready: Ready, call: Call) -> Outcome:
     """Given Values, and walked back from the result."""
     given = arguments_of(call, engine.Value, objects)
     inputs = list(dict.fromkeys(leaves(given)))
-    with control.inside():  # copies and derivatives keep their history
+    with control.inside([*inputs, *ready.weights]):  # copies and derivatives keep their history
         result = function(*given)
     numbers, root = numbers_of(result), weighted(result)
     if root is not None:
