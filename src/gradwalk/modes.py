@@ -56,17 +56,20 @@ class Change:
             raise
 
     def __exit__(self, *_: object) -> None:
-        token, self._token = self._token, None
-        if token is None:
+        if self._token is None:
             return
         now = current()
         if now is not self._after:  # blocks that began in it are still there, or it is another context
             VARIABLE.set(_without(now, self._after))
-            return
-        try:
-            VARIABLE.reset(token)
-        except ValueError:  # a copy of the context
-            VARIABLE.set(self._after.around or Modes())
+        else:
+            try:
+                VARIABLE.reset(self._token)
+            except ValueError:  # a copy of the context
+                VARIABLE.set(self._after.around or Modes())
+        self._token = None  # at last: what a signal handler interrupts is done when the block is dropped
+
+    def __del__(self) -> None:
+        self.__exit__()
 
 
 def _with(before: Modes, changes: dict[str, Any]) -> Modes:
