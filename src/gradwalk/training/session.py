@@ -21,14 +21,13 @@ from typing import Any
 
 from gradwalk import engine
 from gradwalk.errors import WorkerError
+from gradwalk.files import remove_leftovers, replace_file
 from gradwalk.training import data
 from gradwalk.training.checkpoint import (
     DAMAGES,
     Checkpoint,
     CheckpointError,
     load,
-    remove_leftovers,
-    replace_file,
     save,
 )
 from gradwalk.training.loop import Configuration, Trainer, configuration_of

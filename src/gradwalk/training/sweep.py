@@ -21,14 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from gradwalk.errors import WorkerError
+from gradwalk.files import locked, remove_leftovers, replace_file
 from gradwalk.training import data
 from gradwalk.training.checkpoint import (
     DAMAGES,
     CheckpointError,
     load,
-    locked,
-    remove_leftovers,
-    replace_file,
     save,
     short,
 )
