@@ -425,6 +425,7 @@ def test_a_reader_of_metrics_that_goes_away_is_told_of(names_file, pipe, tmp_pat
     outcome = run_apart(*common, "--checkpoint", tmp_path / "a", "--checkpoint-every", 1000000)
     assert reader.communicate()[0].count('"step"') == 1
     assert (outcome.status, f"gradwalk: {pipe}: Broken pipe\n") == (2, outcome.err)
+    assert load(tmp_path / "a").step > 0
 
 
 def test_devices_are_never_replaced(train, gradwalk, tmp_path, monkeypatch):

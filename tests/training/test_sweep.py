@@ -155,19 +155,25 @@ def test_an_error_that_is_not_about_numbers_ends_the_sweep(sweep, monkeypatch):
     assert sweep("--seed", "1,2").err == "gradwalk: MemoryError no room for it\n"
 
 
-def test_what_was_learnt_is_kept_where_output_fails(sweep, gradwalk, names_file, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "standard output: No space left on device"),
+     (MemoryError("no room"), "MemoryError no room"), (ValueError("no such number"), "no such number")],
+    ids=["disk", "memory", "value"],
+)  # fmt: skip
+def test_what_was_learnt_is_kept(sweep, gradwalk, names_file, tmp_path, monkeypatch, error, told):
     """The disk is full, say: one line, and the sweep goes on from there."""
     assert sweep("--seed", "1..3", "-q", "--folder", "whole").status == 0
     monkeypatch.setattr(sweeps, "ROUND", 1e-9)
 
     def full(reporter, sweep):
         if sweep.steps_made > 30:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise error
 
     with monkeypatch.context() as patched:
         patched.setattr(sweep_report.SweepReporter, "round", full)
         failed = sweep("--seed", "1..3", "-q", "--folder", "stopped")
-    assert (failed.status, failed.err) == (2, "gradwalk: standard output: No space left on device\n")
+    assert (failed.status, failed.err) == (2, f"gradwalk: {told}\n")
     assert all(0 < load(path).step < 12 for path in (tmp_path / "stopped").glob("run-*"))
     assert list((tmp_path / "stopped").glob("run-*"))
     assert gradwalk("sweep", "--resume", "stopped", "--data", names_file, "-q").status == 0

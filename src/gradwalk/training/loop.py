@@ -152,19 +152,25 @@ class Trainer:
         """One batch forward, backward and update; returns the batch's mean loss."""
         mark = self.order.mark()
         chosen = self.next_documents()
-        if self.compiled is not None and len(chosen) == 1 and self.configuration.clip is None:
-            total = self._all_at_once(chosen[0], lr)
-        else:
-            try:
+        try:
+            if self.compiled is not None and len(chosen) == 1 and self.configuration.clip is None:
+                total = self._all_at_once(chosen[0], lr)
+            else:
                 total = self._backward(chosen)
-            except WorkerError:  # nothing has been moved: the step can still be made, in a run that goes on later
+                self._clip()
+                self.optimiser.step(lr)
+                self.optimiser.zero_grad()
+        except Exception:
+            if self.is_between_steps:  # nothing has been moved: the step can still be made, in a run that goes on later
                 self.order.go_back(mark)
                 self.optimiser.zero_grad()
-                raise
-            self._clip()
-            self.optimiser.step(lr)
-            self.optimiser.zero_grad()
+            raise
         return self.stepped(total / len(chosen))
+
+    @property
+    def is_between_steps(self) -> bool:
+        """Whether every step that was begun was made whole: an error may have come in the middle of an update."""
+        return self.optimiser.steps == self.step == len(self.losses)
 
     def next_documents(self) -> list[str]:
         """Those of the next step; each is handed out once."""

@@ -20,7 +20,6 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from gradwalk.errors import WorkerError
 from gradwalk.files import locked, remove_leftovers, replace_file
 from gradwalk.training import data
 from gradwalk.training.checkpoint import (
@@ -278,11 +277,8 @@ def run(plan: Plan, options: Mapping[str, Sequence[Any]], reporter: Any, may_ope
                 if time.perf_counter() - last_saved > SAVED_EVERY:
                     sweep.save()
                     last_saved = time.perf_counter()
-        except (
-            OSError,
-            WorkerError,
-        ):  # the disk is full, nobody reads on, workers died: what was learnt is kept
-            with suppress(OSError):
+        except Exception:  # the disk is full, nobody reads on, workers died, memory ended: what was learnt is kept
+            with suppress(Exception):
                 sweep.save()
             raise
         sweep.save()
