@@ -25,6 +25,7 @@ from gradwalk.training.checkpoint import DAMAGES, Checkpoint, CheckpointError
 from gradwalk.training.tokenizer import Tokenizer
 
 LARGEST_BATCH = 1_000_000  # documents; more than any file within data.LARGEST_FILE is worth going through in one step
+LARGEST_MODEL = 10_000_000  # parameters, one Value each: a step of more has some hundred million nodes
 KINDS: dict[str, set[type]] = {
     "int": {int}, "float": {int, float}, "float | None": {int, float, type(None)}, "str": {str}, "bool": {bool},
 }  # fmt: skip
@@ -73,6 +74,17 @@ class Configuration:
                 raise ValueError(f"{field.name}: {reprlib.repr(value)} is out of range")
         if self.batch_size > LARGEST_BATCH:
             raise ValueError(f"batch_size: expected at most {LARGEST_BATCH:,}, got {self.batch_size}")
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"schedule: expected one of {', '.join(SCHEDULES)}, got {reprlib.repr(self.schedule)}")
+        if self.smallest() > LARGEST_MODEL:
+            raise ValueError(
+                f"n_embd {self.n_embd}, n_layer {self.n_layer}, block_size {self.block_size}: expected a model of at "
+                f"most {LARGEST_MODEL:,} parameters, got {self.smallest():,} or more"
+            )
+
+    def smallest(self, vocabulary_size: int = 0) -> int:
+        """How many parameters its model has at least."""
+        return self.n_embd * (vocabulary_size + self.block_size) + 12 * self.n_layer * self.n_embd**2
 
     def model(self, vocabulary_size: int) -> GPT:
         return GPT(
@@ -358,8 +370,7 @@ def configuration_of(checkpoint: Checkpoint) -> Configuration:
     """The configuration in a checkpoint, if it fits the tensors in it."""
     try:
         configuration = Configuration(**checkpoint.configuration)
-        sizes = (configuration.n_embd, configuration.n_layer, configuration.block_size)
-        smallest = sizes[0] * (len(checkpoint.characters) + 1 + sizes[2]) + 12 * sizes[1] * sizes[0] ** 2
+        smallest = configuration.smallest(len(checkpoint.characters) + 1)
     except DAMAGES as error:
         raise CheckpointError(f"a damaged checkpoint (its configuration: {error})") from None
     # before a model of that size is made: it may not fit the memory
