@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -31,6 +30,7 @@ from gradwalk.compiler.trace import ACTIVE, is_tracing
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
 from gradwalk.control import current_modes, inside, no_grad
 from gradwalk.errors import GradwalkWarning, add_note, refusals
+from gradwalk.files import write_file
 from gradwalk.functional import is_nested
 from gradwalk.passes import Locked
 from gradwalk.structure import flatten, flatten_like, is_value
@@ -254,7 +254,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         from gradwalk.compiler.to_jax import exported, to_jax
 
         version = self.version_for(example, "export") if example or self._latest is None else self._latest
-        Path(path).write_bytes(exported(to_jax(self, version)))
+        write_file(path, exported(to_jax(self, version)))
 
     def models(self, weights: Any, parameters: Any, device: str = "") -> Models:
         """Many models of this function's shape, stepped side by side by one program: `step(optimiser, inputs)`.
