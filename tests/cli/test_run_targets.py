@@ -222,6 +222,62 @@ def test_workers_of_a_module():
     assert with_gradwalk("-m", "s").stdout == "[(4.0, True, 'gradwalk'), (9.0, True, 'gradwalk')]\n"
 
 
+OF_A_CELL = """\
+import multiprocessing, own
+def squared(x): return x * x
+class Named:
+    def __init__(self, x): self.x = x
+def starting(): pass
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+@pytest.mark.parametrize(
+    ("settings", "work", "name"),
+    [("", "pool.map(squared, [1, 2])", "squared"), ("", "pool.apply_async(squared, (1,)).get()", "squared"),
+     ("", "list(pool.imap_unordered(own.doubled, [Named(2)]))", "Named"), ("", "pool.map(str, [Named])", "Named"),
+     (", starting", "pool.map(own.doubled, [1, 2])", "starting"), ("", "pool.map(lambda x: x, [1])", "<lambda>")],
+)  # fmt: skip
+def test_workers_of_a_notebook_have_not_run_its_cells(method, settings, work, name):
+    """What a cell defines cannot go to one that is spawned: that is said at once, with what to do."""
+    write("own.py", "def doubled(x): return x + x")
+    context = f"multiprocessing.get_context({method!r})"
+    notebook(OF_A_CELL, f"with {context}.Pool(2{settings}) as pool:\n    print({work})", "print('on')")
+    process = with_gradwalk("n.ipynb")
+    assert (process.stdout, process.returncode) == ("", 1)
+    last = process.stderr.splitlines()[-1]
+    if "<" in name:
+        assert "PicklingError" in last
+        return
+    assert last.endswith(
+        f"PicklingError: {name} is defined in a cell of the notebook, and workers that are spawned do not run the "
+        "cells: put it into a module beside the notebook, and import it, or use multiprocessing.get_context('fork')"
+    )
+
+
+def test_workers_of_a_notebook(folder):
+    """They do what modules define, with the class that the cells see; those that are forked, and threads, do all."""
+    made = "def made(x):\n    y = Value(x) * x\n    return Value(y.data), Value.__mro__[1].__module__\n"
+    write("own.py", MICROGPT_CLASS + made)
+    notebook(
+        OF_A_CELL + "from multiprocessing.pool import ThreadPool",
+        "for method in ('spawn', 'forkserver'):\n"
+        "    with multiprocessing.get_context(method).Pool(2) as pool:\n"
+        "        print([(v.data, type(v) is own.Value, where) for v, where in pool.map(own.made, [2.0, 3.0])])",
+        "for pool in multiprocessing.get_context('fork').Pool(2, starting), ThreadPool(2, starting):\n"
+        "    with pool:\n"
+        "        print(pool.map(squared, [1, 2]), pool.map(type, [Named(1)]) == [Named])",
+    )
+    process = with_gradwalk("n.ipynb")
+    where = "gradwalk" if engine.NAME == "native" else "builtins"
+    lines = process.stdout.splitlines()
+    assert lines[0] == lines[1]
+    assert lines[0].startswith(f"[(4.0, True, '{where}")
+    assert lines[2:] == ["[1, 4] True"] * 2
+    assert process.stderr.count("\n") == 1
+    assert process.returncode == 0
+
+
 def test_workers_where_multiprocessing_is_imported_at_start_up():
     """As coverage does, or a sitecustomize: what workers hand back is of the script's class all the same."""
     script_with_workers("spawn")

@@ -51,7 +51,8 @@ def prepare(settings: set[str], target: str, arguments: Sequence[str]) -> Callab
     main.__dict__.update(__builtins__=builtins)
     if sys.version_info < (3, 14):
         main.__annotations__ = {}
-    install(keep_class)
+    is_notebook = "module" not in settings and target.endswith(".ipynb") and not os.path.isdir(target)
+    install(keep_class, is_notebook)
     safe_path = getattr(sys.flags, "safe_path", False)
     if "module" in settings:
         sys.argv = ["-m", *arguments]
@@ -67,7 +68,7 @@ def prepare(settings: set[str], target: str, arguments: Sequence[str]) -> Callab
         sys.path.insert(0, path)
         find_own_modules(path)
         return lambda: run_module("__main__")
-    if target.endswith(".ipynb"):
+    if is_notebook:
         from gradwalk.run.notebook import Notebook  # what reads it takes no module beside it for Python's
 
         notebook = Notebook(path, main.__dict__, keep_class)
