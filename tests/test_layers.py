@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 
 # a room may import from the lines above it, and from those it shares its line with
 ORDER = [line.split() for line in """
-    _version cached_property own_files hub bundled _native
+    _version cached_property own_files files hub bundled _native
     lessons
     formula passes
     printing

@@ -47,6 +47,7 @@ ROOMS = {
     "__main__": "cli",
     "engine": "engine cli",
     "bundled": "training lessons show",
+    "files": "training cli show lessons",
     "doctor": "cli",
     "blame": "control",
     "custom": "control compiler functional test_habits.py",

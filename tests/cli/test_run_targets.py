@@ -6,6 +6,7 @@ import json
 import math
 import pathlib
 import py_compile
+import random
 import zipfile
 
 import pytest
@@ -13,6 +14,7 @@ from running import LECTURE_CLASS, MICROGPT_CLASS, TELL_CLASS, assert_same, outc
 
 from gradwalk import engine
 from gradwalk.run import report, stand_in
+from gradwalk.run.notebook import Notebook
 
 ABOUT = "import sys\nprint(__name__, __package__, sys.argv[1:], sys.argv[0].rpartition('/')[2], __spec__ is None)\n"
 
@@ -130,9 +132,59 @@ def test_notebook_that_fails():
     process = with_gradwalk("n.ipynb")
     assert process.returncode == 1
     assert 'n.ipynb[2]", line 2, in <module>\n    1 / 0' in process.stderr
-    write("broken.ipynb", "{}")
-    process = with_gradwalk("broken.ipynb")
+    pathlib.Path("n.ipynb").write_text("[" * 100_000, "utf-8")
+    process = with_gradwalk("n.ipynb")
     assert (process.returncode, process.stderr.count("\n")) == (2, 1)
+    assert process.stderr.startswith(
+        f"gradwalk: {pathlib.Path('n.ipynb').resolve()}: expected a notebook, got Recursion"
+    )
+
+
+HOSTILE = (None, True, 0, 10**400, 1e308, "", "code", "\x1b[2J", "\0", "\ud800", [], [[]], [1], {}, {"a": 1})
+
+
+def is_read_or_refused(content, capsys):
+    """Whether its cells are texts, or there is one line and status 2."""
+    pathlib.Path("n.ipynb").write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    try:
+        return all(type(cell) is str for cell in Notebook("n.ipynb", {}, False).cells)
+    except SystemExit as left:
+        said = capsys.readouterr().err
+        assert not set(said) & set("\x1b\0"), said
+        return (left.code, said.count("\n"), said[:19]) == (2, 1, "gradwalk: n.ipynb: ")
+
+
+def test_notebooks_that_are_damaged(folder, capsys):
+    """Any bit flipped, any part cut out, anything in the place of anything."""
+    good = {"cells": [{"cell_type": "code", "source": ["x = 1\n", "x"], "outputs": []},
+                      {"cell_type": "markdown", "source": "text"}, {"cell_type": "code", "source": "x"}],
+            "nbformat": 4}  # fmt: skip
+    whole, source = json.dumps(good).encode(), random.Random(3)
+    assert is_read_or_refused(whole, capsys)
+    for place in range(len(whole)):
+        for bit in range(8):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << bit
+            assert is_read_or_refused(bytes(damaged), capsys)
+        for cut in (whole[:place], whole[:place] + whole[place + source.randrange(30) :],
+                    whole[:place] + source.randbytes(9) + whole[place:]):  # fmt: skip
+            assert is_read_or_refused(cut, capsys)
+    for value in HOSTILE:
+        cells = [{"cell_type": "code", "source": value}, {"cell_type": value, "source": "x"}, {"source": "x"},
+                 {"cell_type": "code"}, {"cell_type": "code", "source": [value]}, value]  # fmt: skip
+        for content in (value, [value], {"cells": value}, *({"cells": [cell]} for cell in cells)):
+            assert is_read_or_refused(content, capsys)
+    for deep in (b"[" * 100_000, b'{"cells":' * 100_000, b'{"cells": [' + b"[" * 100_000, b"9" * 10_000):
+        assert is_read_or_refused(deep, capsys)
+
+
+@pytest.mark.parametrize("cell", ["(" * 3000, "x = 1\n!" + "(" * 3000, "\0", "x\n%a \0"], ids=repr)
+def test_cells_that_are_no_python(cell):
+    """What Python says of them, and nothing from below."""
+    notebook("print(1)", cell)
+    process = with_gradwalk("n.ipynb")
+    assert (process.stdout, process.returncode) == ("1\n", 1) or process.returncode == 0
+    assert "notebook.py" not in process.stderr
 
 
 def script_with_workers(method):
@@ -168,6 +220,62 @@ def test_workers_of_a_module():
     """-m: they import it by its name."""
     script_with_workers("spawn")
     assert with_gradwalk("-m", "s").stdout == "[(4.0, True, 'gradwalk'), (9.0, True, 'gradwalk')]\n"
+
+
+OF_A_CELL = """\
+import multiprocessing, own
+def squared(x): return x * x
+class Named:
+    def __init__(self, x): self.x = x
+def starting(): pass
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+@pytest.mark.parametrize(
+    ("settings", "work", "name"),
+    [("", "pool.map(squared, [1, 2])", "squared"), ("", "pool.apply_async(squared, (1,)).get()", "squared"),
+     ("", "list(pool.imap_unordered(own.doubled, [Named(2)]))", "Named"), ("", "pool.map(str, [Named])", "Named"),
+     (", starting", "pool.map(own.doubled, [1, 2])", "starting"), ("", "pool.map(lambda x: x, [1])", "<lambda>")],
+)  # fmt: skip
+def test_workers_of_a_notebook_have_not_run_its_cells(method, settings, work, name):
+    """What a cell defines cannot go to one that is spawned: that is said at once, with what to do."""
+    write("own.py", "def doubled(x): return x + x")
+    context = f"multiprocessing.get_context({method!r})"
+    notebook(OF_A_CELL, f"with {context}.Pool(2{settings}) as pool:\n    print({work})", "print('on')")
+    process = with_gradwalk("n.ipynb")
+    assert (process.stdout, process.returncode) == ("", 1)
+    last = process.stderr.splitlines()[-1]
+    if "<" in name:
+        assert "PicklingError" in last
+        return
+    assert last.endswith(
+        f"PicklingError: {name} is defined in a cell of the notebook, and workers that are spawned do not run the "
+        "cells: put it into a module beside the notebook, and import it, or use multiprocessing.get_context('fork')"
+    )
+
+
+def test_workers_of_a_notebook(folder):
+    """They do what modules define, with the class that the cells see; those that are forked, and threads, do all."""
+    made = "def made(x):\n    y = Value(x) * x\n    return Value(y.data), Value.__mro__[1].__module__\n"
+    write("own.py", MICROGPT_CLASS + made)
+    notebook(
+        OF_A_CELL + "from multiprocessing.pool import ThreadPool",
+        "for method in ('spawn', 'forkserver'):\n"
+        "    with multiprocessing.get_context(method).Pool(2) as pool:\n"
+        "        print([(v.data, type(v) is own.Value, where) for v, where in pool.map(own.made, [2.0, 3.0])])",
+        "for pool in multiprocessing.get_context('fork').Pool(2, starting), ThreadPool(2, starting):\n"
+        "    with pool:\n"
+        "        print(pool.map(squared, [1, 2]), pool.map(type, [Named(1)]) == [Named])",
+    )
+    process = with_gradwalk("n.ipynb")
+    where = "gradwalk" if engine.NAME == "native" else "builtins"
+    lines = process.stdout.splitlines()
+    assert lines[0] == lines[1]
+    assert lines[0].startswith(f"[(4.0, True, '{where}")
+    assert lines[2:] == ["[1, 4] True"] * 2
+    assert process.stderr.count("\n") == 1
+    assert process.returncode == 0
 
 
 def test_workers_where_multiprocessing_is_imported_at_start_up():

@@ -17,6 +17,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from gradwalk import files
 from gradwalk.training import checkpoint, tensors
 
 
@@ -191,7 +192,7 @@ def test_full_disk_keeps_the_last_good_one(train, resume, tmp_path, monkeypatch)
     def full(_file):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(checkpoint.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     outcome = resume(path, "--checkpoint-every", 5, "--quiet")
     assert (outcome.status, outcome.out) == (2, "")
     assert "No space left on device (step 10 was not saved; the checkpoint written last is still there)" in outcome.err
@@ -217,9 +218,9 @@ def test_a_file_and_its_name_are_on_the_disk(tmp_path, monkeypatch):
         synced.append("folder" if stat.S_ISDIR(about.st_mode) else about.st_size)
         assert (there == ["saved"]) == stat.S_ISDIR(about.st_mode)
 
-    monkeypatch.setattr(checkpoint.os, "fsync", fsync)
+    monkeypatch.setattr(files.os, "fsync", fsync)
     before = next_descriptor(tmp_path)
-    checkpoint.replace_file(tmp_path / "saved", b"new" * 1000)
+    files.replace_file(tmp_path / "saved", b"new" * 1000)
     assert synced == [3000, "folder"]
     assert next_descriptor(tmp_path) == before
 
@@ -229,9 +230,44 @@ def test_link_is_followed(tmp_path):
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_bytes(b"old")
     link.symlink_to(target)
-    checkpoint.replace_file(link, b"new")
+    files.replace_file(link, b"new")
     assert link.is_symlink()
     assert target.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o444])
+def test_who_may_read_it_stays_as_it_was(train, resume, tmp_path, monkeypatch, mode):
+    """Also while it is written: what one keeps to oneself is nobody else's for a moment."""
+    path, real, seen = tmp_path / "saved", files._write, []
+
+    def write(descriptor, content):
+        seen.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        real(descriptor, content)
+
+    assert train("--steps", 2, "--stop-after", 1, "--checkpoint", path).status == 0
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+    path.chmod(mode)
+    monkeypatch.setattr(files, "_write", write)
+    assert resume(path).status == 0
+    assert {mode} == {*seen, stat.S_IMODE(path.stat().st_mode)}
+
+
+@pytest.mark.parametrize("call", ["fsync", "open", "close"])
+def test_a_folder_that_cannot_be_synced(train, tmp_path, monkeypatch, call):
+    """The file has its name by then: a run that is saved has not failed."""
+    real = getattr(os, call)
+
+    def failing(given, *arguments):
+        if stat.S_ISDIR((os.stat if call == "open" else os.fstat)(given).st_mode if os.path.exists(given) else 0):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(given, *arguments)
+
+    monkeypatch.setattr(files, "os", SimpleNamespace(**{**vars(os), call: failing}))
+    outcome = train("--steps", 2, "--checkpoint", tmp_path / "saved")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert checkpoint.load(tmp_path / "saved").step == 2
 
 
 def test_leftovers_of_running_processes_stay(tmp_path):
@@ -243,7 +279,7 @@ def test_leftovers_of_running_processes_stay(tmp_path):
         file.touch()
     with alive.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        checkpoint.remove_leftovers(path)
+        files.remove_leftovers(path)
     assert sorted(tmp_path.iterdir()) == sorted([alive, other, notes])
 
 
@@ -255,7 +291,7 @@ def test_no_leftover_stays_open(tmp_path):
         fcntl.flock(file, fcntl.LOCK_EX)
         free = os.dup(probe.fileno())
         os.close(free)
-        checkpoint.remove_leftovers(tmp_path / "saved")
+        files.remove_leftovers(tmp_path / "saved")
         after = os.dup(probe.fileno())
         os.close(after)
     assert list(tmp_path.iterdir()) == [held]
@@ -277,20 +313,20 @@ def test_a_run_removes_what_killed_ones_have_left(train, resume, tmp_path):
 def test_without_locks(tmp_path, monkeypatch, system):
     """Files are written all the same; leftovers stay, because somebody may be writing them."""
     if system == "Windows":
-        monkeypatch.setattr(checkpoint, "fcntl", None)
+        monkeypatch.setattr(files, "fcntl", None)
     else:
         monkeypatch.setattr(fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks")))
     path, leftover = tmp_path / "saved", tmp_path / "saved.1-0123abcd.partial"
     leftover.touch()
-    checkpoint.replace_file(path, b"new")
-    checkpoint.remove_leftovers(path)
+    files.replace_file(path, b"new")
+    files.remove_leftovers(path)
     assert path.read_bytes() == b"new"
     assert sorted(tmp_path.iterdir()) == [path, leftover]
 
 
 def test_partial_file_that_was_taken_for_a_leftover(tmp_path, monkeypatch):
     """Between its making and its lock somebody removed it: another one is made."""
-    real, given = checkpoint.locked, []
+    real, given = files.locked, []
 
     def locked(descriptor):
         if not given:
@@ -299,9 +335,9 @@ def test_partial_file_that_was_taken_for_a_leftover(tmp_path, monkeypatch):
         given.append(descriptor)
         return real(descriptor)
 
-    monkeypatch.setattr(checkpoint, "locked", locked)
+    monkeypatch.setattr(files, "locked", locked)
     before = next_descriptor(tmp_path)
-    checkpoint.replace_file(tmp_path / "saved", b"new")
+    files.replace_file(tmp_path / "saved", b"new")
     assert next_descriptor(tmp_path) == before
     assert (len(given), [path.name for path in tmp_path.iterdir()]) == (2, ["saved"])
     assert (tmp_path / "saved").read_bytes() == b"new"
@@ -309,9 +345,9 @@ def test_partial_file_that_was_taken_for_a_leftover(tmp_path, monkeypatch):
 
 def test_interrupted_before_its_lock(tmp_path, monkeypatch):
     """Ctrl-C leaves nothing behind."""
-    monkeypatch.setattr(checkpoint, "locked", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(files, "locked", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
     before = next_descriptor(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        checkpoint.replace_file(tmp_path / "saved", b"new")
+        files.replace_file(tmp_path / "saved", b"new")
     assert next_descriptor(tmp_path) == before
     assert list(tmp_path.iterdir()) == []

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
+import inspect
 import json
 import os
 import pty
 import random
+import re
 import shlex
 import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from small_runs import COMMAND, TINY_MODEL, run_apart, start
 
-from gradwalk import cli
-from gradwalk.training import checkpoint, data, session
+from gradwalk import cli, files
+from gradwalk.files import Held
+from gradwalk.training import data, session
 from gradwalk.training.checkpoint import CheckpointError, load
 from gradwalk.training.loop import Record
 from gradwalk.training.metrics import MetricsFile
@@ -200,12 +205,12 @@ def test_one_name_for_four_runs(names_file, tmp_path):
 def test_writers_of_one_name(tmp_path, monkeypatch, links):
     """Threads that take one name at once: exactly one does, with its whole content, also on systems without links."""
     if not links:
-        monkeypatch.setattr(checkpoint.os, "link", lambda *_: (_ for _ in ()).throw(OSError(errno.EPERM, "no links")))
+        monkeypatch.setattr(files.os, "link", lambda *_: (_ for _ in ()).throw(OSError(errno.EPERM, "no links")))
     path, taken = tmp_path / "name", []
 
     def write(number):
         try:
-            checkpoint.replace_file(path, bytes([number]) * 100_000, new=True)
+            files.replace_file(path, bytes([number]) * 100_000, new=True)
             taken.append(number)
         except FileExistsError:
             pass
@@ -221,51 +226,121 @@ def test_writers_of_one_name(tmp_path, monkeypatch, links):
 
 
 class Failing:
-    """The module os, whose nth call of those that may fail does."""
+    """The module os, and with it fcntl and open(), whose nth call of those that may fail does."""
 
-    CALLS = ("open", "fsync", "replace", "link", "unlink", "close", "stat")
+    OF_OS = ("open", "fsync", "replace", "link", "unlink", "close", "stat", "fstat", "fchmod", "write", "urandom")
+    OF_PATH = ("realpath", "exists", "samestat")
+    NAMES = (*OF_OS, *OF_PATH, "flock", "readall")
 
-    def __init__(self, nth, error):
-        self.left, self.error, self.failed = nth, error, ""
+    def __init__(self, nth=0, error=errno.EIO):
+        self.left, self.error, self.failed, self.called = nth, error, "", set()
+        self.path = SimpleNamespace(**{**vars(os.path), **{name: self.once(os.path, name) for name in self.OF_PATH}})
+        self.locks = SimpleNamespace(**{**vars(fcntl), "flock": self.once(fcntl, "flock")})
+        vars(self).update({name: self.once(os, name) for name in self.OF_OS})
 
     def __getattr__(self, name):
-        real = getattr(os, name)
-        if name not in self.CALLS:
-            return real
+        return getattr(os, name)
+
+    def once(self, module, name):
+        real = getattr(module, name)
 
         def call(*arguments, **named):
+            self.called.add(name)
             self.left -= 1
             if self.left == 0:
                 self.failed = name
+                if name == "close":  # it is closed all the same
+                    real(*arguments)
                 raise OSError(self.error, os.strerror(self.error))
             return real(*arguments, **named)
 
         return call
 
+    def opened(self, *arguments, **named):
+        file = open(*arguments, **named)  # noqa: SIM115  # as its caller does
 
+        class Reading:
+            fileno, readall = file.fileno, staticmethod(self.once(file, "readall"))
+            __enter__, __exit__ = (lambda reading: reading), (lambda reading, *given: file.close())
+
+        return Reading()
+
+    def put_into(self, monkeypatch):
+        monkeypatch.setattr(files, "os", self)
+        monkeypatch.setattr(files, "fcntl", self.locks)
+        monkeypatch.setattr(files, "open", self.opened, raising=False)
+
+
+ERRORS = [errno.ENOSPC, errno.EIO, errno.EINTR, errno.EPERM, errno.EAGAIN, errno.ENOENT]
+
+
+def test_what_may_fail_is_made_to(tmp_path, monkeypatch):
+    """Every function of the system that files.py calls is one of those, but for what looks at names only."""
+    source = inspect.getsource(files)
+    found = {*re.findall(r"\bos\.(?:path\.)?([a-z]+)\(", source), *re.findall(r"\bfcntl\.([a-z]+)\(", source)}
+    assert found - {*Failing.NAMES} == {"fspath", "getpid", "strerror", "dirname"} | {"blocking"} & found
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
 @pytest.mark.parametrize("new", [False, True], ids=["replaced", "new"])
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EINTR, errno.EPERM])
-def test_every_system_call_fails_once(tmp_path, monkeypatch, new, error):
-    """Whichever call fails, the file is there whole, old or new; an error names it, and nothing is left beside it."""
+@pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
+def test_every_system_call_fails_once(tmp_path, monkeypatch, new, error, links):
+    """Whichever call fails, the file is whole: the old one if that is told of, else the new one; the error names it,
+    and nothing is left beside it."""
+    if not links:
+        monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(errno.EPERM, "no links")))
+    called = set()
     for nth in range(1, 100):
         path = tmp_path / f"file{nth}"
         if not new:
             path.write_bytes(b"old")
-        failing = Failing(nth, error)
-        monkeypatch.setattr(checkpoint, "os", failing)
-        try:
-            checkpoint.replace_file(path, b"new" * 1000, new)
-        except OSError:
-            pass
-        finally:
-            monkeypatch.setattr(checkpoint, "os", os)
-        assert not path.exists() or path.read_bytes() in (b"old", b"new" * 1000, b"")
+        held, failing, told = Held(), Failing(nth, error), None
+        with monkeypatch.context() as patched:
+            failing.put_into(patched)
+            try:
+                files.replace_file(path, b"new" * 1000, new, held)
+            except OSError as caught:
+                told = caught
+        found = path.read_bytes() if path.exists() else None
+        assert found == (b"new" * 1000 if told is None else None if new else b"old"), failing.failed
+        assert told is None or (told.filename, told.filename2) == (str(path), None)
+        held.close()
         leftovers = [file.name for file in tmp_path.iterdir() if file.name.endswith(".partial")]
-        assert leftovers == [] or failing.failed == "unlink"
-        checkpoint.remove_leftovers(path)
+        assert leftovers == [] or failing.failed in ("unlink", "exists"), failing.failed
+        files.remove_leftovers(path)
+        assert [file.name for file in tmp_path.iterdir() if file.name.endswith(".partial")] == []
+        called |= failing.called
         if not failing.failed:
             break
-    assert nth > 4
+    assert called >= {"open", "write", "fsync", "flock", "realpath", "stat", "close", "link" if new else "replace"}
+
+
+def test_what_is_written_in_parts(tmp_path, monkeypatch):
+    """The system may take less than it is given."""
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, content: real(descriptor, content[:7]))
+    files.replace_file(tmp_path / "file", bytes(range(256)))
+    assert (tmp_path / "file").read_bytes() == bytes(range(256))
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.EAGAIN, errno.ENOENT], ids=errno.errorcode.get)
+def test_every_system_call_of_a_run_fails_once(train, resume, tmp_path, monkeypatch, error):
+    """Whichever call fails as a run is read, held and saved: it ends well or in one line, and what was saved stays."""
+    path, called = tmp_path / "run", set()
+    assert train("--steps", 10, "--stop-after", 5, "--checkpoint", path, "--quiet").status == 0
+    whole = path.read_bytes()
+    for nth in range(1, 200):
+        path.write_bytes(whole)
+        failing = Failing(nth, error)
+        with monkeypatch.context() as patched:
+            failing.put_into(patched)
+            outcome = resume(path, "--quiet", "--samples", 0, "--checkpoint-every", 2)
+        assert outcome.status == 0 or (failing.failed and one_line(outcome, str(path))), failing.failed
+        assert load(path).step == 10 if outcome.status == 0 else load(path).step >= 5
+        called |= failing.called
+        if not failing.failed:
+            break
+    assert called >= {"open", "write", "fsync", "flock", "realpath", "stat", "fstat", "close", "replace", "readall"}
 
 
 # ---------------------------------------------------------------- devices, pipes, closed descriptors
@@ -344,12 +419,13 @@ def test_pipes_whose_other_end_takes_its_time(pipe):
 
 
 def test_a_reader_of_metrics_that_goes_away_is_told_of(names_file, pipe, tmp_path):
-    """It is not taken for the reader of our own output, whose going ends a command in silence."""
+    """It is not taken for the reader of our own output, whose going ends a command in silence; all steps are saved."""
     reader = subprocess.Popen(["head", "-n", "1", pipe], stdout=subprocess.PIPE, text=True)
     common = ("train", "--data", names_file, *TINY_MODEL, "--steps", 2000, "--metrics", pipe)
-    outcome = run_apart(*common, "--checkpoint", tmp_path / "a")
+    outcome = run_apart(*common, "--checkpoint", tmp_path / "a", "--checkpoint-every", 1000000)
     assert reader.communicate()[0].count('"step"') == 1
     assert (outcome.status, f"gradwalk: {pipe}: Broken pipe\n") == (2, outcome.err)
+    assert load(tmp_path / "a").step > 0
 
 
 def test_devices_are_never_replaced(train, gradwalk, tmp_path, monkeypatch):

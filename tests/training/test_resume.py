@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import itertools
 import json
 import os
 import random
@@ -17,10 +20,14 @@ import numpy
 import pytest
 from small_runs import NAMES, TINY_MODEL, run_apart, start
 
-from gradwalk import engine
+from gradwalk import engine, files
 from gradwalk.errors import WorkerError
+from gradwalk.files import Held
+from gradwalk.optim import Adam
 from gradwalk.training.checkpoint import load
 from gradwalk.training.loop import Configuration, Trainer
+from gradwalk.training.metrics import MetricsFile
+from gradwalk.training.report import Reporter
 from gradwalk.training.session import (
     Plan,
     PlanError,
@@ -103,6 +110,148 @@ def test_finished_run_resumed_is_left_alone(train, resume, tmp_path):
     before = path.read_bytes()
     assert resume(path).status == 0
     assert path.read_bytes() == before
+
+
+# ---------------------------------------------------------------- errors on the way
+
+
+def raising(function, nth, error):
+    """The function, whose nth call raises."""
+    calls = itertools.count(1)
+
+    def call(*arguments, **named):
+        if next(calls) == nth:
+            raise error
+        return function(*arguments, **named)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError("no room"), ValueError("no such number"), OSError(errno.EIO, "gone")], ids=repr
+)
+@pytest.mark.parametrize("place", [(MetricsFile, "add", 7), (Reporter, "step", 8), (Trainer, "tokens", 14)], ids=str)
+@pytest.mark.parametrize("options", [(), ("--batch-size", 3), ("--clip", 1), ("--engine", "reference")], ids=str)
+def test_whatever_ends_a_run_it_is_saved(train, resume, tmp_path, monkeypatch, error, place, options):
+    """Wherever an error comes from, every step that was made is kept; the run goes on as if it had not been there."""
+    common = ("--steps", 20, "--checkpoint-every", 100, "--eval-every", 100, "--quiet", *options)
+    monkeypatch.setattr("gradwalk.training.commands.switch_engine", lambda _: None)  # it would start over
+    assert train(*common, "--checkpoint", "whole").status == 0
+    kind, name, nth = place
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, name, raising(getattr(kind, name), nth, error))
+        ended = train(*common, "--checkpoint", "ended", "--metrics", "m")
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+    assert load(tmp_path / "ended").step == (nth if kind is not Trainer else len(read_lines(tmp_path / "m")))
+    assert load(tmp_path / "ended").step > 0
+    assert resume("ended", "--quiet").status == 0
+    assert_same_run(tmp_path / "whole", tmp_path / "ended")
+
+
+def read_lines(path):
+    return path.read_text().splitlines()
+
+
+def test_a_step_that_was_cut_in_two_is_not_saved(train, resume, tmp_path, monkeypatch):
+    """An error in the middle of an update: what is on the disk is whole, and the run goes on from there."""
+    common = ("--steps", 20, "--checkpoint-every", 5, "--eval-every", 100, "--quiet", "--batch-size", 3)
+    assert train(*common, "--checkpoint", "whole").status == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(Adam, "settings", raising(Adam.settings, 8, MemoryError("no room")))
+        ended = train(*common, "--checkpoint", "ended")
+    assert (ended.status, ended.err) == (2, "gradwalk: MemoryError no room\n")
+    assert load(tmp_path / "ended").step == 5
+    assert resume("ended", "--quiet").status == 0
+    assert_same_run(tmp_path / "whole", tmp_path / "ended")
+
+
+# ---------------------------------------------------------------- two at once
+
+
+def begun(*command, **settings):
+    """A run that is under way: it has written metrics."""
+    path = settings.pop("metrics")
+    process = start("train", *command, "--metrics", path, "--quiet", **settings)
+    while not path.exists() or path.stat().st_size < 200:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    return process
+
+
+def test_one_run_at_a_time(train, resume, gradwalk, names_file, tmp_path):
+    """Two that save at one place would lose what one of them learnt; a kill frees it, and nothing lies beside it."""
+    assert train("--steps", 2, "--checkpoint", "one", "--quiet").status == 0
+    long = ("--steps", 1000000, "--checkpoint-every", 1)
+    for command in (
+        ("--resume", "one"),
+        ("--checkpoint", "new", *TINY_MODEL[:6]),
+        ("--checkpoint", "new", "--overwrite"),
+    ):
+        name = command[1]
+        process = begun("--data", names_file, *command, *long, metrics=tmp_path / f"m{len(command)}", cwd=tmp_path)
+        try:
+            (tmp_path / "link").symlink_to(name)
+            for other in (("--resume", name), ("--resume", "link"), ("--checkpoint", name, "--overwrite")):
+                for _ in range(5):
+                    refused = gradwalk("train", "--data", names_file, *other, "--stop-after", 3, "--quiet")
+                    told = f"gradwalk: {other[1]}: another gradwalk train is at work on it\n"
+                    assert (refused.status, refused.err) == (2, told)
+            assert gradwalk("sample", name, "-n", 1).status == 0
+        finally:
+            process.kill()
+            process.communicate()
+        (tmp_path / "link").unlink()
+        step = load(tmp_path / name).step
+        assert resume(name, "--stop-after", step + 3, "--quiet").status == 0
+        assert load(tmp_path / name).step == step + 3
+        assert not list(tmp_path.glob(f"{name}.*"))
+
+
+def test_runs_without_locks(train, resume, tmp_path, monkeypatch):
+    """A file system that has none keeps nobody out, and nobody waiting."""
+    monkeypatch.setattr(fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks")))
+    assert train("--steps", 10, "--stop-after", 5, "--checkpoint", "one").status == 0
+    assert resume("one").status == 0
+    assert train("--steps", 10, "--checkpoint", "one", "--overwrite").status == 0
+    monkeypatch.setattr(files, "fcntl", None)
+    assert resume("one", "--steps", 12).status == 0
+    assert load(tmp_path / "one").step == 12
+
+
+def test_nothing_of_a_run_stays_open(train, resume, tmp_path):
+    """Neither when it ends nor when it is refused."""
+    before = sorted(os.listdir("/proc/self/fd"))
+    assert train("--steps", 2, "--checkpoint", "one").status == 0
+    assert resume("one", "--steps", 4).status == 0
+    assert train("--steps", 2, "--checkpoint", "one", "--overwrite").status == 0
+    with open(tmp_path / "one", "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert resume("one", "--steps", 4).status == 2
+    assert resume("one", "--steps", 4).status == 0
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_that_is_replaced_as_it_is_taken(tmp_path, monkeypatch):
+    """What is locked is what has the name: another one than was opened, if its holder has saved meanwhile."""
+    path, first, other = tmp_path / "file", Held(), Held()
+    files.replace_file(path, b"1", held=first)
+    real, opened = files._to_lock, []
+
+    def to_lock(path):
+        opened.append(real(path))
+        if len(opened) == 1:
+            files.replace_file(path, b"2", held=first)
+        return opened[-1]
+
+    monkeypatch.setattr(files, "_to_lock", to_lock)
+    assert not other.take(path)
+    assert len(opened) == 2
+    first.close()
+    assert other.take(path)
+    other.close()
+
+
+# ---------------------------------------------------------------- what is killed
 
 
 def killed_once(command, path, seconds):

@@ -155,19 +155,25 @@ def test_an_error_that_is_not_about_numbers_ends_the_sweep(sweep, monkeypatch):
     assert sweep("--seed", "1,2").err == "gradwalk: MemoryError no room for it\n"
 
 
-def test_what_was_learnt_is_kept_where_output_fails(sweep, gradwalk, names_file, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "standard output: No space left on device"),
+     (MemoryError("no room"), "MemoryError no room"), (ValueError("no such number"), "no such number")],
+    ids=["disk", "memory", "value"],
+)  # fmt: skip
+def test_what_was_learnt_is_kept(sweep, gradwalk, names_file, tmp_path, monkeypatch, error, told):
     """The disk is full, say: one line, and the sweep goes on from there."""
     assert sweep("--seed", "1..3", "-q", "--folder", "whole").status == 0
     monkeypatch.setattr(sweeps, "ROUND", 1e-9)
 
     def full(reporter, sweep):
         if sweep.steps_made > 30:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise error
 
     with monkeypatch.context() as patched:
         patched.setattr(sweep_report.SweepReporter, "round", full)
         failed = sweep("--seed", "1..3", "-q", "--folder", "stopped")
-    assert (failed.status, failed.err) == (2, "gradwalk: standard output: No space left on device\n")
+    assert (failed.status, failed.err) == (2, f"gradwalk: {told}\n")
     assert all(0 < load(path).step < 12 for path in (tmp_path / "stopped").glob("run-*"))
     assert list((tmp_path / "stopped").glob("run-*"))
     assert gradwalk("sweep", "--resume", "stopped", "--data", names_file, "-q").status == 0
@@ -486,48 +492,6 @@ def test_values_that_are_known_already():
     """A parameter's own values stay as they are, and a single one is one of several."""
     several = Several(click.INT)
     assert [several.convert(given, None, None) for given in ("1..3,7,2", (1, 2), 5)] == [(1, 2, 3, 7), (1, 2), (5,)]
-
-
-def test_folders_that_are_no_sweeps(gradwalk, sweep, names_file, tmp_path):
-    """Whatever is in them, it is one line."""
-
-    def refused(words):
-        outcome = gradwalk("sweep", "--resume", "gradwalk-sweep", "--data", names_file)
-        assert (outcome.status, outcome.err.count("\n")) == (2, 1)
-        assert words in outcome.err
-
-    assert "sweep.json" in gradwalk("sweep", "--resume", "nowhere").err
-    assert sweep("--seed", "1..2", "-q").status == 0
-    assert "it is there already; --resume gradwalk-sweep" in sweep("--folder", "gradwalk-sweep").err
-    lines, described = tmp_path / "gradwalk-sweep" / "runs.jsonl", tmp_path / "gradwalk-sweep" / "sweep.json"
-    whole = lines.read_bytes()
-    lines.write_bytes(whole[:-5])  # killed as it wrote the last line: that run is made again
-    assert gradwalk("sweep", "--resume", "gradwalk-sweep", "--data", names_file, "-q").status == 0
-    assert lines.read_bytes() == whole
-    lines.write_bytes(b"{}\n" + whole)
-    refused("line 1 is not a line of this sweep")
-    lines.write_bytes(b'{"run": 77}\n')
-    refused("line 1 is not a line of this sweep")
-    lines.write_bytes(b'{"run": 1, "loss": "low"}\n')
-    refused("line 1 is not a line of this sweep")
-    lines.write_bytes(b"")
-    names_file.write_text("ann\nbob\n")
-    refused("the data is not what the sweep began with")
-    good = json.loads(described.read_text())
-    for damage in (
-        {"runs": []},
-        {"common": {"lr": "high"}},
-        {"evaluation": {"every": 0}},
-        {"runs": 3},
-        {"data": {"name": 3}},
-    ):
-        described.write_text(json.dumps({**good, **damage}))
-        refused("a damaged sweep.json")
-    assert good["gradwalk_sweep"] == 1
-    described.write_text(json.dumps({**good, "gradwalk_sweep": 2}))
-    refused("written by a newer gradwalk")
-    described.write_text("{")
-    refused("a damaged sweep.json")
 
 
 def test_a_checkpoint_of_another_run_is_refused(sweep, gradwalk, names_file, tmp_path):

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -32,6 +31,7 @@ from gradwalk.compiler.trace import constant, is_tracing, result_of
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
 from gradwalk.control import changed, current_modes, differentiated, inside, no_grad
 from gradwalk.errors import GradwalkWarning, add_note, refusals
+from gradwalk.files import write_file
 from gradwalk.passes import Locked
 from gradwalk.structure import flatten, flatten_like, is_number, is_value, values_among
 
@@ -261,7 +261,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
         from gradwalk.compiler.to_jax import exported, to_jax
 
         version = self.version_for(example, "export") if example or self._latest is None else self._latest
-        Path(path).write_bytes(exported(to_jax(self, version)))
+        write_file(path, exported(to_jax(self, version)))
 
     def models(self, weights: Any, parameters: Any, device: str = "") -> Models:
         """Many models of this function's shape, stepped side by side by one program: `step(optimiser, inputs)`.

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from gradwalk.files import replace_file
 from gradwalk.lessons.source import Cell, Lesson, Part, Text, Walk, lessons
 
 
@@ -60,10 +61,13 @@ def command(folder: Path) -> None:
     kept = 0
     for lesson in lessons():
         path = folder / f"{lesson.name}.ipynb"
-        if path.exists():
+        text = json.dumps(notebook(lesson), indent=1, ensure_ascii=False) + "\n"
+        try:
+            if path.exists():
+                raise FileExistsError
+            replace_file(path, text.encode(), new=True)
+        except FileExistsError:
             kept += 1  # somebody may have worked in it
-            continue
-        path.write_text(json.dumps(notebook(lesson), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     total = len(lessons())
     already = f"; {kept} were there already and stay as they are" if kept else ""
     click.echo(f"{total - kept} of {total} lessons written to {folder}{already}")

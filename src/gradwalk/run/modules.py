@@ -8,7 +8,7 @@ import functools
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
@@ -35,13 +35,18 @@ def say(message: str) -> None:
             print(f"gradwalk: {message}", file=sys.stderr, flush=True)
 
 
-def install(keep_class: bool) -> None:
-    """From now on, modules are found as a script under `gradwalk run` finds them."""
+def install(keep_class: bool, is_notebook: bool = False) -> None:
+    """From now on, modules are found as a script, or a notebook, under `gradwalk run` finds them."""
     from gradwalk.run.stand_in import offer
 
     setattr(builtins, OFFER, offer)
+    changes: dict[str, Callable[[Any], None]] = {"multiprocessing.spawn": functools.partial(change_spawn, keep_class)}
+    if is_notebook:
+        from gradwalk.run.pools import say_what_is_of_cells
+
+        changes["multiprocessing.pool"] = say_what_is_of_cells
     # right before PathFinder, whose answers it passes on: every other finder keeps its turn
-    sys.meta_path.insert(sys.meta_path.index(PathFinder), Finder(keep_class))
+    sys.meta_path.insert(sys.meta_path.index(PathFinder), Finder(keep_class, changes))
 
 
 # ---------------------------------------------------------------- classes in source code
@@ -127,8 +132,8 @@ def offer_statement(node: ast.ClassDef, lines: dict[str, int]) -> ast.stmt:
 class Finder:
     """Answers as PathFinder does, but for the user's own modules with a class to offer, and for micrograd."""
 
-    def __init__(self, keep_class: bool) -> None:
-        self.keep_class = keep_class
+    def __init__(self, keep_class: bool, changes: dict[str, Callable[[Any], None]]) -> None:
+        self.keep_class, self.changes = keep_class, changes
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name == WORKERS_MAIN:
@@ -137,8 +142,8 @@ class Finder:
         if name == "micrograd" and (spec is None or is_pypis(spec)):  # the same, but ours
             loader: Any = Micrograd()  # no importlib.abc, which is long to import
             return ModuleSpec(name, loader, is_package=True)
-        if name == "multiprocessing.spawn" and spec and spec.loader:
-            loader = SpawnLoader(spec.loader, self.keep_class)
+        if name in self.changes and spec and spec.loader:
+            loader = ChangingLoader(spec.loader, self.changes[name])
             spec.loader = loader
             return spec
         # of what is installed, only somebody's own version of micrograd is offered
@@ -207,11 +212,11 @@ class Micrograd:
 # ---------------------------------------------------------------- workers of multiprocessing
 
 
-class SpawnLoader:
-    """multiprocessing.spawn, whose workers are to see what this interpreter sees."""
+class ChangingLoader:
+    """A module of multiprocessing, with something changed."""
 
-    def __init__(self, loader: Any, keep_class: bool) -> None:
-        self.loader, self.keep_class = loader, keep_class
+    def __init__(self, loader: Any, change: Callable[[Any], None]) -> None:
+        self.loader, self.change = loader, change
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         created: ModuleType | None = self.loader.create_module(spec)
@@ -219,18 +224,25 @@ class SpawnLoader:
 
     def exec_module(self, module: Any) -> None:
         self.loader.exec_module(module)
-        plain = module.get_preparation_data
+        self.change(module)
 
-        def get_preparation_data(name: str) -> dict[str, Any]:
-            data: dict[str, Any] = plain(name)
-            if "init_main_from_path" in data:  # else the script was started with -m, and is imported by its name
-                data = {"gradwalk": Worker(self.keep_class, data.pop("init_main_from_path")), **data}
-                data["init_main_from_name"] = WORKERS_MAIN
-            elif "init_main_from_name" in data:
-                data = {"gradwalk": Worker(self.keep_class, ""), **data}
-            return data
 
-        module.get_preparation_data = get_preparation_data
+def change_spawn(keep_class: bool, module: Any) -> None:
+    """In multiprocessing.spawn: workers are to see what this interpreter sees."""
+    plain = module.get_preparation_data
+
+    def get_preparation_data(name: str) -> dict[str, Any]:
+        data: dict[str, Any] = plain(name)
+        if "init_main_from_path" in data:
+            data = {"gradwalk": Worker(keep_class, data.pop("init_main_from_path")), **data}
+            data["init_main_from_name"] = WORKERS_MAIN
+        elif "init_main_from_name" in data:  # the script was started with -m, and is imported by its name
+            data = {"gradwalk": Worker(keep_class, ""), **data}
+        else:  # a notebook, of which they import what its cells do
+            data = {"gradwalk": Worker(keep_class, sys.argv[0]), **data}
+        return data
+
+    module.get_preparation_data = get_preparation_data
 
 
 class Worker:

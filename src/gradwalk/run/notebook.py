@@ -13,22 +13,26 @@ import os
 import re
 import sys
 import traceback
-from typing import Any
+from typing import Any, NoReturn
 
+from gradwalk.files import read_file, write_file
 from gradwalk.run.modules import offering, say
+
+LARGEST_FILE = 2**30  # bytes, with all pictures in it
 
 
 class Notebook:
-    def __init__(self, path: str, source: bytes, variables: dict[str, Any], keep_class: bool) -> None:
+    def __init__(self, path: str, variables: dict[str, Any], keep_class: bool) -> None:
         self.path, self.variables, self.keep_class = path, variables, keep_class
         self.name = os.path.splitext(os.path.basename(path))[0]
         self.saved = 0
         try:
-            cells = json.loads(source)["cells"]
+            cells = json.loads(read_file(path, LARGEST_FILE, "a notebook"))["cells"]
             self.cells = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-        except (ValueError, KeyError, TypeError) as error:
-            print(f"gradwalk: {path}: expected a notebook, got {type(error).__name__}: {error}", file=sys.stderr)
-            sys.exit(2)
+        except OSError as error:
+            stop(f"{path}: {error.strerror}")
+        except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
+            stop(f"{path}: expected a notebook, got {type(error).__name__}: {error}")
 
     def run(self) -> None:
         os.environ.setdefault("MPLBACKEND", "Agg")  # nobody is there to close a window
@@ -88,9 +92,12 @@ class Notebook:
     def save(self, ending: str, content: str | bytes) -> None:
         self.saved += 1
         path = f"{self.name}-{self.saved}.{ending}"
-        with open(path, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-        say(f"saved {path}")
+        try:
+            write_file(path, content.encode() if isinstance(content, str) else content)
+        except OSError as error:  # what the cells compute does not need it
+            say(f"{path}: {error.strerror}; the picture is not saved")
+        else:
+            say(f"saved {path}")
 
     def save_figures(self) -> None:
         pyplot: Any = sys.modules.get("matplotlib.pyplot")
@@ -101,6 +108,11 @@ class Notebook:
             pyplot.figure(number).savefig(content, format="png")
             pyplot.close(number)
             self.save("png", content.getvalue())
+
+
+def stop(line: str) -> NoReturn:
+    print(f"gradwalk: {' '.join(line.split())}", file=sys.stderr)
+    sys.exit(2)
 
 
 def continues(lines: list[str]) -> bool:

@@ -51,7 +51,8 @@ def prepare(settings: set[str], target: str, arguments: Sequence[str]) -> Callab
     main.__dict__.update(__builtins__=builtins)
     if sys.version_info < (3, 14):
         main.__annotations__ = {}
-    install(keep_class)
+    is_notebook = "module" not in settings and target.endswith(".ipynb") and not os.path.isdir(target)
+    install(keep_class, is_notebook)
     safe_path = getattr(sys.flags, "safe_path", False)
     if "module" in settings:
         sys.argv = ["-m", *arguments]
@@ -67,6 +68,12 @@ def prepare(settings: set[str], target: str, arguments: Sequence[str]) -> Callab
         sys.path.insert(0, path)
         find_own_modules(path)
         return lambda: run_module("__main__")
+    if is_notebook:
+        from gradwalk.run.notebook import Notebook  # what reads it takes no module beside it for Python's
+
+        notebook = Notebook(path, main.__dict__, keep_class)
+        find_beside(path)
+        return notebook.run
     try:
         with io.open_code(path) as file:
             source = file.read()
@@ -74,13 +81,7 @@ def prepare(settings: set[str], target: str, arguments: Sequence[str]) -> Callab
         what = f"[Errno {error.errno}] {error.strerror}"
         print(f"{sys.executable}: can't open file {path!r}: {what}", file=sys.stderr)
         sys.exit(2)
-    if not safe_path:
-        sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
-        find_own_modules(sys.path[0])
-    if target.endswith(".ipynb"):
-        from gradwalk.run.notebook import Notebook
-
-        return Notebook(path, source, main.__dict__, keep_class).run
+    find_beside(path)
     try:
         code = compile(source, path, "exec", dont_inherit=True) if keep_class else compile_offering(source, path)
     except SyntaxError:
@@ -127,6 +128,13 @@ def frames_from(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
+
+
+def find_beside(path: str) -> None:
+    """Have modules beside the script found."""
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+        find_own_modules(sys.path[0])
 
 
 def find_own_modules(folder: str) -> None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gradwalk.files import write_file
 from gradwalk.graph import Edge, Graph, GraphView, dot_string, edge_caption, glyph_of, short_number, shown_text
 from gradwalk.interface import number_of
 from gradwalk.scopes import path_of
@@ -85,7 +86,7 @@ def draw(
     image = rendered(source(Graph(value).overview(most), theme, direction), ending)
     if path is None:
         return image
-    Path(path).write_bytes(image)
+    write_file(path, image)
     return None
 
 

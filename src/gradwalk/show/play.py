@@ -20,6 +20,7 @@ from typing import Any
 
 from gradwalk.bundled import texts
 from gradwalk.expression import Expression, parsed, printable
+from gradwalk.files import write_file
 from gradwalk.show.program import program_of
 from gradwalk.show.remarks import tight, without_remarks
 
@@ -119,7 +120,7 @@ def _hash(text: str) -> str:
 
 def write(path: Path, shown: Any = None, values: Mapping[str, float] | None = None) -> Path:
     """Write the file and return where it is."""
-    path.write_text(page(shown, values), encoding="utf-8", newline="\n")
+    write_file(path, page(shown, values).encode())
     return path
 
 
@@ -183,7 +184,7 @@ def command(expression: str | None, assignments: Sequence[str], html: str | None
         return hand_out(text)
     path = Path(html) if html else temporary_file()
     try:
-        path.write_text(text, encoding="utf-8", newline="\n")
+        write_file(path, text.encode())
     except OSError as error:
         raise click.ClickException(f"play: cannot write {str(path)!r}: {error.strerror}") from None
     click.echo(path)

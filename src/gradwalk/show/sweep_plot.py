@@ -41,11 +41,12 @@ def _limits(xs: Sequence[float], ys: Sequence[float], beside: float) -> tuple[fl
 
 
 def _curves(runs: Sequence[Result], best: Result | None, frame: Frame) -> Iterator[Shape]:
-    points = [(float(x), float(y)) for run in runs for x, y in run["validation_losses"]]
+    curves = [[(float(x), float(y)) for x, y in run["validation_losses"] if is_shown(y)] for run in runs]
+    points = [point for curve in curves for point in curve]
     axes = Axes(_limits([0.0, *(x for x, _ in points)], [y for _, y in points], 0.0), frame)
     yield from axes.shapes()
-    for run in sorted(runs, key=lambda run: run is best):  # the best one on top
-        placed = [axes.at(*point) for point in run["validation_losses"]]
+    for run, curve in sorted(zip(runs, curves, strict=True), key=lambda each: each[0] is best):  # the best one on top
+        placed = [axes.at(*point) for point in curve]
         colour, width = (ORANGE, 2.5) if run is best else (PALE_BLUE, 1.0)
         yield from [Line(placed, colour, width)] if len(placed) > 1 else [Dot(at, 3.5, colour) for at in placed]
 

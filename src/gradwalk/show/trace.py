@@ -23,6 +23,7 @@ import click
 
 from gradwalk import engine
 from gradwalk.expression import ExpressionError, parsed, printable
+from gradwalk.files import special_file
 from gradwalk.finite_differences import Difference, finite_differences
 from gradwalk.graph import Graph
 from gradwalk.walk import Walk
@@ -83,6 +84,8 @@ def _from_expression(text: str, values: dict[str, float]) -> tuple[Any, str]:
 
 def _from_script(file: str, name: str, values: dict[str, float]) -> tuple[Any, str]:
     path = Path(file)
+    if kind := special_file(path):
+        raise click.ClickException(f"trace: {printable(file)}: {kind}, expected a file")
     if not path.is_file():
         raise click.ClickException(f"trace: there is no file {printable(file)!r}")
     with _users_errors(path):

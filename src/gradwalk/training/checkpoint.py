@@ -7,24 +7,14 @@ checksum tells a file that was changed since.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import re
-import secrets
-import stat
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from gradwalk.files import Held, read_file, replace_file
 from gradwalk.training.tensors import CODES, Tensors, deserialised, little_endian, serialised, shaped, tensor
-
-try:
-    import fcntl
-except ImportError:  # on Windows; what killed runs leave behind stays there
-    fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1  # raised when an older gradwalk could not read a file rightly
 
@@ -86,10 +76,10 @@ def _unpacked(part: Any) -> Any:
 # ---------------------------------------------------------------- writing
 
 
-def save(checkpoint: Checkpoint, path: str | os.PathLike[str], new: bool = False) -> None:
+def save(checkpoint: Checkpoint, path: str | os.PathLike[str], new: bool = False, held: Held | None = None) -> None:
     """Write the checkpoint; until it is complete on the disk, what was at `path` before stays there.
 
-    A `new` one takes the name only if nobody has it: FileExistsError.
+    A `new` one takes the name only if nobody has it: FileExistsError. `held` then holds it.
     """
     numbers = {name: part for name, part in checkpoint.optimizer.items() if not isinstance(part, memoryview)}
     tensors = {f"model.{name}": part for name, part in checkpoint.model.items()}
@@ -109,7 +99,7 @@ def save(checkpoint: Checkpoint, path: str | os.PathLike[str], new: bool = False
     }
     metadata = {"gradwalk_checkpoint": str(FORMAT), "run": json.dumps(description)}
     metadata["checksum"] = checksum(metadata["run"], tensors)
-    replace_file(path, serialised(tensors, metadata), new)
+    replace_file(path, serialised(tensors, metadata), new, held)
 
 
 def checksum(run: str, tensors: Tensors) -> str:
@@ -123,122 +113,6 @@ def checksum(run: str, tensors: Tensors) -> str:
     return digest.hexdigest()
 
 
-def replace_file(path: str | os.PathLike[str], content: bytes, new: bool = False) -> None:
-    """Put `content` at `path`, whole or not at all: through a file beside it, synced and then renamed.
-
-    What is no ordinary file is never replaced by one. With `new`, nothing is: FileExistsError.
-    """
-    target = os.path.realpath(path)  # what a link points to is replaced, not the link
-    if kind := special_file(target):
-        raise OSError(errno.EINVAL, f"{kind}, expected a file", os.fspath(path))
-    partial, descriptor = _partial_file(target)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            # still open, and so still locked: nobody takes it for the leftover of a killed run
-            if new:
-                _take_name(partial, target)
-            else:
-                os.replace(partial, target)
-    except BaseException as error:
-        with suppress(OSError):
-            os.unlink(partial)
-        if isinstance(error, OSError):
-            error.filename, error.filename2 = os.fspath(path), None  # whoever asked knows nothing of the partial file
-        raise
-    if os.name != "nt":  # a folder cannot be opened there
-        folder = os.open(os.path.dirname(target), os.O_RDONLY)
-        try:
-            os.fsync(folder)  # the new name itself
-        finally:
-            os.close(folder)
-
-
-def special_file(path: str | os.PathLike[str]) -> str | None:
-    """What is at `path`, if it is neither a file nor a folder: opening it may wait for ever."""
-    try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError):
-        return None
-    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
-        return None
-    return "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
-
-
-def _partial_file(target: str) -> tuple[str, int]:
-    """A new file beside the target, locked as long as it is open. Its name is nobody else's: processes of containers
-    that share a folder may have the same number."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    while True:
-        partial = f"{target}.{os.getpid()}-{secrets.token_hex(4)}.partial"
-        descriptor = os.open(partial, flags, 0o666)
-        try:
-            if locked(descriptor) and os.path.exists(partial):
-                return partial, descriptor
-        except BaseException:
-            os.close(descriptor)
-            with suppress(OSError):
-                os.unlink(partial)
-            raise
-        os.close(descriptor)  # somebody took it for a leftover before it was locked
-
-
-def locked(descriptor: int, without_locks: bool = True) -> bool:
-    """Whether the file is ours now, until it is closed: no other process has locked it.
-
-    Where a system, or a file system, has no locks, nobody can tell: `without_locks` is the answer there.
-    """
-    if fcntl is None:
-        return without_locks
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return without_locks
-    return True
-
-
-def _take_name(partial: str, target: str) -> None:
-    """Give the file its name, which nobody may have: of several processes at once, one gets it."""
-    try:
-        os.link(partial, target)
-    except FileExistsError:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from None
-    except OSError:  # a file system without links: an empty file holds the name for a moment
-        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        os.replace(partial, target)
-        return
-    os.unlink(partial)
-
-
-def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Delete the partial files beside `path` that killed runs have left there: those that nobody holds locked.
-
-    Without locks they stay: somebody may be writing them.
-    """
-    if fcntl is None:
-        return
-    target = Path(os.path.realpath(path))
-    for partial in target.parent.glob(f"{_glob_escaped(target.name)}.*.partial"):
-        inner = partial.name[len(target.name) + 1 : -len(".partial")]
-        if not re.fullmatch(r"\d+(-[0-9a-f]{8})?", inner) or special_file(partial):
-            continue
-        with suppress(OSError):
-            descriptor = os.open(partial, os.O_RDONLY | os.O_NONBLOCK)
-            try:
-                if locked(descriptor, without_locks=False):
-                    partial.unlink()
-            finally:
-                os.close(descriptor)
-
-
-def _glob_escaped(name: str) -> str:
-    return re.sub(r"([*?[])", r"[\1]", name)
-
-
 # ---------------------------------------------------------------- reading
 
 
@@ -247,14 +121,8 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
     from safetensors import SafetensorError
 
     name = os.fspath(path)
-    if kind := special_file(path):
-        raise CheckpointError(f"{name}: {kind}, expected a file")
     try:
-        with open(path, "rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-        if len(content) > LARGEST_FILE:
-            raise CheckpointError(f"{name}: larger than a checkpoint can be ({LARGEST_FILE:,} bytes)")
-        metadata, found = deserialised(content)
+        metadata, found = deserialised(read_file(path, LARGEST_FILE, "a checkpoint"))
         description = _description(name, metadata)
         tensors = shaped(found)
     except OSError as error:

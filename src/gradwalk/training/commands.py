@@ -18,6 +18,7 @@ import click
 from gradwalk import engine
 from gradwalk.errors import WorkerError
 from gradwalk.expression import printable
+from gradwalk.files import special_file
 from gradwalk.optim import OPTIMISERS, SCHEDULES, takers
 from gradwalk.training.options import Decorated, FiniteFloat, SectionCommand, SectionGroup, option
 
@@ -279,8 +280,8 @@ def check_plot(plot: Path | None) -> None:
         graphviz()
     if not plot.parent.is_dir():
         raise ValueError(f"{plot}: there is no folder {plot.parent}")
-    if plot.is_dir():
-        raise ValueError(f"{plot}: a folder, expected a file")
+    if kind := "a folder" if plot.is_dir() else special_file(plot):
+        raise ValueError(f"{plot}: {kind}, expected a file")
 
 
 def system_error(error: OSError) -> str:

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gradwalk.files import without_waiting
+
 BUNDLED_NAMES = Path(__file__).with_name("names.txt")  # their origin is in NAMES.md
 LARGEST_FILE = 16 * 1024 * 1024  # bytes; some two million names, and a second to read
 PATIENCE = 2.0  # seconds, with a pipe that nobody writes to
@@ -58,7 +60,7 @@ def _content(path: str | os.PathLike[str]) -> bytes:
     """What is in the file, if it is not too large; a pipe or a device, whose size is not known, is read up to there."""
     name = os.fspath(path)
     try:
-        with open(path, "rb", buffering=0, opener=_without_waiting) as file:
+        with open(path, "rb", buffering=0, opener=without_waiting) as file:
             size = os.fstat(file.fileno()).st_size
             content = b"" if size > LARGEST_FILE else _read_up_to(file, LARGEST_FILE + 1)
     except OSError as error:
@@ -72,14 +74,6 @@ def _content(path: str | os.PathLike[str]) -> bytes:
             f"train on a part of it: head -c {LARGEST_FILE} {name} > part.txt"
         )
     return content
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Opens a pipe also where nobody writes to it yet; the system would wait for that."""
-    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
-    if hasattr(os, "set_blocking"):
-        os.set_blocking(descriptor, True)
-    return descriptor
 
 
 def _read_up_to(file: io.FileIO, limit: int) -> bytes:

@@ -25,6 +25,7 @@ from gradwalk.training.checkpoint import DAMAGES, Checkpoint, CheckpointError
 from gradwalk.training.tokenizer import Tokenizer
 
 LARGEST_BATCH = 1_000_000  # documents; more than any file within data.LARGEST_FILE is worth going through in one step
+LARGEST_MODEL = 10_000_000  # parameters, one Value each: a step of more has some hundred million nodes
 KINDS: dict[str, set[type]] = {
     "int": {int}, "float": {int, float}, "float | None": {int, float, type(None)}, "str": {str}, "bool": {bool},
 }  # fmt: skip
@@ -73,6 +74,17 @@ class Configuration:
                 raise ValueError(f"{field.name}: {reprlib.repr(value)} is out of range")
         if self.batch_size > LARGEST_BATCH:
             raise ValueError(f"batch_size: expected at most {LARGEST_BATCH:,}, got {self.batch_size}")
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"schedule: expected one of {', '.join(SCHEDULES)}, got {reprlib.repr(self.schedule)}")
+        if self.smallest() > LARGEST_MODEL:
+            raise ValueError(
+                f"n_embd {self.n_embd}, n_layer {self.n_layer}, block_size {self.block_size}: expected a model of at "
+                f"most {LARGEST_MODEL:,} parameters, got {self.smallest():,} or more"
+            )
+
+    def smallest(self, vocabulary_size: int = 0) -> int:
+        """How many parameters its model has at least."""
+        return self.n_embd * (vocabulary_size + self.block_size) + 12 * self.n_layer * self.n_embd**2
 
     def model(self, vocabulary_size: int) -> GPT:
         return GPT(
@@ -152,19 +164,25 @@ class Trainer:
         """One batch forward, backward and update; returns the batch's mean loss."""
         mark = self.order.mark()
         chosen = self.next_documents()
-        if self.compiled is not None and len(chosen) == 1 and self.configuration.clip is None:
-            total = self._all_at_once(chosen[0], lr)
-        else:
-            try:
+        try:
+            if self.compiled is not None and len(chosen) == 1 and self.configuration.clip is None:
+                total = self._all_at_once(chosen[0], lr)
+            else:
                 total = self._backward(chosen)
-            except WorkerError:  # nothing has been moved: the step can still be made, in a run that goes on later
+                self._clip()
+                self.optimiser.step(lr)
+                self.optimiser.zero_grad()
+        except Exception:
+            if self.is_between_steps:  # nothing has been moved: the step can still be made, in a run that goes on later
                 self.order.go_back(mark)
                 self.optimiser.zero_grad()
-                raise
-            self._clip()
-            self.optimiser.step(lr)
-            self.optimiser.zero_grad()
+            raise
         return self.stepped(total / len(chosen))
+
+    @property
+    def is_between_steps(self) -> bool:
+        """Whether every step that was begun was made whole: an error may have come in the middle of an update."""
+        return self.optimiser.steps == self.step == len(self.losses)
 
     def next_documents(self) -> list[str]:
         """Those of the next step; each is handed out once."""
@@ -352,8 +370,7 @@ def configuration_of(checkpoint: Checkpoint) -> Configuration:
     """The configuration in a checkpoint, if it fits the tensors in it."""
     try:
         configuration = Configuration(**checkpoint.configuration)
-        sizes = (configuration.n_embd, configuration.n_layer, configuration.block_size)
-        smallest = sizes[0] * (len(checkpoint.characters) + 1 + sizes[2]) + 12 * sizes[1] * sizes[0] ** 2
+        smallest = configuration.smallest(len(checkpoint.characters) + 1)
     except DAMAGES as error:
         raise CheckpointError(f"a damaged checkpoint (its configuration: {error})") from None
     # before a model of that size is made: it may not fit the memory

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gradwalk.training.checkpoint import replace_file, special_file
+from gradwalk.files import replace_file, special_file, without_waiting
 from gradwalk.training.loop import Record
 
 
@@ -29,7 +29,7 @@ class MetricsFile:
             kept = kept_lines(Path(path).read_bytes(), resumed_at, os.fspath(path))
             replace_file(path, b"".join(kept))
             mode = "a"
-        self._file = open(path, mode, encoding="utf-8", buffering=1, opener=_without_waiting)  # noqa: SIM115
+        self._file = open(path, mode, encoding="utf-8", buffering=1, opener=without_waiting)  # noqa: SIM115
 
     def add(self, record: Record) -> None:
         line: dict[str, Any] = {"step": record.step, "loss": record.loss, "lr": record.lr}
@@ -45,14 +45,6 @@ class MetricsFile:
             what(*given)
         except OSError as error:  # with its name: or it would be taken for our own output's, whose reader may go
             raise MetricsError(f"{self._file.name}: {error.strerror}") from None
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """A pipe that nobody reads is an error; the system would wait for a reader."""
-    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0), 0o666)
-    if hasattr(os, "set_blocking"):
-        os.set_blocking(descriptor, True)
-    return descriptor
 
 
 def kept_lines(content: bytes, last_step: int, name: str) -> list[bytes]:

@@ -11,8 +11,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from gradwalk import engine
+from gradwalk.files import replace_file
 from gradwalk.show import terminal_plot
-from gradwalk.training.checkpoint import replace_file
 from gradwalk.training.loop import NotFiniteError
 from gradwalk.training.moons import Moons, Progress, two_moons
 from gradwalk.training.report import printable

@@ -20,15 +20,13 @@ from types import FrameType
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.errors import WorkerError
+from gradwalk.files import Held, remove_leftovers, replace_file
 from gradwalk.training import data
 from gradwalk.training.checkpoint import (
     DAMAGES,
     Checkpoint,
     CheckpointError,
     load,
-    remove_leftovers,
-    replace_file,
     save,
 )
 from gradwalk.training.loop import Configuration, Trainer, configuration_of
@@ -70,6 +68,17 @@ def run(
 
     `may_open` is asked about a data file that only the checkpoint names.
     """
+    with closing(Held()) as held:
+        return _run(plan, options, given, reporter, may_open, held)
+
+
+def _run(
+    plan: Plan, options: dict[str, Any], given: set[str], reporter: Reporter, may_open: Callable[[str], bool],
+    held: Held,
+) -> int:  # fmt: skip
+    goes_on_in = plan.resume if plan.checkpoint in (None, plan.resume) else None
+    if goes_on_in is not None:
+        _hold(held, goes_on_in)  # before it is read: another run may be about to save
     checkpoint = load(plan.resume) if plan.resume else None
     evaluation = {**EVALUATION, **(checkpoint.evaluation if checkpoint else {})}
     evaluation["every"] = plan.evaluate_every or evaluation["every"]
@@ -78,15 +87,15 @@ def run(
     check_workers(plan, trainer.configuration)
 
     def save_to(path: Path, new: bool = False) -> None:
-        _save(replace(trainer.checkpoint(data_name), evaluation=evaluation), path, new)
+        _save(replace(trainer.checkpoint(data_name), evaluation=evaluation), path, new, held)
 
     if plan.metrics and plan.resume is None and not plan.overwrite and plan.metrics.is_file():
         raise PlanError(f"{plan.metrics}: there is a file already; --overwrite replaces it")
-    if plan.resume is not None and plan.checkpoint in (None, plan.resume):
-        target = plan.resume
+    if goes_on_in is not None:
+        target = goes_on_in
         remove_leftovers(target)
     else:
-        target = _first_save(plan, data_name, save_to)
+        target = _first_save(plan, data_name, save_to, held)
     resumed_at = None if checkpoint is None else trainer.step
     metrics = MetricsFile(plan.metrics, resumed_at, plan.overwrite) if plan.metrics else None
     first = trainer.step
@@ -106,12 +115,10 @@ def run(
                     save_to(target)
                 if stop.received:
                     break
-        except (
-            OSError,
-            WorkerError,
-        ):  # the disk is full, nobody reads on, workers died: what was learnt is kept
-            with suppress(OSError, ValueError):
-                save_to(target)
+        except Exception:  # the disk is full, nobody reads on, workers died, memory ended: what was learnt is kept
+            if trainer.is_between_steps and trainer.step > first:
+                with suppress(Exception):
+                    save_to(target)
             raise
         if trainer.step > first:
             save_to(target)
@@ -164,17 +171,22 @@ def _trainer(
         raise CheckpointError(f"{plan.resume}: a damaged checkpoint ({error})") from None
 
 
-def _first_save(plan: Plan, data_name: str | None, save_to: Callable[[Path, bool], None]) -> Path:
+def _first_save(plan: Plan, data_name: str | None, save_to: Callable[[Path, bool], None], held: Held) -> Path:
     """Save the run under its name, before its first step: whether that is possible is better known before than after.
 
     Of several runs that are started at once, each takes a name of its own.
     """
     for path in [plan.checkpoint] if plan.checkpoint else _new_names(Path(data_name or data.BUNDLED_NAMES).stem):
-        if (plan.overwrite and plan.checkpoint) or not path.exists():
+        replaces = plan.overwrite and path == plan.checkpoint
+        if replaces or not path.exists():
             remove_leftovers(path)
             with suppress(FileExistsError):
-                save_to(path, not (plan.overwrite and plan.checkpoint))
+                save_to(path, True)
                 return path
+        if replaces:
+            _hold(held, path)
+            save_to(path, False)
+            return path
     raise PlanError(f"{path}: there is a file already; --resume {path} goes on with it, --overwrite replaces it")
 
 
@@ -185,9 +197,15 @@ def _new_names(stem: str) -> Iterable[Path]:
         yield Path(f"gradwalk-{stem}-{number}.safetensors")
 
 
-def _save(checkpoint: Checkpoint, target: Path, new: bool = False) -> None:
+def _hold(held: Held, path: Path) -> None:
+    """Two runs that save at one place would lose what one of them learnt."""
+    if not held.take(path):
+        raise PlanError(f"{path}: another gradwalk train is at work on it")
+
+
+def _save(checkpoint: Checkpoint, target: Path, new: bool, held: Held) -> None:
     try:
-        save(checkpoint, target, new)
+        save(checkpoint, target, new, held)
     except FileExistsError:
         raise
     except OSError as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gradwalk.errors import NumberError
-from gradwalk.training.checkpoint import Checkpoint
+from gradwalk.training.checkpoint import Checkpoint, CheckpointError, short
 from gradwalk.training.loop import Configuration, NotFiniteError, Trainer
 
 SIDE_BY_SIDE = 64  # runs at most: more are no quicker for each, and each keeps some memory
@@ -168,4 +168,9 @@ def advanced(
 def _trainer(run: RunState, documents: Sequence[str], evaluated_documents: int) -> Trainer:
     if run.checkpoint is None:
         return Trainer(run.configuration, documents, evaluated_documents=evaluated_documents)
-    return Trainer.resumed(run.checkpoint, documents, run.configuration, evaluated_documents)
+    try:
+        return Trainer.resumed(run.checkpoint, documents, run.configuration, evaluated_documents)
+    except CheckpointError as error:
+        raise CheckpointError(f"run {run.number}: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(f"run {run.number}: a damaged checkpoint ({short(error)})") from None

@@ -6,6 +6,7 @@ the best one's checkpoint, and `run-N.safetensors` are runs that were stopped, t
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import math
@@ -20,24 +21,24 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from gradwalk.errors import WorkerError
+from gradwalk.files import locked, read_file, remove_leftovers, replace_file
 from gradwalk.training import data
 from gradwalk.training.checkpoint import (
     DAMAGES,
+    LARGEST_FILE,
+    Checkpoint,
     CheckpointError,
     load,
-    locked,
-    remove_leftovers,
-    replace_file,
     save,
     short,
 )
-from gradwalk.training.loop import Configuration, mean
+from gradwalk.training.loop import Configuration, configuration_of, mean
 from gradwalk.training.session import EVALUATION, PlanError, stop_signals
 from gradwalk.training.side_by_side import SIDE_BY_SIDE, RunState, advanced, pieces
 from gradwalk.workers import Shared, Task, Workers, dask, processes
 
 LARGEST_SWEEP = 10_000  # runs
+LARGEST_DESCRIPTION = 2**24  # bytes; so many runs that differ in every option need half of it
 SAVED_EVERY = 30.0  # seconds, what is not over yet
 ROUND = 1.0  # seconds of work between two looks at it; by other processes a few times as many
 FORMAT = 1
@@ -210,15 +211,17 @@ def held(folder: Path) -> Iterator[None]:
 def opened(folder: Path) -> Sweep:
     """The sweep in a folder, with its lines and with the runs that were stopped."""
     try:
-        described = json.loads((folder / "sweep.json").read_bytes())
+        described = json.loads(read_file(folder / "sweep.json", LARGEST_DESCRIPTION, "what a sweep is"))
         if described["gradwalk_sweep"] > FORMAT:
             raise PlanError(f"{folder}: written by a newer gradwalk; pip install --upgrade gradwalk")
         runs, common = described["runs"], described["common"]
+        if not isinstance(runs, list) or not 1 <= len(runs) <= LARGEST_SWEEP:
+            raise ValueError("not a list of runs")
         configurations = [Configuration(**common, **run) for run in runs]
         name, evaluation = described["data"]["name"], dict(described["evaluation"])
-        if not configurations or len(runs) > LARGEST_SWEEP or not isinstance(name, str | None):
-            raise ValueError("not a list of runs")
-        if any(type(evaluation[key]) is not int or evaluation[key] < 1 for key in EVALUATION):
+        if not isinstance(name, str | None):
+            raise TypeError("the name of its data is not a text")
+        if any(type(evaluation[key]) is not int or not 0 < evaluation[key] < 2**63 for key in EVALUATION):
             raise ValueError("how often it is evaluated is not a number")
         sweep = Sweep(folder, configurations, list(runs[0]), name, str(described["data"]["digest"]), evaluation)
     except OSError as error:
@@ -232,8 +235,8 @@ def opened(folder: Path) -> Sweep:
         if number not in sweep.lines:
             path = sweep.saved(number)
             checkpoint = load(path) if path.exists() else None
-            if checkpoint is not None and checkpoint.configuration != asdict(configuration):
-                raise CheckpointError(f"{path}: the checkpoint of another run")
+            if checkpoint is not None:
+                _check_state(checkpoint, configuration, path)
             sweep.states[number] = RunState(number, configuration, checkpoint)
     return sweep
 
@@ -241,18 +244,48 @@ def opened(folder: Path) -> Sweep:
 def _read_lines(sweep: Sweep) -> None:
     """What is over; a last line that is cut short, where a sweep was killed as it wrote it, is taken away."""
     path = sweep.folder / "runs.jsonl"
-    lines = path.read_bytes().splitlines(keepends=True)
-    if lines and not lines[-1].endswith(b"\n"):
-        replace_file(path, b"".join(lines := lines[:-1]))
-    for place, text in enumerate(lines, 1):
+    content = read_file(path, LARGEST_FILE, "the lines of a sweep")
+    whole = content[: content.rfind(b"\n") + 1]
+    for place, text in enumerate(io.BytesIO(whole), 1):
         try:
-            line = json.loads(text)
-            if type(line["run"]) is not int or not 1 <= line["run"] <= len(sweep.configurations):
-                raise ValueError("no such run")
-            result_of({"loss": None, **line})
+            line = _line(sweep, json.loads(text))
         except DAMAGES:
             raise PlanError(f"{path}: line {place} is not a line of this sweep") from None
         sweep.lines[line["run"]] = line
+    if len(whole) < len(content):
+        replace_file(path, whole)
+
+
+def _line(sweep: Sweep, line: dict[str, Any]) -> dict[str, Any]:
+    """A line as `take` writes it: tables and pictures are made of what is in it."""
+    number, step = line["run"], line["step"]
+    if type(number) is not int or not 1 <= number <= len(sweep.configurations):
+        raise ValueError("no such run")
+    steps = sweep.configurations[number - 1].steps
+    if line["options"] != sweep.options(number) or type(step) is not int or not 0 <= step <= steps:
+        raise ValueError("another run's options, or more steps than it has")
+    if "error" in line:
+        if not isinstance(line["error"], str):
+            raise TypeError("an error that is not a text")
+        return line
+    losses = [loss for loss in (line["loss"], line["validation_loss"]) if loss is not None]
+    points = line["validation_losses"]
+    if step != steps or any(type(at) is not int or not 0 < at <= steps for at, _ in points):
+        raise ValueError("it is not over, or was measured at a step that it has not")
+    # of huge losses the mean is infinite
+    if not all(type(loss) in (int, float) and float(loss) > -math.inf for loss in [*losses, *(y for _, y in points)]):
+        raise ValueError("what was measured is not a number")
+    return line
+
+
+def _check_state(checkpoint: Checkpoint, configuration: Configuration, path: Path) -> None:
+    """Whether the run can go on from there."""
+    if checkpoint.configuration != asdict(configuration):
+        raise CheckpointError(f"{path}: the checkpoint of another run")
+    try:
+        configuration_of(checkpoint)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from None
 
 
 # ---------------------------------------------------------------- the runs
@@ -280,11 +313,8 @@ def run(plan: Plan, options: Mapping[str, Sequence[Any]], reporter: Any, may_ope
                 if time.perf_counter() - last_saved > SAVED_EVERY:
                     sweep.save()
                     last_saved = time.perf_counter()
-        except (
-            OSError,
-            WorkerError,
-        ):  # the disk is full, nobody reads on, workers died: what was learnt is kept
-            with suppress(OSError):
+        except Exception:  # the disk is full, nobody reads on, workers died, memory ended: what was learnt is kept
+            with suppress(Exception):
                 sweep.save()
             raise
         sweep.save()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import statistics
@@ -12,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gradwalk.expression import printable as harmless
+from gradwalk.training.loop import mean
 from gradwalk.training.sweep import Sweep, result_of
 
 if TYPE_CHECKING:
@@ -155,6 +157,20 @@ def measured(line: dict[str, Any]) -> str:
     return "loss" if line.get("validation_loss") is None else "validation loss"
 
 
+def deviation(results: list[float]) -> float:
+    """How far they are apart; of what is infinite, or nearly so, that is infinite too.
+
+    >>> deviation([1.0, 3.0]), deviation([1.0]), deviation([1.0, float("inf")])
+    (1.4142135623730951, 0.0, inf)
+    """
+    if len(results) == 1:
+        return 0.0
+    try:
+        return statistics.stdev(results)
+    except (ArithmeticError, AttributeError):  # the latter is what statistics makes of an infinity
+        return math.inf
+
+
 def table(sweep: Sweep) -> list[str]:
     """The best settings with the mean over their seeds, or the best runs where each setting has one; then errors."""
     over = [line for line in sweep.lines.values() if "error" not in line]
@@ -168,11 +184,10 @@ def table(sweep: Sweep) -> list[str]:
     numbers = ["runs", "mean", "deviation", "best"] if by_seed else ["run", "loss", "validation"]
     heading = [*(name.replace("_", "-") for name in columns), *numbers]
     rows = []
-    for key, lines in sorted(settings.items(), key=lambda each: statistics.fmean(map(result_of, each[1]))):
+    for key, lines in sorted(settings.items(), key=lambda each: mean([*map(result_of, each[1])])):
         results = [result_of(line) for line in lines]
         if by_seed:
-            spread = statistics.stdev(results) if len(results) > 1 else 0.0
-            numbers = [str(len(lines)), *(f"{x:.4f}" for x in (statistics.fmean(results), spread, min(results)))]
+            numbers = [str(len(lines)), *(f"{x:.4f}" for x in (mean(results), deviation(results), min(results)))]
         else:
             found = [lines[0]["loss"], lines[0]["validation_loss"]]
             numbers = [str(lines[0]["run"]), *("-" if loss is None else f"{loss:.4f}" for loss in found)]
