@@ -30,7 +30,8 @@ READ = [
 ]  # fmt: skip
 WRITTEN = [
     "play a*b --html FILE.html", "train --steps 1 --checkpoint FILE", "train --steps 1 --checkpoint FILE --overwrite",
-    "train -q --steps 1 --checkpoint */c --metrics FILE", "train --steps 1 --checkpoint */c --plot FILE.svg",
+    "train -q --steps 1 --n-embd 4 --eval-documents 1 --samples 1 --checkpoint */c --metrics FILE",
+    "train --steps 1 --checkpoint */c --plot FILE.svg",
     "train --steps 1 --checkpoint */c --plot FILE.png", "train moons --steps 1 --plot FILE.svg",
     "sweep --steps 1 --seed 1,2 --folder FILE", "sweep --steps 1 --seed 1,2 --folder */s --plot FILE.svg",
     "lessons FILE",
