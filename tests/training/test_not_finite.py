@@ -120,3 +120,24 @@ def test_parameters_that_are_not_finite_are_not_saved():
     trainer.model.parameters()[0].data = math.inf
     with pytest.raises(NotFiniteError, match=r"parameters in token_embedding\.weight are not finite"):
         trainer.checkpoint()
+
+
+def test_a_run_that_diverges_leaves_what_was_saved_last(train, tmp_path):
+    """The step before the last was finite, and on its way there."""
+    path = tmp_path / "run.safetensors"
+    options = (
+        "--optimizer",
+        "sgd",
+        "--schedule",
+        "constant",
+        "--lr",
+        "1e60",
+        "--steps",
+        "100",
+        "--checkpoint-every",
+        "50",
+    )
+    outcome = train(*options, "--checkpoint", path)
+    assert outcome.status == 2
+    assert "step " in outcome.err
+    assert load(path).step == 0

@@ -29,7 +29,7 @@ from gradwalk.training.checkpoint import (
     load,
     save,
 )
-from gradwalk.training.loop import Configuration, Trainer, configuration_of
+from gradwalk.training.loop import Configuration, NotFiniteError, Trainer, configuration_of
 from gradwalk.training.metrics import MetricsFile
 from gradwalk.training.report import Reporter
 from gradwalk.training.sampling import sample
@@ -115,6 +115,8 @@ def _run(
                     save_to(target)
                 if stop.received:
                     break
+        except NotFiniteError:  # what was saved last is better than the step before this one
+            raise
         except Exception:  # the disk is full, nobody reads on, workers died, memory ended: what was learnt is kept
             if trainer.is_between_steps and trainer.step > first:
                 with suppress(Exception):
