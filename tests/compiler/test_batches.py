@@ -6,8 +6,10 @@ import os
 import random
 import subprocess
 import sys
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from comparing import close
 
@@ -188,6 +190,32 @@ left = [struct.pack("<5q", 0, 0, 1 << 40, 8, i) for i in range(50_000)]
 del left
 print(np.allclose(hessian(point), data.T @ (data * (share * (1 - share))[:, None])))
 """
+
+
+GIVEN = [np.array([3, 4]).astype(kind) for kind in ("f2", "f4", ">f8", "g", "i1", "u8", "?", object)]
+GIVEN += [np.array(3.0, "g"), np.array(3), np.array([np.longdouble(3), Fraction(1, 3)])]
+ALONE = [kind(3) for kind in (np.float16, np.longdouble, np.int8, np.uint64, np.int64, Fraction, bool)] + [10**400]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize(
+    "given", [*GIVEN, *ALONE, [np.longdouble(3), 2]], ids=lambda given: f"{type(given).__name__} {given}"[:30]
+)
+def test_whatever_counts_as_a_number_is_that_number_in_a_batch(given: Any, exact: bool) -> None:
+    """Numbers of long doubles were whatever lay in memory."""
+    first = (lambda a: a) if np.shape(given) == () else (lambda a: a[0])
+    compiled = compile(lambda x, a: weight * x * (first(a) % 7), exact=exact)
+    alone = compiled(2.0, given).data
+    assert [float(value.data) for value in compiled.map([(2.0, given)] * 3)] == [alone] * 3
+    assert compiled.map_backward([(2.0, given)] * 3) == [alone] * 3
+    assert compiled.map_gradients([(2.0, given)], [weight])[0] == [alone]
+
+
+def test_an_integer_beyond_all_floats_among_others() -> None:
+    compiled = compile(lambda x, n: x * (n % 7))
+    batch = [(2.0, 3), (2.0, 10**400), (3.0, 10), (2.0, 5)]
+    for _ in range(2):
+        assert [value.data for value in compiled.map(batch)] == [2.0 * 3, 2.0 * (10**400 % 7), 3.0 * 3, 2.0 * 5]
 
 
 def test_memory_that_was_somebody_elses() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gradwalk import engine
+from gradwalk.cached_property import cached_property
 from gradwalk.compiler import interpret
 from gradwalk.compiler.reading import Call
 from gradwalk.compiler.trace import is_tracing
@@ -40,11 +41,21 @@ class Rows:
     def __len__(self) -> int:
         return len(self.places)
 
-    @property
+    @cached_property
     def numbers(self) -> Array:
         made = np.empty((len(self), len(self.entries[0]) if self.entries else 0))
-        write(self.entries, made)
+        if not write(self.entries, made):
+            raise TypeError(f"compile: expected numbers in a batch, got {self.entries[0]!r}")
         return made
+
+    def are_for_a_program(self) -> bool:
+        """Whether there are nothing but numbers that floats can hold."""
+        if values_among(self.entries[0]):  # then there are in all of them
+            return False
+        try:
+            return self.numbers is not None
+        except OverflowError:
+            return False
 
     def fitting(self, version: Version) -> Rows:
         return self.only(map(version.fits, self.entries)) if version.whole else self
@@ -196,12 +207,12 @@ def mapped(
     groups, ready = by_structure(given), {}
     for key, rows in groups.items():
         version = compiled._versions.get(key, (None,))[0] if not (is_tracing() or is_watched()) else None
-        if version is not None and version.result.is_bare and version.ends and not values_among(rows.entries[0]):
+        if version is not None and version.result.is_bare and version.ends and rows.are_for_a_program():
             fitting = rows.fitting(version)
             ready[key] = version, fitting, fitting.numbers
             way.begin(version, ready[key][2], asked)
     for key, rows in groups.items():
-        if values_among(rows.entries[0]):  # then there are in all of them
+        if not rows.are_for_a_program():
             for place in rows.places:
                 results[place] = alone(arguments_of(given[place]))
             continue
