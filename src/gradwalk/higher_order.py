@@ -15,7 +15,7 @@ from gradwalk.control import changed, is_traced
 from gradwalk.modes import current
 from gradwalk.ops import OPS
 from gradwalk.passes import THE_PASS
-from gradwalk.reference import contribution
+from gradwalk.reference import CHOOSING, contribution
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.structure import is_value
 
@@ -55,7 +55,7 @@ def pulled_back(order: Sequence[Any], gradients: dict[Any, Any], by: set[Any], r
                 continue
             gradient = gradients.pop(node)
             for child, local_grad in zip(node._children, rule(node), strict=True):
-                if child in depending and not _is_nothing(local_grad):
+                if child in depending and not _is_nothing(local_grad, gradient, node):
                     part = chained(gradient, local_grad)
                     gradients[child] = gradients[child] + part if child in gradients else part
     return gradients
@@ -77,7 +77,7 @@ def pushed_forward(order: Iterable[Any], tangents: dict[Any, Any], rule: Rule) -
             if node in tangents or tangents.keys().isdisjoint(node._children):
                 continue
             for child, local_grad in zip(node._children, rule(node), strict=True):
-                if child in tangents and not _is_nothing(local_grad):
+                if child in tangents and not _is_nothing(local_grad, tangents[child], node):
                     part = chained(tangents[child], local_grad)
                     tangents[node] = tangents[node] + part if node in tangents else part
     return tangents
@@ -93,8 +93,12 @@ def _ignored(*_: Any) -> None:
     pass
 
 
-def _is_nothing(given: Any) -> bool:
-    return type(given) is float and given == 0.0
+def _is_nothing(local_grad: Any, derivative: Any, node: Any) -> bool:
+    """Whether a slope of 0 hands nothing on. Of a derivative that is nan it does, but where the node chooses."""
+    if type(local_grad) is not float or local_grad != 0.0:
+        return False
+    number = data_of(derivative)
+    return type(number) is not float or number == number or node._name in CHOOSING
 
 
 def chained(derivative: Any, local_grad: Any) -> Any:

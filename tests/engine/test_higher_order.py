@@ -14,6 +14,7 @@ import mpmath
 import pytest
 from measures import bits, snapshot
 
+from gradwalk.control import ieee
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
 from gradwalk.optim import SGD
@@ -285,6 +286,18 @@ def test_a_gradient_penalty(engine: Any) -> None:
 
 
 # ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("flat", ["relu", "abs", "sign", "stop_gradient"])
+@pytest.mark.parametrize("beyond", [math.nan, math.inf])
+def test_a_slope_of_0_hands_on_what_it_does_in_an_ordinary_pass(engine: Any, flat: str, beyond: float) -> None:
+    with ieee():
+        gradients = []
+        for create_graph in (False, True):
+            x = engine.Value(0.0)
+            (x._apply(flat, x) * beyond + x).backward(create_graph=create_graph)
+            gradients.append(getattr(x.grad, "data", x.grad))
+    assert gradients[0] == gradients[1] or all(map(math.isnan, gradients))
 
 
 def test_changed_data_is_refused(engine: Any) -> None:
