@@ -83,7 +83,20 @@ class Standing(Adam):
         pass
 
 
-@pytest.mark.parametrize("kind", [Halving, Forgetful, Standing])
+class Around:
+    """An optimiser around another, whose attributes it has but for its step."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.inner = Adam(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def step(self, lr: float | None = None) -> None:
+        self.inner.step(0.5)
+
+
+@pytest.mark.parametrize("kind", [Halving, Forgetful, Standing, Around])
 def test_an_optimiser_with_steps_of_its_own_takes_them(kind: Any) -> None:
     w, other = Value(2.0), Value(2.0)
     compile(lambda x: w * x).train_step(kind([w], lr=0.1), 3.0)

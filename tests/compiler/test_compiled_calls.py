@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 import warnings
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -265,6 +266,53 @@ def test_the_gradient_by_an_integer_that_is_needed_as_one_is_0_where_the_plain_f
     with gradwalk.detect_nonfinite():
         assert compiled.value_and_grad(2.0, 3) == (12.0, (12.0, 0.0))
     assert compiled.value_and_grad(2.0, 3) == (12.0, (12.0, 0.0))
+
+
+@dataclass
+class Sizes:
+    width: int = 3
+    height: int = 4
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (lambda x, n: n * n * x, 3),
+        (lambda x, n: x * n + x**n, 3),
+        (lambda x, n: x * n * n, np.int8(3)),
+        (lambda x, ns: x * ns[0] * ns[1], (3, 4.0)),
+        (lambda x, d: x * d["a"] * d["a"] * d["a"], {"a": 3}),
+        (lambda x, ns: (x * ns * ns).sum(), np.array([3, 4])),
+        (lambda x, ns: (x * ns * ns).sum(), np.array([3, 4], np.uint8)),
+        (lambda x, sizes: x * sizes.width * sizes.height, Sizes()),
+        (lambda x, n: n * n * x if n < 5 else x, 3),
+    ],
+)
+def test_by_an_integer_that_is_fixed_the_gradient_is_what_it_is_by_a_float(function: Any, given: Any) -> None:
+    compiled = compile(function)
+    expected = gradwalk.value_and_grad(function, argnums=(0, 1))(2.0, given)
+    for _ in range(2):
+        assert repr(compiled.value_and_grad(2.0, given)) == repr(expected)
+    assert len(compiled.programs) == 1
+    with gradwalk.detect_nonfinite():
+        assert repr(compiled.value_and_grad(2.0, given)) == repr(expected)
+
+
+def test_integers_in_a_list_of_floats_are_numbers_whatever_another_argument_is_needed_for() -> None:
+    compiled = compile(lambda xs, n: sum(x * x for x in xs for _ in range(n)))
+    for n in (2, 3, 2):
+        assert compiled.value_and_grad([3.0, 4], n) == (25.0 * n, ([6.0 * n, 8.0 * n], 0.0))
+
+
+def test_by_an_integer_that_is_needed_as_one_it_is_0_not_what_it_is_by_some_uses() -> None:
+    compiled = compile(lambda x, n: sum(x * n for _ in range(n)))
+    for n in (3, 4, 3):
+        assert compiled.value_and_grad(2.0, n) == (2.0 * n * n, (float(n * n), 0.0))
+
+
+def test_an_integer_for_which_the_function_has_another_branch_does_not_move() -> None:
+    compiled = compile(lambda x, n: x * 10.0 * (n % 2) if isinstance(n, int) and n % 3 == 0 else x * n)
+    assert compiled.value_and_grad(2.0, 9) == (20.0, (10.0, 0.0))
 
 
 def test_an_integer_compared_is_a_guard() -> None:

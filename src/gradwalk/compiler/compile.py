@@ -14,26 +14,24 @@ import types
 import warnings
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Executor
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from gradwalk import engine, functional
 from gradwalk.cached_property import cached_property
-from gradwalk.compiler import batch
+from gradwalk.compiler import batch, runs
 from gradwalk.compiler.elsewhere import NUMBERS, ROWS, SUMS, Elsewhere, Known
 from gradwalk.compiler.inside import refuse_differentiated, refuse_traced
 from gradwalk.compiler.program import Program
-from gradwalk.compiler.reading import Call, Result, with_line
-from gradwalk.compiler.runs import Derivatives, RecordError, beside_integers, floats_in, run_at
+from gradwalk.compiler.reading import Call, Fixed, Result, with_line
 from gradwalk.compiler.trace import constant, is_tracing, result_of
 from gradwalk.compiler.version import INAPPLICABLE, PLAIN, SEVERAL, Run, Version
 from gradwalk.control import changed, current_modes, differentiated, inside, no_grad
 from gradwalk.errors import GradwalkWarning, add_note, refusals
 from gradwalk.files import write_file
 from gradwalk.passes import Locked
-from gradwalk.structure import flatten, flatten_like, is_number, is_value, values_among
+from gradwalk.structure import is_number, is_value, values_among
 
 if TYPE_CHECKING:
     from gradwalk.compiler.models import Models
@@ -160,6 +158,13 @@ class Compiled(functional.Replayed, Generic[P, R]):
     def value_and_grad(self, *args: P.args, **kwargs: P.kwargs) -> tuple[float, Any]: ...
     def value_and_grad(self, *args: Any, **kwargs: Any) -> tuple[float, Any]:
         """The value, and its gradient by the numbers of the arguments, in their structure (of several: a tuple)."""
+        value, whole, call = self._value_and_whole(args, kwargs)
+        if call is not None and call.fixed is not None:
+            whole = runs.by_fixed_integers(self._other_for_floats._value_and_whole, value, whole, call, call.fixed)
+        return value, whole[0] if len(whole) == 1 else whole
+
+    def _value_and_whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], Any]:
+        """The value, its gradient by each argument, and the call; fixed integers do not move."""
         made = self._run(Run.value_and_gradient, args, kwargs, apart=True)
         if made is PLAIN:
             refuse_traced("value_and_grad", self.function)
@@ -167,10 +172,16 @@ class Compiled(functional.Replayed, Generic[P, R]):
             self._refuse_many()
         value, gradient, call = self._eager_value_and_grad(args, kwargs) if made is PLAIN else made
         if call is None:
-            return value, gradient if args[0].ndim == 1 else gradient.reshape(args[0].shape)
+            return value, (gradient if args[0].ndim == 1 else gradient.reshape(args[0].shape),), None
         filled, named = call.filled(gradient, as_argument=False)
-        whole = (*filled, named) if named else filled
-        return value, whole[0] if len(whole) == 1 else whole
+        return value, (*filled, named) if named else filled, call
+
+    @cached_property
+    def _other_for_floats(self) -> AnyCompiled:
+        """For what is called with floats in place of integers: such programs are none that the user asked for."""
+        other = Compiled(self.function, self.exact)
+        other._warned = True
+        return other
 
     def backward(self, *args: P.args, **kwargs: P.kwargs) -> float:
         """What `compiled(*args).backward()` does, without the node: adds to the leaves' gradients, returns the value.
@@ -206,7 +217,8 @@ class Compiled(functional.Replayed, Generic[P, R]):
         """
         if differentiated:
             refuse_differentiated("train_step", self, self, *args, **kwargs)
-        if getattr(optimiser, "steps_by_loop", False):
+        # a wrapper that hands on what it has not has a step of its own
+        if hasattr(type(optimiser), "steps_by_loop") and optimiser.steps_by_loop:
             value = self._run(lambda run, numbers, _: run.train(numbers, optimiser, lr), args, kwargs)
             if type(value) is float:
                 return value
@@ -230,15 +242,10 @@ class Compiled(functional.Replayed, Generic[P, R]):
         vectors = vector if len(args) > 1 else (vector,)
         try:
             if current_modes().derivatives or is_tracing():
-                raise RecordError
+                raise runs.RecordError
             product = self.derivatives.hessian_vector(args, vectors)
-        except RecordError:
-            call = Call(args, {}, apart=True)
-            moving = zip(call.taken_apart(), flatten_like(flatten(args, []), vectors), strict=True)
-            run = functional.run_of("hessian_vector", self._of_floats(call), (floats_in(call),), {}, 0, order=2)
-            run.all_outputs()
-            moved = run.backward([each for x, each in moving if type(x) is not int])  # the Hessian is symmetric
-            product = call.filled(beside_integers(call, moved, 0.0), as_argument=False)[0]
+        except runs.RecordError:
+            product = runs.plain_hessian_vector(self._of_floats, args, vectors)
         return product[0] if len(args) == 1 else product
 
     # ---------------------------------------------------------------- elsewhere
@@ -305,9 +312,9 @@ class Compiled(functional.Replayed, Generic[P, R]):
     # ---------------------------------------------------------------- for functional.py
 
     @cached_property
-    def derivatives(self) -> Derivatives:
+    def derivatives(self) -> runs.Derivatives:
         """The programs for its other derivatives, made when they are asked for."""
-        return Derivatives(self)
+        return runs.Derivatives(self)
 
     def value_and_gradient_at(self, array: Any) -> tuple[float, Any] | None:
         if type(array) is not np.ndarray or array.dtype is not _FLOAT64:
@@ -323,7 +330,7 @@ class Compiled(functional.Replayed, Generic[P, R]):
     def run_at(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], places: list[int | str], in_tuple: bool, of_gradient: bool
     ) -> RunOfResult | RunOfGradient | None:
-        return run_at(self, args, kwargs, places, in_tuple, of_gradient)
+        return runs.run_at(self, args, kwargs, places, in_tuple, of_gradient)
 
     # ---------------------------------------------------------------- many inputs
 
@@ -453,19 +460,14 @@ class Compiled(functional.Replayed, Generic[P, R]):
     def _eager_value_and_grad(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, Any, Call]:
         """The value, its gradient by each entry of the arguments, and the call."""
         call = Call(args, kwargs, apart=True)
-        floats = floats_in(call)
+        floats = runs.floats_in(call)
         value, gradient = functional.value_and_grad(self._of_floats(call))(floats)
-        by_each, numbers = beside_integers(call, gradient, 0.0), beside_integers(call, floats)
-        if len(floats) < len(numbers):
-            # by integers, too, as gradwalk.grad has it; if the function needs one as such, it says so in whatever way
-            with suppress(Exception):
-                again = functional.value_and_grad(lambda given: self._one(call.applied(self.function, given)))(numbers)
-                by_each = again[1] if again[0] == value else by_each
-        return value, by_each, call
+        call.fixed = Fixed() if call.settings or len(floats) < len(call.taken_apart()) else None
+        return value, runs.beside_integers(call, gradient, 0.0), call
 
     def _of_floats(self, call: Call) -> Callable[[list[Any]], Any]:
         """The plain function of the numbers in its arguments that are no integers."""
-        return lambda floats: self._one(call.applied(self.function, beside_integers(call, floats)))
+        return lambda floats: self._one(call.applied(self.function, runs.beside_integers(call, floats)))
 
     # ---------------------------------------------------------------- the door
 

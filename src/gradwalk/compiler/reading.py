@@ -123,6 +123,7 @@ class Arguments(Reading):
     """
 
     holders: list[Any]
+    settings = False  # whether integers belong to the key
 
     def number(self, whole: Any, numbers: list[Any]) -> Key:
         kind = type(whole)
@@ -139,6 +140,7 @@ class Arguments(Reading):
         if kind is int or kind is np.int64:  # NumPy's others, which are rare, are fixed
             numbers.append(int(whole))
             return INT if kind is int else _INT64
+        self.settings = self.settings or kind is not bool
         return _WHOLE, kind, whole
 
     def row(self, whole: Any, numbers: list[Any]) -> Key | None:
@@ -157,12 +159,13 @@ class Arguments(Reading):
         array = plain_array(array)
         kind = array.dtype.kind
         if kind == "f":
-            numbers.append(array.ravel())
+            numbers.append((array if array.itemsize <= 8 else array.astype(np.float64)).ravel())  # of long doubles
             return ARRAY, array.shape
         if kind == "O":
             return _OBJECTS, array.shape, key_of(array.ravel().tolist(), numbers, self)
         if kind not in "iub":
             raise TypeError(f"expected an array of real numbers or Values, got one of dtype {array.dtype}")
+        self.settings = self.settings or kind != "b"
         return _WHOLE, array.dtype.str, array.shape, array.tobytes()
 
     def container(self, kind: Container, whole: Any, numbers: list[Any]) -> Key:
@@ -174,6 +177,7 @@ class Arguments(Reading):
         if kind is DATACLASS and all(type(number) is int for number in numbers[before:]):
             settings = tuple(numbers[before:])
             del numbers[before:]
+            self.settings = True
             return ANYTHING, key, settings
         return key
 
@@ -272,9 +276,16 @@ def refuse_result(function: Callable[..., Any], returned: Any) -> NoReturn:
 # ---------------------------------------------------------------- a call
 
 
+class Fixed:
+    """Integers that a program has fixed: the arguments in which floats would do as well, once that was tried."""
+
+    moving: list[list[int]] | None = None
+
+
 class Call(Arguments):
     """The arguments of one call, read; `apart`: each by itself, as derivatives take what is there twice."""
 
+    fixed: Fixed | None = None  # the integers among the arguments that what was run for it has fixed
     repeated: tuple[Any, ...] = ()  # where among the holders one is that was there before
     apart: frozenset[int] = frozenset()  # the ids of what is there twice, and taken as two
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -18,7 +20,7 @@ from gradwalk import engine, functional
 from gradwalk.cached_property import cached_property
 from gradwalk.compiler import interpret
 from gradwalk.compiler.derivatives import Function, LargeProgramError, Places, along, everywhere
-from gradwalk.compiler.reading import Call, NoValueError, Result
+from gradwalk.compiler.reading import Call, Fixed, NoValueError, Result, float_of
 from gradwalk.compiler.trace import is_tracing
 from gradwalk.compiler.version import Refused, Run, Version
 from gradwalk.control import changed, current_modes
@@ -390,3 +392,48 @@ def beside_integers(call: Call, floats: list[Any], integer: float | None = None)
     """The numbers of the arguments with these for those that are no integers; the integers as they are, or as that."""
     rest = iter(floats)
     return [next(rest) if type(x) is not int else x if integer is None else integer for x in call.taken_apart()]
+
+
+def plain_hessian_vector(of_floats: Callable[[Call], Any], args: tuple[Any, ...], vectors: Any) -> Any:
+    """The Hessian times these by the plain function: for each of the arguments, 0 by integers."""
+    call = Call(args, {}, apart=True)
+    moving = zip(call.taken_apart(), flatten_like(flatten(args, []), vectors), strict=True)
+    run = functional.run_of("hessian_vector", of_floats(call), (floats_in(call),), {}, 0, order=2)
+    run.all_outputs()
+    moved = run.backward([each for x, each in moving if type(x) is not int])  # the Hessian is symmetric
+    return call.filled(beside_integers(call, moved, 0.0), as_argument=False)[0]
+
+
+def by_fixed_integers(
+    run: Callable[..., Any], value: Any, whole: tuple[Any, ...], call: Call, fixed: Fixed
+) -> tuple[Any, ...]:
+    """The gradient by each argument, with that by integers which are fixed: what it is by the same numbers as floats.
+
+    If floats will not do (`range(n)`), or make another value, it stays 0 by all that are fixed in an argument.
+    """
+    given = (*call.args, call.kwargs) if call.kwargs else call.args
+    floats = {place: moved for place, each in enumerate(given) if (moved := _with_floats(each)) is not None}
+    if fixed.moving is None:
+        fixed.moving = [[*floats], *([place] for place in floats if len(floats) > 1)]
+    gradients, moving = list(whole), []
+    for places in fixed.moving:
+        arguments = [floats[place] if place in places else each for place, each in enumerate(given)]
+        with suppress(Exception):  # the function may need integers, and says so in whatever way
+            again, by_each, _ = run(tuple(arguments[: len(call.args)]), arguments[-1] if call.kwargs else {})
+            if not abs(again - value) > 1e-9 * (1.0 + abs(value)):  # it may be rounded otherwise
+                moving.append(places)
+                for place in places:
+                    gradients[place] = by_each[place]
+                if len(places) == len(floats):
+                    break
+    fixed.moving = moving
+    return tuple(gradients)
+
+
+def _with_floats(argument: Any) -> Any:
+    """The argument with floats in place of its integers; None where there are none."""
+    numbers: list[Any] = []
+    structure = flatten(argument, numbers)
+    if not any(isinstance(number, Integral) for number in numbers):
+        return None
+    return structure.fill([float_of(number) if isinstance(number, Integral) else number for number in numbers])

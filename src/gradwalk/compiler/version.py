@@ -18,7 +18,7 @@ import numpy.typing as npt
 from gradwalk import custom, engine
 from gradwalk.compiler import executors, interpret
 from gradwalk.compiler.names import argument_names, named
-from gradwalk.compiler.reading import Call, Result
+from gradwalk.compiler.reading import Call, Fixed, Result
 from gradwalk.compiler.rolling import calls_are_exact, rolled_up, step_by_step
 from gradwalk.compiler.trace import Trace, traced
 from gradwalk.control import current_modes
@@ -53,6 +53,7 @@ class Version:
         self.leaves, self.result = trace.leaves, trace.result
         self.result.values.clear()  # and with them the traced graph
         self.whole = trace.whole
+        self.fixed = Fixed() if self.whole or call.settings else None
         self._fixed = itemgetter(*self.whole) if self.whole else None
         self._fixed_at = self._fixed(self.whole) if self._fixed else None
         self.key = call.key
@@ -188,6 +189,9 @@ class Run:
         value = self.executor.value_and_gradients(numbers, self.leaves, gradient)
         if value is None:
             return self._refused()
+        if call is not None and (version := self.version).fixed is not None:
+            call.fixed = version.fixed
+            gradient[[*version.whole]] = 0.0  # not by some of its uses only
         return value, gradient[: len(numbers)] if self.leaves else gradient, call
 
     def backward(self, numbers: Array, call: Call | None) -> Any:
