@@ -20,6 +20,7 @@ from gradwalk import compile
 FUNCTIONS = """
 from gradwalk import Value, maximum
 import functools
+import heapq
 import math
 
 ROWS = [[Value(0.3 * i - 0.1 * j, label=f"{i}{j}") for j in range(3)] for i in range(5)]
@@ -126,11 +127,43 @@ def closed_over_later():
 unfinished = closed_over_later()
 not_yet_filled = next(unfinished)
 """
+# what else may become of a table, or of the row itself, while a row of it is held; and how the row is read then
+CHANGES = {
+    "one entry": "made[1][0] = SINGLE[j]",
+    "every row": "for each in made: each[0] *= x",
+    "by another name": "other = made[2]; other[1] = x",
+    "by a row at an open place": "made[j][1] = x",
+    "at the place it was": "made[i][1] += x",
+    "a slice": "made[3][:] = [x, x, x]",
+    "longer": "made[4].append(x)",
+    "shorter": "del made[0][0]",
+    "in another order": "made[1].reverse()",
+    "in an object": "held = Model(); held.rows = made[2]; held.rows[0] += x",
+    "by C code": "heapq.heapreplace(made[2], x)",
+    "it, by C code": "heapq.heappush(row, x * 9.0)",
+    "not at all, in the end": "kept = made[2][0]; made[2][0] = x; {read}; made[2][0] = kept",
+    "no longer, in the end": "made[2].append(x); {read}; made[2].pop()",
+}
+READ = ("row[0]", "row[-1]", "sum(row)", "row[:1][0]", "len(row)", "[*row][-1]", "(row + [x])[-2]", "(row * 2)[-1]",
+        "(2 * row)[0]", "next(reversed(row))", "row.copy()[0]", "row.index(made[2][0]) if i == 2 else 9",
+        "row.count(x)", "int(x in row)", "int(row == [x, *row[1:]])", "max(row)")  # fmt: skip
+CHANGING = {
+    f"row_{k}": f"""
+def row_{k}(x, i, j):
+    made = [[x * (2.0 + a + 2 * b) for b in range(3)] for a in range(5)]
+    row, seen = made[i], 0.0
+    {change.format(read=f"seen = {read}")}
+    return sum(v * (k + 1) for k, v in enumerate(row)) + sum(v for each in made for v in each) + seen
+"""
+    for k, (change, read) in enumerate(
+        (change, read) for change in CHANGES.values() for read in (READ if "{read}" in change else READ[:1])
+    )
+}
 OPEN = ("table", "single", "pairs", "computed", "argument", "nested", "annotated", "model", "method",
         "partial", "not_yet_filled")  # fmt: skip
 FIXED = ("negative", "permuted", "ragged", "numbers", "lengths", "counted_once", "known_by_name", "the_same",
          "the_same_row", "labelled", "changed", "caught", "stored", "out_of_range", "empty", "of_one", "of_one_row",
-         "mixed")  # fmt: skip
+         "mixed", *CHANGING)  # fmt: skip
 
 
 def loaded(path: Path) -> Any:
@@ -145,7 +178,7 @@ def loaded(path: Path) -> Any:
 @pytest.fixture(scope="module")
 def functions(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("subscripts") / "functions_with_tables.py"
-    path.write_text(FUNCTIONS, encoding="utf-8")
+    path.write_text(FUNCTIONS + "".join(CHANGING.values()), encoding="utf-8")
     return loaded(path)
 
 
