@@ -47,6 +47,7 @@ from gradwalk.structure import KEPT, Key, Reading, flatten, is_value
 
 _TAKEN = "take"
 _REFUSING = frozenset({"call", *(name for name, op in OPS.items() if op.domain is not everywhere or op.overflows)})
+_OF_AN_INDEX = "Index", "type int", "Expected an int"  # in errors of json, decimal, datetime, math
 
 
 def is_tracing() -> bool:
@@ -222,6 +223,10 @@ class Trace:
                 self.eager = self.arguments.applied(self.function, stand_ins)
         except TypeError as error:
             advise_on_arrays(error)
+            if int in map(type, self.given) and any(words in str(error) for words in _OF_AN_INDEX):
+                add_note(
+                    error, "compile: an integer argument n is an Index in a trace; code in C that insists wants int(n)"
+                )
             raise
         if refusals() != refused:
             self.caught = self.caught or refusals().operations != self.refused
