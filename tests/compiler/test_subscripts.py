@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from comparing import close, with_gradients
 
-from gradwalk import compile
+from gradwalk import Value, compile
 
 # in a file of their own: pytest compiles this one in its own way
 FUNCTIONS = """
@@ -103,6 +103,11 @@ def nested(x, i, j): return (lambda k: [ROWS[k][m] * x for m in range(3)])(i)[j 
 def annotated(x, i, j):
     def of_place(k: int) -> Value: return SINGLE[k]
     return of_place(i) * x + of_place(j)
+
+def keeping(x, i):
+    rows, kept = KEPT
+    kept.append(rows[i])
+    return kept[-1][0] * x
 
 class Model:
     def __init__(self): self.rows = ROWS
@@ -224,6 +229,21 @@ def test_a_gpt_of_scalars_has_one_program_for_each_length() -> None:
         assert close(with_gradients(loss, (tokens,), leaves), with_gradients(compiled, (tokens,), leaves))
     assert len(compiled.programs) == 2
     assert gpt.next_token_logits.__code__ is code
+
+
+def test_a_row_that_is_kept_after_the_trace_says_what_it_is(functions: Any) -> None:
+    """Once it is not what it was; and it cannot be changed."""
+    compiled = compile(functions.keeping)
+    rows = [[Value(float(i))] for i in range(3)]
+    kept: list[Any] = []
+    functions.keeping.__globals__["KEPT"] = rows, kept
+    for i in range(2):
+        compiled(2.0, i)
+    assert kept[1][0].data == 1.0
+    rows[2][0] = Value(7.0)
+    for use in (lambda row: row[0], lambda row: row.append(1.0)):
+        with pytest.raises(Exception, match=r"keep rows\[int\(i\)\]"):
+            use(kept[1])
 
 
 def test_integers_that_stay_the_same_are_fixed(functions: Any) -> None:

@@ -32,7 +32,7 @@ class ClosedError(Exception):
     """The function does something that only the integer itself can answer."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__("compile: rows[i] of an open i is kept after the trace; inside, keep rows[int(i)]")
         trace = current().trace
         if trace is not None:
             trace.closed = True  # also for a function that catches whatever comes
