@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import datetime
+import json
 import math
 import operator
 import pickle
+import random
 import statistics
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -45,7 +50,8 @@ USES: dict[str, Callable[[Any, int], Any]] = {
     "pow": lambda x, n: x * pow(n, 2, 5) + pow(3, n) + pow(3, n, 5),
     "divmod": lambda x, n: x * divmod(n, 2)[1] + divmod(7, n + 1)[0],
     "round": lambda x, n: x * round(n) + round(n, 1),
-    "floor": lambda x, n: x * math.floor(n) + math.ceil(n) + math.trunc(n),
+    "floor": lambda x, n: x * math.floor(n) + math.ceil(n),
+    "trunc": lambda x, n: x * math.trunc(n),
     "bit_length": lambda x, n: x * n.bit_length() + n.real + n.numerator,
     "math.sqrt": lambda x, n: x * math.sqrt(n) + gradwalk.sqrt(n) + gradwalk.math.sqrt(n),
     "sign": lambda x, n: x * gradwalk.sign(n),
@@ -61,22 +67,52 @@ USES: dict[str, Callable[[Any, int], Any]] = {
     "copy": lambda x, n: x * copy.copy(n) + copy.deepcopy([n])[0],
     "pickle": lambda x, n: x * pickle.loads(pickle.dumps(n)),
     "text": lambda x, n: x * len(f"{n:5d}{n!r}{str(n) * n}"),
+    "text of an argument": lambda x, n: x * len(f"{n} {n!s} {n!a}" + " ".join(map(str, [n]))),
     "key": lambda x, n: x * {0: 1.0, 1: 2.0, 2: 3.0, 3: 4.0}[n],
     "compared": lambda x, n: x * (2 if x < n else 3) * (5 if n == x else 7) * (n != 2),
     "truth": lambda x, n: x * 2.0 if n else x,
     "compared with a text": lambda x, n: x * 2.0 if n == "2" or n is None else x * (n != "2"),
+    "compared with other kinds": lambda x, n: (
+        x
+        * sum(
+            2**k * (n < other) + 3**k * (other <= n)
+            for k, other in enumerate(
+                (Fraction(5, 2), Decimal("2.5"), np.float32(1.5), np.int32(2), True, 2.0, math.inf), 1
+            )
+        )
+    ),
+    "equal to other kinds": lambda x, n: (
+        x
+        * sum(
+            2**k * (n == other) + 3**k * (other != n)
+            for k, other in enumerate((2 + 0j, 2j, Fraction(2), np.float32(2.0), np.int32(2), True, math.nan), 1)
+        )
+    ),
+    "equal to a Decimal": lambda x, n: x * (2.0 if n == Decimal(2) else 3.0),
+    "compared with what is barely more": lambda x, n: x * (2.0 if n < 2 + Fraction(1, 2**60) else 3.0),
+    "compared with an array": lambda x, n: x * ((n < np.array([1, 2, 3])).sum() + 4 * (np.array([1, 2]) == n).sum()),
+    "seed": lambda x, n: x * random.Random(n).random(),
+    "kind": lambda x, n: x * len(repr([math.floor(n), math.ceil(n), round(n), +n, -n, abs(n), n // 1, n + 0, hash(n)])),
     "list": lambda x, n: sum([x] * n) + x * [3, 4, 5, 6][n],
     "array": lambda x, n: x * np.ones(n + 1).sum(),
     "clip": lambda x, n: np.clip(np.array([x, n, 2.5], dtype=object), 0.5, 1.5).sum() * x,
 }
 
 
+@pytest.mark.parametrize("kind", [int, np.int64])
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_an_integer_is_used_as_one(use: Callable[[Any, int], Any]) -> None:
+@pytest.mark.filterwarnings("ignore:compile:RuntimeWarning")
+def test_an_integer_is_used_as_one(use: Callable[[Any, Any], Any], kind: Any) -> None:
     compiled = compile(use)
-    for n in (0, 1, 2, 3, 2, 0):
+    for n in map(kind, (0, 1, 2, 3, 2, 0)):
         given = Value(2.0), Value(2.0)
-        expected, actual = use(given[0], n), compiled(given[1], n)
+        try:
+            expected = use(given[0], n)
+        except (TypeError, AttributeError) as error:  # an np.int64 is no int
+            with pytest.raises(type(error)):
+                compiled(2.0, n)
+            continue
+        actual = compiled(given[1], n)
         expected.backward()
         actual.backward()
         assert (expected.data, given[0].grad) == pytest.approx((actual.data, given[1].grad), rel=1e-12)
@@ -95,6 +131,28 @@ def test_what_insists_on_the_type_of_an_integer_says_so() -> None:
         with pytest.raises(TypeError, match=r"use int\(n\)"):
             compile(asked)(1.0, 1)
     assert compile(lambda x, n: x * statistics.mean([int(n), 4]))(1.0, 1).data == 2.5
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda n: len(json.dumps(n)),
+        lambda n: len(json.dumps({"a": [n]})),
+        lambda n: len(json.dumps({n: "a"})),
+        lambda n: float(Decimal(n)),
+        lambda n: datetime.timedelta(days=n).days,
+        lambda n: math.ldexp(1.0, n),
+        lambda n: int.bit_length(n),
+        lambda n: random.Random(n).random(),
+    ],
+)
+@pytest.mark.parametrize("n", [-1, -7, 2**61 - 1])
+def test_what_asks_for_a_plain_int_is_the_same_or_says_so(asked: Callable[[Any], Any], n: int) -> None:
+    with pytest.raises(TypeError) as caught:
+        compile(lambda x, n: x * asked(n))(1.0, n)
+    assert "int(n)" in str(caught.value) + "".join(caught.value.__notes__ if hasattr(caught.value, "__notes__") else ())
+    if n < 0:
+        assert compile(lambda x, n: x * asked(int(n)))(1.0, n).data == asked(n)
 
 
 def test_what_an_int_has_not_it_has_not() -> None:

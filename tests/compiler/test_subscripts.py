@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from comparing import close, with_gradients
 
-from gradwalk import compile
+from gradwalk import Value, compile
 
 # in a file of their own: pytest compiles this one in its own way
 FUNCTIONS = """
 from gradwalk import Value, maximum
 import functools
+import heapq
 import math
 
 ROWS = [[Value(0.3 * i - 0.1 * j, label=f"{i}{j}") for j in range(3)] for i in range(5)]
@@ -103,6 +104,11 @@ def annotated(x, i, j):
     def of_place(k: int) -> Value: return SINGLE[k]
     return of_place(i) * x + of_place(j)
 
+def keeping(x, i):
+    rows, kept = KEPT
+    kept.append(rows[i])
+    return kept[-1][0] * x
+
 class Model:
     def __init__(self): self.rows = ROWS
     def row(self, i): return self.rows[i]
@@ -126,11 +132,43 @@ def closed_over_later():
 unfinished = closed_over_later()
 not_yet_filled = next(unfinished)
 """
+# what else may become of a table, or of the row itself, while a row of it is held; and how the row is read then
+CHANGES = {
+    "one entry": "made[1][0] = SINGLE[j]",
+    "every row": "for each in made: each[0] *= x",
+    "by another name": "other = made[2]; other[1] = x",
+    "by a row at an open place": "made[j][1] = x",
+    "at the place it was": "made[i][1] += x",
+    "a slice": "made[3][:] = [x, x, x]",
+    "longer": "made[4].append(x)",
+    "shorter": "del made[0][0]",
+    "in another order": "made[1].reverse()",
+    "in an object": "held = Model(); held.rows = made[2]; held.rows[0] += x",
+    "by C code": "heapq.heapreplace(made[2], x)",
+    "it, by C code": "heapq.heappush(row, x * 9.0)",
+    "not at all, in the end": "kept = made[2][0]; made[2][0] = x; {read}; made[2][0] = kept",
+    "no longer, in the end": "made[2].append(x); {read}; made[2].pop()",
+}
+READ = ("row[0]", "row[-1]", "sum(row)", "row[:1][0]", "len(row)", "[*row][-1]", "(row + [x])[-2]", "(row * 2)[-1]",
+        "(2 * row)[0]", "next(reversed(row))", "row.copy()[0]", "row.index(made[2][0]) if i == 2 else 9",
+        "row.count(x)", "int(x in row)", "int(row == [x, *row[1:]])", "max(row)")  # fmt: skip
+CHANGING = {
+    f"row_{k}": f"""
+def row_{k}(x, i, j):
+    made = [[x * (2.0 + a + 2 * b) for b in range(3)] for a in range(5)]
+    row, seen = made[i], 0.0
+    {change.format(read=f"seen = {read}")}
+    return sum(v * (k + 1) for k, v in enumerate(row)) + sum(v for each in made for v in each) + seen
+"""
+    for k, (change, read) in enumerate(
+        (change, read) for change in CHANGES.values() for read in (READ if "{read}" in change else READ[:1])
+    )
+}
 OPEN = ("table", "single", "pairs", "computed", "argument", "nested", "annotated", "model", "method",
         "partial", "not_yet_filled")  # fmt: skip
 FIXED = ("negative", "permuted", "ragged", "numbers", "lengths", "counted_once", "known_by_name", "the_same",
          "the_same_row", "labelled", "changed", "caught", "stored", "out_of_range", "empty", "of_one", "of_one_row",
-         "mixed")  # fmt: skip
+         "mixed", *CHANGING)  # fmt: skip
 
 
 def loaded(path: Path) -> Any:
@@ -145,7 +183,7 @@ def loaded(path: Path) -> Any:
 @pytest.fixture(scope="module")
 def functions(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("subscripts") / "functions_with_tables.py"
-    path.write_text(FUNCTIONS, encoding="utf-8")
+    path.write_text(FUNCTIONS + "".join(CHANGING.values()), encoding="utf-8")
     return loaded(path)
 
 
@@ -191,6 +229,21 @@ def test_a_gpt_of_scalars_has_one_program_for_each_length() -> None:
         assert close(with_gradients(loss, (tokens,), leaves), with_gradients(compiled, (tokens,), leaves))
     assert len(compiled.programs) == 2
     assert gpt.next_token_logits.__code__ is code
+
+
+def test_a_row_that_is_kept_after_the_trace_says_what_it_is(functions: Any) -> None:
+    """Once it is not what it was; and it cannot be changed."""
+    compiled = compile(functions.keeping)
+    rows = [[Value(float(i))] for i in range(3)]
+    kept: list[Any] = []
+    functions.keeping.__globals__["KEPT"] = rows, kept
+    for i in range(2):
+        compiled(2.0, i)
+    assert kept[1][0].data == 1.0
+    rows[2][0] = Value(7.0)
+    for use in (lambda row: row[0], lambda row: row.append(1.0)):
+        with pytest.raises(Exception, match=r"keep rows\[int\(i\)\]"):
+            use(kept[1])
 
 
 def test_integers_that_stay_the_same_are_fixed(functions: Any) -> None:

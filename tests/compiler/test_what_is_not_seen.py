@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
 import random
 import time
 from array import array
 from collections import UserList, deque
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest
 import gradwalk
 from gradwalk import Value
 from gradwalk.compiler.compile import compile
+from gradwalk.compiler.index import Index
 
 SCALE = [2.0]
 
@@ -28,6 +31,52 @@ def test_side_effects_happen_once(capsys: Any) -> None:
     assert compiled(1.0).data == compiled(1.0).data
     assert seen == ["called"]
     assert capsys.readouterr().out == "once\n"
+
+
+def test_what_they_leave_outside_is_the_traces() -> None:
+    calls: list[Any] = []
+    seen: dict[Any, Any] = {}
+    cached = lru_cache(lambda n: (calls.append(n), n * 2)[1])
+    compiled = compile(lambda x, n: (seen.setdefault(n, x), x * cached(n))[1])
+    assert (cached(3), compiled(1.0, 3).data, calls, cached(3)) == (6, 6.0, [3, 3], 6)
+    assert (*map(type, seen), *map(type, seen.values())) == (Index, Value)
+    assert (seen[3].data, list(seen)) == (1.0, [3])
+
+
+def matched(x: Any) -> bool:
+    match x:
+        case float():
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        matched,
+        np.isscalar,
+        lambda x: type(x) is float,
+        lambda x: isinstance(x, float),
+        lambda x: isinstance(x, int | float),
+        lambda x: isinstance(x, numbers.Real),
+        lambda x: isinstance(x, numbers.Number),
+        lambda x: np.array([x]).dtype == np.float64,
+        lambda x: x in {1.0: "one"},
+        lambda x: {1.0: "one"}.get(x) == "one",
+        lambda x: len({x, 1.0}) == 1,
+    ],
+)
+def test_a_number_is_a_value(known: Any) -> None:
+    """As if one were given: then the plain function does not see it either."""
+    choose = lambda x: x * 2.0 if known(x) else x * 3.0  # noqa: E731
+    assert [choose(1.0), choose(Value(1.0)).data, compile(choose)(1.0).data] == [2.0, 3.0, 3.0]
+
+
+def test_the_numbers_of_a_list_and_of_an_array_are_values_too() -> None:
+    for count in (lambda xs: xs[0] * len(set(xs)), lambda xs: xs[0] * len(dict.fromkeys(xs))):
+        assert (count([1.0, 1.0]), compile(count)([1.0, 1.0]).data) == (1.0, 2.0)
+    typed, ones = compile(lambda a: a[0] * (2.0 if a.dtype == object else 3.0)), np.ones(2)
+    assert typed(ones).data == 2.0
 
 
 def test_arguments_are_copies() -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import operator
+import random
+import sys
 from collections.abc import Callable
-from numbers import Integral
+from numbers import Integral, Number, Real
 from typing import Any
 
 from gradwalk.composites import OpenPlace
@@ -18,6 +20,7 @@ from gradwalk.structure import is_value
 
 EXACT = 2**53  # from there on a float64 cannot tell integers apart
 LARGEST = 2**1024 - 2**970  # from there on an integer is no float64
+_SEED = random.Random.seed.__code__
 
 
 class Index(OpenPlace):
@@ -46,19 +49,25 @@ class Index(OpenPlace):
     def __index__(self) -> int:
         return int(self.fixed())
 
-    __int__ = __trunc__ = __index__
+    __int__ = __index__
 
     def __float__(self) -> float:
         return float(self.__index__())
 
     def __hash__(self) -> int:
-        return hash(self.fixed())
+        found = hash(self.fixed())
+        if found != abs(int(self.number)) and sys._getframe(1).f_code is _SEED:  # of an int it would take abs(n)
+            raise TypeError("compile: a random seed that is an integer argument n, an Index in a trace; use int(n)")
+        return found
 
     def __bool__(self) -> bool:
-        return self != 0
+        return bool(self != 0)
 
     def __repr__(self) -> str:
         return repr(self.fixed())
+
+    def __str__(self) -> str:
+        return str(self.fixed())
 
     def __format__(self, spec: str) -> str:
         return format(self.fixed(), spec)
@@ -95,8 +104,8 @@ class Index(OpenPlace):
                 self.fixed()
                 return outcome
             other = other.value
-        elif not (-EXACT < other < EXACT or abs(other) == math.inf):
-            self.fixed()
+        elif not (isinstance(other, Real) and (abs(other) == math.inf or _is_float(other))):
+            self.fixed()  # beside an array, too
             return outcome
         self._trace.compare(self.value, other, sign, bool(outcome))
         return outcome
@@ -118,7 +127,7 @@ class Index(OpenPlace):
         return self._compared(other, ">=", operator.ge)
 
     def __eq__(self, other: object) -> bool:
-        if not (is_value(other) or is_index(other) or isinstance(other, int | float)):
+        if not (is_value(other) or isinstance(other, int | float | Number)):
             return NotImplemented
         return self._compared(other, "==", operator.eq)
 
@@ -161,8 +170,9 @@ class Index(OpenPlace):
     def __rrshift__(self, other: Any) -> Any: return other >> self.fixed()
     def __invert__(self) -> Any: return ~self.fixed()
     def __round__(self, digits: Any = None) -> Any: return round(self.fixed(), digits)
-    def __floor__(self) -> Any: return self.fixed()
-    def __ceil__(self) -> Any: return self.fixed()
+    def __trunc__(self) -> Any: return math.trunc(self.fixed())
+    def __floor__(self) -> Any: return math.floor(self.fixed())
+    def __ceil__(self) -> Any: return math.ceil(self.fixed())
     def __neg__(self) -> Any: return -self.fixed()
     def __pos__(self) -> Index: return self
     def __abs__(self) -> Any: return abs(self.fixed())
@@ -198,6 +208,11 @@ Integral.register(Index)
 def is_index(given: Any) -> bool:
     """Whether this is an Index, whatever it says it is."""
     return type(given) is Index
+
+
+def _is_float(other: Any) -> bool:
+    """Whether a program's numbers tell it from its neighbours."""
+    return -EXACT < other < EXACT and bool(other == float(other))
 
 
 def _plain(other: Any) -> Any:

@@ -11,7 +11,7 @@ import ast
 import builtins
 import functools
 import linecache
-import threading
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -19,6 +19,7 @@ from typing import Any
 
 from gradwalk import engine
 from gradwalk.compiler.index import is_index
+from gradwalk.modes import current
 from gradwalk.own_files import is_own
 from gradwalk.passes import Shared
 from gradwalk.structure import is_value
@@ -31,15 +32,10 @@ class ClosedError(Exception):
     """The function does something that only the integer itself can answer."""
 
     def __init__(self) -> None:
-        super().__init__()
-        last_trace.closed = True  # also for a function that catches whatever comes
-
-
-class _LastTrace(threading.local):
-    closed = False
-
-
-last_trace = _LastTrace()
+        super().__init__("compile: rows[i] of an open i is kept after the trace; inside, keep rows[int(i)]")
+        trace = current().trace
+        if trace is not None:
+            trace.closed = True  # also for a function that catches whatever comes
 
 
 def item(rows: Any, i: Any) -> Any:
@@ -48,7 +44,7 @@ def item(rows: Any, i: Any) -> Any:
         width = _width(rows)
         taken = i.taken_from(rows, len(rows) * width) if width else None
         if taken is not None:
-            return taken if is_value(taken) else type(rows[0])(taken) if type(rows[0]) is tuple else Row(taken)
+            return taken
     return rows[i]
 
 
@@ -72,10 +68,48 @@ def _refuse(*_: Any, **__: Any) -> Any:
 
 
 class Row(list[Any]):
-    """A row of which it is open which one it is: changing it would have to change one of the table."""
+    """A row of which it is open which one it is: a copy, which is right while nobody changes it or one of the table.
+
+    Whoever changes one of the table does not ask here, and C code changes this one without asking: so whoever reads it
+    looks for that, and the trace does at its end.
+    """
+
+    def __init__(self, taken: list[Any], rows: Any) -> None:
+        super().__init__(taken)
+        self._before = [(row, tuple(row)) for row in rows]
+        self._taken = tuple(taken)
+
+    def check(self, places: slice = slice(None)) -> None:
+        for row, before in ((self, self._taken), *self._before):
+            now, then = list.__getitem__(row, places), before[places]
+            if len(now) != len(then) or not all(map(operator.is_, now, then)):
+                raise ClosedError
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            self.check(place)
+        else:
+            place = operator.index(place)
+            self.check(slice(place, place + 1 or None))  # of a long row read one by one, not all of them every time
+        return super().__getitem__(place)
 
     append = extend = insert = remove = pop = clear = sort = reverse = _refuse
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+
+def _read(plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def read(row: Row, *args: Any) -> Any:
+        row.check()
+        return plain(row, *args)
+
+    return read
+
+
+for _name in ("len", "iter", "reversed", "contains", "add", "mul", "rmul", "eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(Row, f"__{_name}__", _read(getattr(list, f"__{_name}__")))
+for _name in ("copy", "count", "index"):
+    setattr(Row, _name, _read(getattr(list, _name)))
 
 
 class Taken(engine.Value):

@@ -35,7 +35,7 @@ from gradwalk.compiler.flat import (
 from gradwalk.compiler.index import Index, is_index
 from gradwalk.compiler.reading import Call, NoValueError, Result, float_of, user_instruction, user_line, with_line
 from gradwalk.compiler.recorded import BY_HAND, recorded
-from gradwalk.compiler.subscripts import MOST, ClosedError, Taken, last_trace, opened
+from gradwalk.compiler.subscripts import MOST, ClosedError, Row, Taken, opened
 from gradwalk.errors import ENDS_ALL, add_note, advise_on_arrays, refusal, refusals, refused
 from gradwalk.lost_derivatives import ROUNDING, SEARCH, are_equal, warn_of_caught
 from gradwalk.modes import current
@@ -47,6 +47,7 @@ from gradwalk.structure import KEPT, Key, Reading, flatten, is_value
 
 _TAKEN = "take"
 _REFUSING = frozenset({"call", *(name for name, op in OPS.items() if op.domain is not everywhere or op.overflows)})
+_OF_AN_INDEX = "Index", "type int", "Expected an int"  # in errors of json, decimal, datetime, math
 
 
 def is_tracing() -> bool:
@@ -73,6 +74,8 @@ class Trace:
         self.function, self.arguments, self.exact = function, call, exact
         self.opening = opening  # whether subscripts are left open
         self.subscripted = 0  # among how many entries they chose
+        self.rows: list[Row] = []  # of which they left open which one it is
+        self.closed = False  # something was done that only the integer itself can answer
         self.caught = False
         self.entries: list[Any] = []  # the Value that stands for each entry of the arguments
         self.given: list[Any] = []  # and what was given there
@@ -140,7 +143,13 @@ class Trace:
         self.subscripted += entries
         if self.subscripted > MOST:
             raise ClosedError
-        return self.take(index, list(rows), Taken)
+        taken = self.take(index, list(rows), Taken)
+        if taken is None or is_value(rows[0]):
+            return taken
+        if type(rows[0]) is tuple:
+            return tuple(taken)
+        self.rows.append(Row(taken, rows))
+        return self.rows[-1]
 
     def composite(self, name: str, index: Index, xs: list[Any]) -> Any:
         """The composite, as a cross entropy, with the target left open."""
@@ -214,6 +223,10 @@ class Trace:
                 self.eager = self.arguments.applied(self.function, stand_ins)
         except TypeError as error:
             advise_on_arrays(error)
+            if int in map(type, self.given) and any(words in str(error) for words in _OF_AN_INDEX):
+                add_note(
+                    error, "compile: an integer argument n is an Index in a trace; code in C that insists wants int(n)"
+                )
             raise
         if refusals() != refused:
             self.caught = self.caught or refusals().operations != self.refused
@@ -457,16 +470,18 @@ def traced(function: Callable[..., Any], call: Call, exact: bool, opening: bool)
     """The function's trace; where integers keep changing, with its subscripts open, if they can be."""
     if opening and not exact:  # exact: a node more would change the order of sums on the way back
         with opened(function) as is_open:
-            trace, last_trace.closed = Trace(function, call, opening=is_open), False
+            trace = Trace(function, call, opening=is_open)
             try:
                 trace.run()
+                for row in trace.rows:
+                    row.check()
             except ENDS_ALL:
                 raise
             except Exception:
                 if not trace.subscripted:
                     raise
             else:
-                if not last_trace.closed:
+                if not trace.closed:
                     return trace
     return Trace(function, call, exact).run()
 
