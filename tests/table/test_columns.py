@@ -13,7 +13,6 @@ from dataclasses import replace
 import pytest
 
 import gradwalk
-from gradwalk.formula import heads
 from gradwalk.operation import Op, nowhere
 from gradwalk.ops import OPS
 from gradwalk.row_formula import Lists, at, evaluated, first_largest, hot
@@ -299,9 +298,3 @@ def test_the_example_in_its_documentation(row: Composite) -> None:
     globs = {"Value": gradwalk.Value, row.called_by: getattr(gradwalk, row.called_by)}
     test = doctest.DocTestParser().get_doctest(row.doc, globs, row.name, None, None)
     assert doctest.DocTestRunner().run(test).failed == 0
-
-
-@EACH_COMPOSITE
-def test_composites_do_not_jump(row: Composite) -> None:
-    """Their declarations have no column for it; a compiled function would not look out for it."""
-    assert not heads(row.output) & {"floor", "ceil", "fmod", "copysign"}
