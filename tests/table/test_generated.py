@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -14,6 +18,7 @@ from gradwalk.formula import equal, variable, where
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
 from gradwalk.printing import latex
+from gradwalk.row_ops import COMPOSITES
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = (
@@ -91,6 +96,22 @@ def test_documentation_has_every_operation(op: Op) -> None:
     text = section(op)
     assert op.doc in text
     assert [latex(variable(name)) for name in op.inputs] == re.findall(r"\{\\partial ([^=]*)\} = ", text)
+
+
+@pytest.mark.parametrize(("table", "name", "file"), [(OPS, "exp", "ops"), (COMPOSITES, "mean", "composites")])
+def test_what_is_quoted_in_a_doc(
+    generate: ModuleType, monkeypatch: pytest.MonkeyPatch, table: dict[str, Any], name: str, file: str
+) -> None:
+    """Quotes, backslashes and ends of lines stay what they are in C, JavaScript and Python."""
+    doc = 'Of "x", \\a of "y"\nand "z"'
+    first = doc.splitlines()[0]
+    monkeypatch.setitem(table, name, replace(table[name], doc=doc))
+    texts = {path.name: text for path, text in generate.outputs().items()}
+    for language in (f"{file}_generated.h", f"{file}.js"):
+        literals = re.findall(r'"(?:[^"\\\n]|\\.)*"', texts[language])
+        assert [first in json.loads(each) for each in literals if r"\\a of" in each] == [True], language
+    functions = [each for each in ast.walk(ast.parse(texts["functions.pyi"])) if isinstance(each, ast.FunctionDef)]
+    assert first in [ast.get_docstring(function) for function in functions if function.name == name]
 
 
 def test_an_equality_is_written_as_one() -> None:
