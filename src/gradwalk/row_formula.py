@@ -68,9 +68,9 @@ _ONE_NUMBER = {"total", "shift", "first_largest", "first_smallest", "at", "count
 
 def is_row(part: Number) -> bool:
     """Whether a formula stands for a row, not for one number."""
-    if not isinstance(part, Symbol) or part.head in _ONE_NUMBER:
-        return False
-    return isinstance(part, RowVariable) or any(is_row(argument) for argument in part.arguments)
+    if not isinstance(part, Symbol) or isinstance(part, RowVariable):
+        return isinstance(part, RowVariable)
+    return part.head not in _ONE_NUMBER and any(is_row(argument) for argument in part.arguments)
 
 
 # ---------------------------------------------------------------- on lists

@@ -114,6 +114,44 @@ def test_what_is_quoted_in_a_doc(
     assert first in [ast.get_docstring(function) for function in functions if function.name == name]
 
 
+LANGUAGES = (
+    "all",
+    "default",
+    "double",
+    "fabs",
+    "lambda",
+    "local_grads",
+    "localGrads",
+    "Math",
+    "new",
+    "out",
+    "self",
+    "t12",
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "file", "others"),
+    [
+        (OPS["leaky_relu"], "ops.js", LANGUAGES[1:]),
+        (OPS["leaky_relu"], "formulas_generated.h", ()),
+        (COMPOSITES["rmsnorm"], "composites.js", LANGUAGES),
+    ],
+)
+def test_names_that_generated_code_has_for_itself_are_refused(
+    generate: ModuleType, row: Any, file: str, others: tuple[str, ...]
+) -> None:
+    """Those of its variables, of the functions that it calls and of what the languages have."""
+    text = next(text for path, text in generate.outputs().items() if path.name == file)
+    variables = re.findall(r"(?:const|let|double|int|ptrdiff_t) (\w+) =", text)
+    called = re.findall(r"\w+", "".join(re.findall(r"import \{(.*)\}", text)))
+    for name in {*variables, *called, *others} - {"PLAIN", "OPS", "COMPOSITES", "xs", "ys"}:
+        with pytest.raises(TypeError, match="expected a name that generated code has no use for"):
+            replace(row, parameters=(name,))
+        with pytest.raises(TypeError, match="expected a name that generated code has no use for"):
+            replace(row, inputs=(name,))
+
+
 def test_an_equality_is_written_as_one() -> None:
     """In formulas, where it is two comparisons of the same numbers."""
     x, y = variable("x"), variable("y")
