@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from gradwalk.formula import equal, variable, where
+from gradwalk.formula import absolute, equal, exp, variable, where
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
 from gradwalk.printing import latex
-from gradwalk.row_ops import COMPOSITES
+from gradwalk.row_formula import at, first_largest, first_smallest, hot, shift, total
+from gradwalk.row_ops import COMPOSITES, Composite
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = (
@@ -112,6 +113,68 @@ def test_what_is_quoted_in_a_doc(
         assert [first in json.loads(each) for each in literals if r"\\a of" in each] == [True], language
     functions = [each for each in ast.walk(ast.parse(texts["functions.pyi"])) if isinstance(each, ast.FunctionDef)]
     assert first in [ast.get_docstring(function) for function in functions if function.name == name]
+
+
+def at_extremes(xs: Any) -> Any:
+    return at(xs, first_largest(absolute(xs))) - at(xs, first_smallest(xs))
+
+
+@pytest.mark.parametrize(
+    ("forward", "local_grads", "formula", "slope", "of_the_chosen"),
+    [
+        (
+            at_extremes,
+            lambda xs, out: hot(xs, first_largest(absolute(xs))) - hot(xs, first_smallest(xs)),
+            r"x_{\operatorname{argmax}_{j} \left|x_{j}\right|} - \left(\min_{j} x_{j}\right)",
+            r"[j = \operatorname{argmax}_{k} \left|x_{k}\right|] - [j = \operatorname{argmin}_{k} x_{k}]",
+            r"[j = \operatorname{argmax}_{k} \left|x_{k}\right|] - [j = \operatorname{argmin}_{k} x_{k}]",
+        ),
+        (
+            lambda xs: at(absolute(xs), first_largest(absolute(xs))) + shift(xs),
+            lambda xs, out: hot(xs, first_largest(absolute(xs)), 0.5),
+            r"\left(\max_{j} \left|x_{j}\right|\right) + \left(\max_{j} x_{j}\right)",
+            "0",
+            "0.5",
+        ),
+        (
+            lambda xs: total(exp(xs - shift(xs))),
+            lambda xs, out: exp(xs - shift(xs)) + hot(xs, 0.0),
+            r"\sum_{j} \exp\left(x_{j} - \left(\max_{k} x_{k}\right)\right)",
+            r"\exp\left(x_{j} - \left(\max_{k} x_{k}\right)\right) + [j = 0]",
+            r"\exp\left(x_{j} - \left(\max_{k} x_{k}\right)\right) + [j = 0]",
+        ),
+        (
+            lambda xs: total(xs * total(xs * total(xs))),
+            lambda xs, out: total(xs * total(xs)),
+            r"\sum_{j} x_{j} \cdot \left(\sum_{k} x_{k} \cdot \left(\sum_{l} x_{l}\right)\right)",
+            r"\sum_{k} x_{k} \cdot \left(\sum_{l} x_{l}\right)",
+            r"\sum_{k} x_{k} \cdot \left(\sum_{l} x_{l}\right)",
+        ),
+    ],
+    ids=["another's largest", "the largest", "shifted", "sums of sums"],
+)
+def test_formulas_over_rows_mean_what_is_computed(
+    generate: ModuleType, forward: Any, local_grads: Any, formula: str, slope: str, of_the_chosen: str
+) -> None:
+    """Of a declaration without `shown`: which entry is meant is said, and where it is one of several."""
+    row = Composite("row", forward=forward, local_grads=local_grads, doc="")
+    assert generate.row_forward_latex(row) == formula
+    found = [generate.row_local_grads_latex(row, is_hot) for is_hot in (None, False, True)]
+    assert found[1:] == [[slope], [of_the_chosen]]
+    assert found[0] == ([r"0.5 \cdot [j = \operatorname{argmax}_{k} \left|x_{k}\right|]"] if slope == "0" else [slope])
+
+
+def test_an_entry_beside_the_place_is_not_the_chosen_one(generate: ModuleType) -> None:
+    """Of an output for each entry, the chosen one is that of the same place."""
+    row = Composite(
+        "row",
+        per_entry=True,
+        forward=lambda xs, i: at(xs, i) - at(xs, i + 1.0),
+        local_grads=lambda xs, i, out: hot(xs, i) - hot(xs, i + 1.0),
+        doc="",
+    )
+    found = [generate.row_local_grads_latex(row, is_hot) for is_hot in (None, False, True)]
+    assert found == [["[j = i] - [j = i + 1]"], ["-[j = i + 1]"], ["1 - [j = i + 1]"]]
 
 
 LANGUAGES = (
