@@ -7,7 +7,7 @@ import re
 
 from gradwalk.formula import DEFINITIONS, Symbol, variable
 from gradwalk.operation import nowhere
-from gradwalk.printing import JAVASCRIPT, C
+from gradwalk.printing import JAVASCRIPT, C, latex
 from gradwalk.row_formula import Loops, RowVariable, Spelling, is_row, row_latex
 from gradwalk.row_ops import COMPOSITES, Composite, in_rows
 
@@ -261,13 +261,15 @@ def javascript_composites() -> str:
 
 # ---------------------------------------------------------------- for people
 
-LETTERS = {"eps": r"\epsilon", "out": r"\mathit{out}"}
+LETTERS = {"eps": r"\epsilon"}
 
 
 def spelled(row: Composite) -> dict[str, str]:
     """How the variables of a row's formulas look in LaTeX."""
     named = dict(zip(row.inputs, "xy", strict=False))
-    return named | {name: LETTERS.get(name, name) for name in (*row.names, "out") if name not in named}
+    return named | {
+        name: LETTERS.get(name) or latex(variable(name)) for name in (*row.names, "out") if name not in named
+    }
 
 
 def row_forward_latex(row: Composite) -> str:

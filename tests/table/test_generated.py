@@ -164,6 +164,19 @@ def test_formulas_over_rows_mean_what_is_computed(
     assert found[0] == ([r"0.5 \cdot [j = \operatorname{argmax}_{k} \left|x_{k}\right|]"] if slope == "0" else [slope])
 
 
+def test_a_long_name_is_one_name(generate: ModuleType) -> None:
+    """Of a parameter: no product of its letters."""
+    row = Composite(
+        "row",
+        parameters=("width", "p"),
+        forward=lambda xs, width, p: total(width * xs) + p,
+        local_grads=lambda xs, width, p, out: width * out,
+        doc="",
+    )
+    assert generate.row_forward_latex(row) == r"\sum_{j} \mathit{width} \cdot x_{j} + p"
+    assert generate.row_local_grads_latex(row) == [r"\mathit{width} \cdot \mathit{out}"]
+
+
 def test_an_entry_beside_the_place_is_not_the_chosen_one(generate: ModuleType) -> None:
     """Of an output for each entry, the chosen one is that of the same place."""
     row = Composite(
@@ -208,7 +221,8 @@ def test_names_that_generated_code_has_for_itself_are_refused(
     text = next(text for path, text in generate.outputs().items() if path.name == file)
     variables = re.findall(r"(?:const|let|double|int|ptrdiff_t) (\w+) =", text)
     called = re.findall(r"\w+", "".join(re.findall(r"import \{(.*)\}", text)))
-    for name in {*variables, *called, *others} - {"PLAIN", "OPS", "COMPOSITES", "xs", "ys"}:
+    inputs = [name for each in COMPOSITES.values() for name in each.inputs]
+    for name in {*variables, *called, *others} - {"PLAIN", "OPS", "COMPOSITES", *inputs}:
         with pytest.raises(TypeError, match="expected a name that generated code has no use for"):
             replace(row, parameters=(name,))
         with pytest.raises(TypeError, match="expected a name that generated code has no use for"):
