@@ -18,7 +18,7 @@ from gradwalk.formula import absolute, equal, exp, variable, where
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
 from gradwalk.printing import latex
-from gradwalk.row_formula import at, first_largest, first_smallest, hot, shift, total
+from gradwalk.row_formula import at, first_largest, first_smallest, hot, is_row, shift, total
 from gradwalk.row_ops import COMPOSITES, Composite
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,6 +175,13 @@ def test_a_long_name_is_one_name(generate: ModuleType) -> None:
     )
     assert generate.row_forward_latex(row) == r"\sum_{j} \mathit{width} \cdot x_{j} + p"
     assert generate.row_local_grads_latex(row) == [r"\mathit{width} \cdot \mathit{out}"]
+
+
+@pytest.mark.parametrize("name", ["at", "count", "shift", "total"])
+def test_a_row_may_have_the_name_of_a_function_over_rows(name: str) -> None:
+    """It is a row all the same."""
+    row = Composite("row", inputs=(name,), forward=total, local_grads=lambda xs, out: 2.0 * xs, doc="")
+    assert is_row(row.slopes[0])
 
 
 def test_an_entry_beside_the_place_is_not_the_chosen_one(generate: ModuleType) -> None:
