@@ -12,16 +12,15 @@ from pathlib import Path
 from generate_rows import (
     SIGNED,
     c_composites,
-    c_string,
     composite_stub,
     described_rows,
     imports,
     javascript_composites,
     js_list,
-    js_string,
     listed,
     mentions,
     overloads,
+    quoted,
     row_forward_latex,
     row_local_grads_latex,
     spelled,
@@ -147,9 +146,8 @@ def c_header() -> str:
 
     def texts(name: str, entries: list[str]) -> str:
         """In place: a pointer to each would take more room than it, as it is filled in when the library is loaded."""
-        room = max(map(len, entries)) + 1
-        quoted = ", ".join(f'"{entry}"' for entry in entries)
-        return f"static const char {name}[OP_COUNT][{room}] = {{{quoted}}};\n"
+        room = max(len(entry.encode()) for entry in entries) + 1
+        return f"static const char {name}[OP_COUNT][{room}] = {{{', '.join(map(quoted, entries))}}};\n"
 
     def inputs(op: Op) -> str:
         return ", ".join(f"in[{i}]" for i in range(len(op.names)))
@@ -179,7 +177,7 @@ enum op {{
 #define MOST_NAMES {max(len(op.names) for op in OPS.values())}
 
 #define FOR_EACH_OP(X) \\
-    {" ".join(f'X({op.name}, "{op.doc}")' for op in OPS.values())}
+    {" ".join(f"X({op.name}, {quoted(op.doc)})" for op in OPS.values())}
 
 /* what comes before the documentation of a function, and of a method, so that Python can tell its signature */
 {"".join(c_signatures(op) for op in OPS.values())}
@@ -250,8 +248,8 @@ def javascript_functions(op: Op) -> str:
         return f"    {name}({arguments}) {{\n" + "".join(f"      {line}\n" for line in inside) + "    },\n"
 
     fields = {
-        "called": op.called and js_string(op.called),
-        "glyph": op.glyph and js_string(op.glyph),
+        "called": op.called and quoted(op.called),
+        "glyph": op.glyph and quoted(op.glyph),
         "operator": op.operator and "true",
         "aliases": op.aliases and js_list(op.aliases),
         "inputs": op.inputs != ("x",) and js_list(op.inputs),
@@ -259,9 +257,9 @@ def javascript_functions(op: Op) -> str:
         "defaults": op.defaults and f"[{', '.join(map(JAVASCRIPT.number, op.defaults))}]",
         "overflows": op.overflows and "true",
         "chooses": op.chooses and "true",
-        "doc": js_string(op.doc),
-        "expected": op.expected and js_string(op.expected),
-        "latex": js_string(forward_latex(op)),
+        "doc": quoted(op.doc),
+        "expected": op.expected and quoted(op.expected),
+        "latex": quoted(forward_latex(op)),
         "localGradsLatex": js_list(local_grads_latex(op)),
     }
     return (
@@ -370,9 +368,7 @@ def documentation() -> str:
 def c_signatures(op: Op) -> str:
     plain = str(op.signature)
     of_method = "($self" + plain.removeprefix(f"({op.names[0]}")
-    lines = (
-        f"{kind}_{op.name} {c_string(text + SIGNED)}" for kind, text in (("FUNCTION", plain), ("METHOD", of_method))
-    )
+    lines = (f"{kind}_{op.name} {quoted(text + SIGNED)}" for kind, text in (("FUNCTION", plain), ("METHOD", of_method)))
     return "".join(f"#define SIGNATURE_OF_{line}\n" for line in lines)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from gradwalk.formula import DEFINITIONS, Symbol, variable
 from gradwalk.operation import nowhere
-from gradwalk.printing import JAVASCRIPT, C
+from gradwalk.printing import JAVASCRIPT, C, latex
 from gradwalk.row_formula import Loops, RowVariable, Spelling, is_row, row_latex
 from gradwalk.row_ops import COMPOSITES, Composite, in_rows
 
@@ -37,16 +38,18 @@ def mentions(text: str, name: str) -> bool:
     return name in padded.split()
 
 
-def js_string(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def quoted(text: str) -> str:
+    """A literal of JavaScript, and of C."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def js_list(texts: tuple[str, ...] | list[str]) -> str:
-    return "[" + ", ".join(js_string(text) for text in texts) + "]"
+    return "[" + ", ".join(map(quoted, texts)) + "]"
 
 
-def c_string(text: str) -> str:
-    return js_string(text).replace("\n", "\\n")
+def docstring(doc: str) -> str:
+    """Its first line as Python's, whatever is quoted in it."""
+    return '"""' + doc.splitlines()[0].replace("\\", "\\\\").replace('"', '\\"') + '"""'
 
 
 # ---------------------------------------------------------------- C
@@ -117,9 +120,9 @@ def c_composite(row: Composite) -> str:
     kept_rows = sum(map(is_row, row.kept))
     defaults = ", ".join(map(C.number, row.defaults)) or "0"
     facts = {
-        "name": js_string(row.name),
-        "called": js_string(row.called_by),
-        "arguments": "{" + ", ".join(map(js_string, row.arguments)) + "}",
+        "name": quoted(row.name),
+        "called": quoted(row.called_by),
+        "arguments": "{" + ", ".join(map(quoted, row.arguments)) + "}",
         "inputs": len(row.inputs),
         "per_entry": int(row.per_entry),
         "has_target": int(bool(row.target)),
@@ -157,7 +160,7 @@ enum composite {{
 #define COMPOSITE_COUNT (NO_OP - OP_COUNT)
 
 #define FOR_EACH_COMPOSITE(X) \\
-    {" ".join(f"X({row.name}, {c_string(described(row))})" for row in COMPOSITES.values())}
+    {" ".join(f"X({row.name}, {quoted(described(row))})" for row in COMPOSITES.values())}
 
 /* Over rows of n numbers: one, or two of the same length (else `ys` is not read). `kept` is what the outputs over one
  * row share: numbers first, then rows of n. */
@@ -220,15 +223,15 @@ def javascript_composite(row: Composite) -> str:
     local_grads = javascript_loops(row, row.slopes, "localGrads", (*rest, "out"))
     others, chosen = (row_local_grads_latex(row, is_hot) for is_hot in (False, True))
     fields = {
-        "called": row.called and js_string(row.called),
-        "glyph": row.glyph and js_string(row.glyph),
+        "called": row.called and quoted(row.called),
+        "glyph": row.glyph and quoted(row.glyph),
         "inputs": row.inputs != ("xs",) and js_list(row.inputs),
         "parameters": row.parameters and js_list(row.parameters),
         "perEntry": row.per_entry and "true",
         "chooses": row.chooses and "true",
-        "target": row.target and js_string(row.target),
-        "doc": js_string(row.doc.splitlines()[0]),
-        "latex": js_string(row_forward_latex(row)),
+        "target": row.target and quoted(row.target),
+        "doc": quoted(row.doc.splitlines()[0]),
+        "latex": quoted(row_forward_latex(row)),
         "localGradsLatex": js_list(others),
         "hotLatex": chosen != others and js_list(chosen),
     }
@@ -258,13 +261,15 @@ def javascript_composites() -> str:
 
 # ---------------------------------------------------------------- for people
 
-LETTERS = {"eps": r"\epsilon", "out": r"\mathit{out}"}
+LETTERS = {"eps": r"\epsilon"}
 
 
 def spelled(row: Composite) -> dict[str, str]:
     """How the variables of a row's formulas look in LaTeX."""
     named = dict(zip(row.inputs, "xy", strict=False))
-    return named | {name: LETTERS.get(name, name) for name in (*row.names, "out") if name not in named}
+    return named | {
+        name: LETTERS.get(name) or latex(variable(name)) for name in (*row.names, "out") if name not in named
+    }
 
 
 def row_forward_latex(row: Composite) -> str:
@@ -288,13 +293,13 @@ def overloads(name: str, forms: list[tuple[str, str]], doc: str) -> str:
     """A function's forms for a stub: each its arguments and what comes out; the documentation is the last one's."""
     first = [f"@overload\ndef {name}({given}) -> {result}: ...\n" for given, result in forms[:-1]]
     given, result = forms[-1]
-    return "".join(first) + f'@overload\ndef {name}({given}) -> {result}:\n    """{doc.splitlines()[0]}"""\n\n'
+    return "".join(first) + f"@overload\ndef {name}({given}) -> {result}:\n    {docstring(doc)}\n\n"
 
 
 def composite_stub(row: Composite) -> str:
     """Of plain numbers it is a number, or a list of them; else Values."""
     if row.name == "take":
-        return f'def take(rows: Iterable[_T], index: int) -> _T:\n    """{row.doc.splitlines()[0]}"""\n\n'
+        return f"def take(rows: Iterable[_T], index: int) -> _T:\n    {docstring(row.doc)}\n\n"
     forms = []
     for kind, out in (("float", "float"), ("Number", "Value")):
         if row.called:

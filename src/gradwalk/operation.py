@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import functools
+import keyword
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 
-from gradwalk.formula import Number, absolute, div, equal, floor, fmod, heads, is_exact, signed_heads, variable, where
+from gradwalk.formula import (
+    FUNCTIONS,
+    Number,
+    absolute,
+    div,
+    equal,
+    floor,
+    fmod,
+    heads,
+    is_exact,
+    signed_heads,
+    variable,
+    where,
+)
 
 Sample = float | tuple[float, ...]
 
@@ -28,6 +43,21 @@ def never(*_: Number) -> bool:
 
 def always(*_: Number) -> bool:
     return True
+
+
+# what generated code has for itself where the names of a row stand
+_KEYWORDS = """arguments auto case catch char const debugger default delete do double enum eval export extends extern
+    float function goto implements inline instanceof int interface let long new null package private protected public
+    register restrict short signed sizeof static struct super switch this throw typedef typeof union unsigned var void
+    volatile"""
+_TAKEN = {"out", "local_grads", "self", "fabs", *FUNCTIONS, *keyword.kwlist, *_KEYWORDS.split()}
+
+
+def refuse_taken(row: str, names: Iterable[str], *taken: str) -> None:
+    """A row's names are those of variables in C, JavaScript and Python, beside what these have for themselves."""
+    for name in names:
+        if name in _TAKEN or name in taken or not re.fullmatch(r"(?!t\d+$)[a-z][a-z0-9_]*", name):
+            raise TypeError(f"{row}: expected a name that generated code has no use for, got {name!r}")
 
 
 @dataclass(frozen=True)
@@ -75,6 +105,7 @@ class Op:
     def __post_init__(self) -> None:
         if len(self.inputs) > 3 or len(self.parameters) > 2 or len(self.names) > 3:
             raise TypeError(f"{self.name}: expected at most three names, two of them parameters, got {self.names}")
+        refuse_taken(self.name, self.names)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -153,8 +153,11 @@ def latex(formula: Number) -> str:
         head, arguments = part.head, part.arguments
         if not arguments:
             return (head if len(head) == 1 or isinstance(part, Raw) else rf"\mathit{{{head}}}"), _ATOM
-        if head == "total":
-            return rf"\sum_{{{enclosed(arguments[0], 0)}}} {enclosed(arguments[1], _PRECEDENCE['*'])}", _PRECEDENCE["*"]
+        if head == "over":
+            # max_j x_j + 1 would be the largest of x_j + 1 to some
+            level = _PRECEDENCE["*" if arguments[0].head == r"\sum" else "<"]  # type: ignore[union-attr]
+            sign, letter, inside = (enclosed(argument, _PRECEDENCE["*"]) for argument in arguments)
+            return rf"{sign}_{{{letter}}} {inside}", level
         if head == "where":
             branches = []
             rest: Number = part

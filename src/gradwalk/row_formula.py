@@ -68,9 +68,9 @@ _ONE_NUMBER = {"total", "shift", "first_largest", "first_smallest", "at", "count
 
 def is_row(part: Number) -> bool:
     """Whether a formula stands for a row, not for one number."""
-    if not isinstance(part, Symbol) or part.head in _ONE_NUMBER:
-        return False
-    return isinstance(part, RowVariable) or any(is_row(argument) for argument in part.arguments)
+    if not isinstance(part, Symbol) or isinstance(part, RowVariable):
+        return isinstance(part, RowVariable)
+    return part.head not in _ONE_NUMBER and any(is_row(argument) for argument in part.arguments)
 
 
 # ---------------------------------------------------------------- on lists
@@ -268,10 +268,11 @@ class Loops:
 def row_latex(formula: Number, spelled: Mapping[str, str], inside_row: bool = False, is_hot: bool | None = None) -> str:
     """The formula as LaTeX mathematics; `inside_row`: its entry j, and `is_hot` says whether that is the chosen one.
 
-    `spelled` says how its variables look.
+    `spelled` says how its variables look. An entry is the chosen one where it is the one of the place `i`; where there
+    is no `i`, where the formula gives anything but 0.
     """
 
-    def mapped(part: Number, index: str) -> Number:
+    def mapped(part: Number, index: str, free: str) -> Number:
         if not isinstance(part, Symbol):
             return part
         if not part.arguments:
@@ -280,25 +281,24 @@ def row_latex(formula: Number, spelled: Mapping[str, str], inside_row: bool = Fa
             return Raw("n")
         if part.head == "named":
             return part.arguments[0]
-        if part.head == "total":
-            inner = "k" if inside_row else "j"
-            return Symbol("total", Raw(inner), mapped(part.arguments[0], inner))
+        if part.head in _OVER:
+            return Symbol("over", Raw(_OVER[part.head]), Raw(free[0]), mapped(part.arguments[0], free[0], free[1:]))
         if part.head not in ("at", "hot"):
-            return _simplified(part.head, *(mapped(argument, index) for argument in part.arguments))
-        if part.head == "hot" and is_hot is not None:
-            return mapped(part.arguments[2], index) if is_hot else 0.0
+            return _simplified(part.head, *(mapped(argument, index, free) for argument in part.arguments))
         row, place, *height = part.arguments
-        extreme = place.head if isinstance(place, Symbol) else ""
-        if extreme in _EXTREMES:
-            is_out = rf"[\mathit{{out}}\text{{ is }}{latex(mapped(row, index))}]"
-            return Raw(is_out if part.head == "hot" else rf"{_EXTREMES[extreme]}_{{j}} {latex(mapped(row, 'j'))}")
-        there = latex(mapped(place, index))
+        where_to = mapped(place, index, free)
         if part.head == "at":
-            return mapped(row, there)
-        here = Raw(f"[{there} = {index}]")
-        return here if height == [1.0] else mapped(height[0], index) * here
+            extreme = _EXTREMES.get(place.head) if isinstance(place, Symbol) else None
+            if extreme and latex(mapped(row, free[0], free[1:])) == latex(where_to.arguments[2]):
+                return Symbol("over", Raw(extreme), *where_to.arguments[1:])
+            return mapped(row, latex(where_to), free)
+        is_chosen = place.head == "i" if "i" in spelled and isinstance(place, Symbol) else part is formula
+        if is_hot is not None and is_chosen:
+            return mapped(height[0], index, free) if is_hot else 0.0
+        here = Raw(f"[{index} = {latex(where_to)}]")
+        return here if height == [1.0] else mapped(height[0], index, free) * here
 
-    return latex(mapped(formula, "j"))
+    return latex(mapped(formula, "j", "klpqr" if inside_row else "jklpqr"))
 
 
 def _simplified(head: str, *arguments: Number) -> Number:
@@ -317,4 +317,6 @@ def _simplified(head: str, *arguments: Number) -> Number:
     return Symbol(head, *arguments)
 
 
+_ARGMAX, _ARGMIN = r"\operatorname{argmax}", r"\operatorname{argmin}"
+_OVER = {"total": r"\sum", "shift": r"\max", "first_largest": _ARGMAX, "first_smallest": _ARGMIN}
 _EXTREMES = {"first_largest": r"\max", "first_smallest": r"\min"}

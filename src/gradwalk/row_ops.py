@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from gradwalk.cached_property import cached_property
 from gradwalk.formula import Number, absolute, div, equal, exp, heads, is_exact, log, pow, power, sqrt, variable, where
-from gradwalk.operation import nowhere
+from gradwalk.operation import nowhere, refuse_taken
 from gradwalk.row_formula import (
     Lists,
     Row,
@@ -79,6 +79,7 @@ class Composite:
             raise TypeError(f"{self.name}: expected at most two rows, and two of i and parameters, got more")
         if self.indexed and len(self.inputs) > 1:
             raise TypeError(f"{self.name}: expected one row where there is an i, got {self.inputs}")
+        refuse_taken(self.name, self.arguments, "all", "i", "j", "n", "x")
         # a target stands behind its row, and entries of a row are told apart by their place
         possible = ("absent",) if self.per_entry else () if self.target else ("zero", "first")
         if self.padding and self.padding not in possible:

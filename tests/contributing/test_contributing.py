@@ -222,7 +222,8 @@ def test_right_in_every_mode(tree: Path, engine: str) -> None:
 def test_right_in_the_tests_of_the_tables(tree: Path) -> None:
     """What `make test` asks of each of them, and of the tables as a whole."""
     asked = f"not [ or {' or '.join(NAMES)}"
-    print(run(tree, "-m", "pytest", "-q", "-k", asked, "tests/table", "tests/engine/test_parity.py"))
+    files = ("tests/table", "tests/engine/test_parity.py", "tests/engine/test_higher_order.py")
+    print(run(tree, "-m", "pytest", "-q", "-k", asked, *files))
 
 
 @pytest.mark.unsanitized

@@ -14,6 +14,7 @@ from typing import Any
 import click
 import pytest
 
+from gradwalk import printing, row_formula
 from gradwalk.cli import main
 from gradwalk.lessons import source
 
@@ -162,6 +163,15 @@ def test_formulas() -> None:
     brackets = mathml.mathml(r"[i = j] - \frac{1}{n}")  # no higher than what is in them, and then a difference
     assert '<mi>j</mi></mrow><mo form="postfix">]</mo></mrow><mo>−</mo>' in brackets
     assert "<mtext>&nbsp;is&nbsp;</mtext>" in mathml.mathml(r"a\text{ is }b")
+
+
+def test_every_sign_of_a_row_can_be_drawn() -> None:
+    """Also those that no row has yet."""
+    tables = (printing._LATEX_OPERATORS, printing._LATEX_FUNCTIONS, printing._LATEX_AROUND, row_formula._OVER)
+    signs = [sign for table in tables for sign in table.values()]
+    signs += [sign for _, sign in printing.NAMED_NUMBERS.values()] + [rf"\{name}" for name in printing._LATEX_KNOWN]
+    for sign in signs:
+        mathml.mathml(sign.replace("%s", "x"))
 
 
 def test_code_in_a_sentence_stays_whole() -> None:

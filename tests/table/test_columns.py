@@ -13,16 +13,16 @@ from dataclasses import replace
 import pytest
 
 import gradwalk
-from gradwalk.formula import heads
-from gradwalk.operation import Op, nowhere
+from gradwalk.formula import Number, absolute, div, sqrt, where
+from gradwalk.operation import Op, from_whole, nowhere, sign
 from gradwalk.ops import OPS
-from gradwalk.row_formula import Lists, at, evaluated, first_largest, hot
+from gradwalk.row_formula import Lists, at, count, evaluated, first_largest, hot, total
 from gradwalk.row_ops import COMPOSITES, Composite
 
 EACH_OP = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
 EACH_COMPOSITE = pytest.mark.parametrize("row", COMPOSITES.values(), ids=COMPOSITES)
-# a little off whole numbers, so that no probe starts on a jump
-GRID = [i / 8.0 + 0.0031 for i in range(-34, 35)]
+# a little off whole numbers, so that no probe starts on a jump; coarser further out, and beyond all samples
+GRID = [x + 0.0031 for x in (*range(-25, -4), *(i / 8.0 for i in range(-34, 35)), *range(5, 26))]
 EXTREME = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 5e-324, -1e-310, 1e-310, 1e-200, -1e-200, 1e200, -1e200, 1e308, -1e308)
 
 
@@ -75,21 +75,18 @@ def lines(op: Op) -> Iterator[tuple[Callable[[float], tuple[float, ...]], int]]:
 
 
 def gaps(function: Callable[[float], float], grid: Sequence[float] = GRID) -> Iterator[float]:
-    """Places where a function on the grid changes at once, as bisection finds them; a pole is none."""
-    for left, right in itertools.pairwise(grid):
-        low, high, all_seen = left, right, [function(left), function(right)]
-        if not all(map(math.isfinite, all_seen)) or abs(all_seen[1] - all_seen[0]) < 1e-9:
-            continue
-        for _ in range(90):
-            middle = (low + high) / 2.0
+    """Places where a function on the grid changes at once, as bisection finds them; a pole on both sides is none."""
+    for low, high in itertools.pairwise(grid):
+        below, above, middle = function(low), function(high), (low + high) / 2.0
+        while low < middle < high and 1e-9 <= abs(above - below) < math.inf:
             between = function(middle)
-            all_seen.append(between)
-            if abs(between - function(low)) >= abs(function(high) - between):
-                high = middle
+            if abs(between - below) >= abs(above - between):
+                high, above = middle, between
             else:
-                low = middle
-        height = abs(function(high) - function(low))
-        if height > 1e-6 and max(map(abs, all_seen)) < 1e6 and not math.isnan(height):
+                low, below = middle, between
+            middle = (low + high) / 2.0
+        size = min(abs(below), abs(above))
+        if 1e-6 * (1.0 + size) < abs(above - below) < math.inf and size < 1e6:
             yield low
 
 
@@ -101,7 +98,7 @@ def ends(holds: Callable[[float], bool]) -> Iterator[float]:
                 middle = (low + high) / 2.0
                 low, high = (middle, high) if holds(middle) == holds(low) else (low, middle)
             yield low
-    for whole in map(float, range(-4, 5)):
+    for whole in map(float, range(-25, 26)):
         if not holds(whole) and holds(whole - 1e-3) and holds(whole + 1e-3):
             yield whole
 
@@ -136,7 +133,7 @@ def test_whose_zeros_sign_it_sees(op: Op) -> None:
 
 @EACH_OP
 def test_no_kink_is_left_out(op: Op) -> None:
-    """Where a local gradient changes at once, there is a kink or a jump."""
+    """Where a local gradient changes at once, or becomes infinite on one side, there is a kink, a jump or a border."""
     for line, _ in lines(op):
         for j in range(len(op.inputs)):
 
@@ -144,28 +141,67 @@ def test_no_kink_is_left_out(op: Op) -> None:
                 return float(op.local_grads(*point, op.forward(*point))[j])
 
             for place in gaps(lambda x, line=line, slope=slope: in_domain(op, line(x), slope)):
-                assert min(op.jumps(*line(place)), op.kinks(*line(place))) < 1e-9, line(place)
+                edges = op.jumps(*line(place)), op.kinks(*line(place)), op.borders(*line(place))
+                assert min(edges) < 1e-9, line(place)
 
 
 @EACH_COMPOSITE
 def test_no_edge_of_a_row_is_left_out(row: Composite) -> None:
     """Where an output or a local gradient changes at once, there is an edge, or two entries equal what it chose."""
     parameters = ((1,) if row.indexed else ()) + tuple(0.3 for _ in row.parameters)
-    rest = (0.7, -0.4, 0.0) if len(row.inputs) > 1 else ()
-    for others in ((0.5, -1.3), (0.0, 0.0), (2.0, 2.0)):
+    rest = (0.7, -0.4, 0.3) if len(row.inputs) > 1 else ()
+    for others, moves in itertools.product(((0.5, -1.3), (0.0, 0.0), (2.0, 2.0)), range(3 + len(rest))):
+        numbers = [0.9, *others, *rest]
+
+        def entries(x: float, numbers: list[float] = numbers, moves: int = moves) -> list[float]:
+            return [*numbers[:moves], x, *numbers[moves + 1 :]]
 
         @functools.cache
-        def seen(x: float, others: tuple[float, ...] = others) -> list[float]:
-            xs = [x, *others, *rest]
-            out = 0.0 if row.name == "take" else row.on(xs, *parameters)
-            return [out, *map(float, row.local_grads_on(xs, *parameters, out))]
+        def seen(x: float, entries: Callable[[float], list[float]] = entries) -> list[float]:
+            out = 0.0 if row.name == "take" else row.on(entries(x), *parameters)
+            return [out, *map(float, row.local_grads_on(entries(x), *parameters, out))]
 
-        for k in range(3):  # the output, and the slopes by what moves and by another
+        for k in (0, 1 + moves, 1 + (moves + 1) % 3):  # the output, and the slopes by what moves and by another
             for gap in gaps(lambda x, k=k, seen=seen: seen(x)[k], GRID[::2]):
-                entries, out = [gap, *others, *rest], seen(gap)[0]
-                tied = row.chooses and sum(abs(each - out) < 1e-9 for each in entries) > 1
-                distance = row.edge_distance(entries, *parameters[row.indexed :])
-                assert tied or distance < 1e-9, (gap, *others)
+                xs, out = entries(gap), seen(gap)[0]
+                tied = row.chooses and sum(abs(each - out) < 1e-9 for each in xs) > 1
+                assert tied or row.edge_distance(xs, *parameters[row.indexed :]) < 1e-9, xs
+
+
+def per_entry(formula: Callable[[Number], Number], slope: Callable[[Number], Number]) -> Composite:
+    return Composite(
+        "wrong",
+        per_entry=True,
+        forward=lambda xs, i: formula(at(xs, i)),
+        local_grads=lambda xs, i, out: hot(xs, i, slope(at(xs, i))),
+        doc="",
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replace(OPS["clamp"], kinks=lambda x, low, high: absolute(x - low)),
+        Op(
+            "a kink far out",
+            forward=lambda x: where(x < 21.5, x, 21.5),
+            local_grads=lambda x, out: (where(x < 21.5, 1.0, 0.0),),
+            doc="",
+        ),
+        replace(OPS["floor"], jumps=lambda x: where(absolute(x) < 20.5, from_whole(x), math.inf)),
+        Op(
+            "a pole on one side",
+            forward=lambda x: where(x > 0.5, sqrt(x - 0.5), 0.5 - x),
+            local_grads=lambda x, out: (where(x > 0.5, div(0.5, out), -1.0),),
+            doc="",
+        ),
+    ],
+    ids=lambda op: op.name,
+)
+def test_the_probes_of_operations_find_what_is_left_out(wrong: Op) -> None:
+    """A kink beside another, a kink and a jump far out, a local gradient that is infinite on one side."""
+    with pytest.raises(AssertionError, match=r"\("):
+        (test_no_jump_is_left_out if wrong.name == "floor" else test_no_kink_is_left_out)(wrong)
 
 
 @pytest.mark.parametrize(
@@ -182,12 +218,33 @@ def test_no_edge_of_a_row_is_left_out(row: Composite) -> None:
             forward=lambda xs, ys: at(ys, first_largest(xs)),
             local_grads=lambda xs, ys, out: (0.0, hot(ys, first_largest(xs))),
         ),
+        per_entry(lambda x: where(absolute(x) <= 0.5, 0.0, x), lambda x: where(absolute(x) <= 0.5, 0.0, 1.0)),
+        per_entry(absolute, sign),
+        per_entry(lambda x: where(x < 21.5, x, 21.5), lambda x: where(x < 21.5, 1.0, 0.0)),
+        replace(
+            COMPOSITES["dot"],
+            forward=lambda xs, ys: total(where(ys > 0.0, xs, 0.0)),
+            local_grads=lambda xs, ys, out: (where(ys > 0.0, 1.0, 0.0), 0.0),
+        ),
+        replace(
+            COMPOSITES["dot"],
+            forward=lambda xs, ys: total(xs * absolute(ys)),
+            local_grads=lambda xs, ys, out: (absolute(ys), xs * sign(ys)),
+        ),
+        replace(
+            COMPOSITES["sum"],
+            forward=lambda xs: absolute(at(xs, count(xs) - 1.0)),
+            local_grads=lambda xs, out: hot(xs, count(xs) - 1.0, sign(at(xs, count(xs) - 1.0))),
+        ),
     ],
-    ids=["half of the largest", "the one beside the largest"],
-)
-def test_no_choice_of_another_is_left_out(wrong: Composite) -> None:
-    """Where no two entries equal the output, nobody sees that another is chosen: the declaration has to say it."""
-    with pytest.raises(AssertionError):
+    ids=[
+        "half of the largest", "the one beside the largest", "a jump of its own entry", "a kink of its own entry",
+        "a kink far out", "a jump by the second list", "a kink by the second list", "a kink by the last",
+    ],
+)  # fmt: skip
+def test_the_probe_of_composites_finds_what_is_left_out(wrong: Composite) -> None:
+    """Which of the entries, of either list, it is by; and where no two entries equal the output, which is chosen."""
+    with pytest.raises(AssertionError, match=r"\["):
         test_no_edge_of_a_row_is_left_out(wrong)
 
 
@@ -299,9 +356,3 @@ def test_the_example_in_its_documentation(row: Composite) -> None:
     globs = {"Value": gradwalk.Value, row.called_by: getattr(gradwalk, row.called_by)}
     test = doctest.DocTestParser().get_doctest(row.doc, globs, row.name, None, None)
     assert doctest.DocTestRunner().run(test).failed == 0
-
-
-@EACH_COMPOSITE
-def test_composites_do_not_jump(row: Composite) -> None:
-    """Their declarations have no column for it; a compiled function would not look out for it."""
-    assert not heads(row.output) & {"floor", "ceil", "fmod", "copysign"}

@@ -11,7 +11,8 @@ import re
 _TOKEN = re.compile(r"(?<=\\text){[^}]*}|\\[a-zA-Z]+|\\.|\d+(?:\.\d+)?(?:e-?\d+)?|[a-zA-Z]|\S")
 _SYMBOLS = {
     r"\partial": "<mi>∂</mi>", r"\epsilon": "<mi>ε</mi>", r"\sigma": "<mi>σ</mi>", r"\pi": "<mi>π</mi>",
-    r"\le": "<mo>≤</mo>", r"\ge": "<mo>≥</mo>", r"\vee": "<mo>∨</mo>", r"\cdot": "<mo>·</mo>",
+    r"\le": "<mo>≤</mo>", r"\ge": "<mo>≥</mo>", r"\vee": "<mo>∨</mo>", r"\wedge": "<mo>∧</mo>",
+    r"\cdot": "<mo>·</mo>", r"\infty": "<mi>∞</mi>",
     r"\lfloor": "<mo>⌊</mo>", r"\rfloor": "<mo>⌋</mo>", r"\lceil": "<mo>⌈</mo>", r"\rceil": "<mo>⌉</mo>",
     r"\sum": "<mo>∑</mo>", r"\,": '<mspace width="0.17em"/>', r"\to": "<mo>→</mo>",
     r"\approx": "<mo>≈</mo>", r"\times": "<mo>×</mo>", r"\mu": "<mi>μ</mi>",
