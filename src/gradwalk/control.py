@@ -31,7 +31,7 @@ class changed(_Change, ContextDecorator):  # type: ignore[misc]  # noqa: N801  #
         return f"{next(iter(self.changes), 'changed')}()"
 
 
-class Block(ContextDecorator):
+class WithBlock(ContextDecorator):
     """A block of which `_inside` gives what a `with` needs, anew whenever it is entered. Also a decorator.
 
     What it gives does not refer to the block, and so ends with it where an exception of a signal handler comes between

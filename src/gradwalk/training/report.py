@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gradwalk.expression import printable as harmless
+from gradwalk.expression import printable
 from gradwalk.show import terminal_plot
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CURVE_MARKS = "⣿◆┤└─"
 
 
-def printable(characters: str) -> bool:
+def encodable(characters: str) -> bool:
     """Whether the output's encoding has these characters."""
     try:
         characters.encode(sys.stdout.encoding or "ascii")
@@ -51,7 +51,7 @@ class Reporter:
 
     def interrupted(self, summary: dict[str, Any]) -> None:
         saved = f"stopped at step {summary['step']} of {summary['steps']}, saved to {summary['checkpoint']}"
-        print(harmless(f"{saved}; to go on: {summary['resume_command']}"), file=sys.stderr)
+        print(printable(f"{saved}; to go on: {summary['resume_command']}"), file=sys.stderr)
 
     def finish(self, summary: dict[str, Any], trainer: Trainer) -> None:
         print(summary["checkpoint"])
@@ -74,7 +74,7 @@ class PlainReporter(Reporter):
     """Lines of text: one for each evaluation, then the curve, the samples, and where the checkpoint is."""
 
     def say(self, text: str = "", style: str | None = None) -> None:
-        print(harmless(text), flush=True)
+        print(printable(text), flush=True)
 
     def start(self, trainer: Trainer, data_name: str | None, target: Path, long_documents: int) -> None:
         self._began, self._steps = time.perf_counter(), trainer.configuration.steps
@@ -130,7 +130,7 @@ class PlainReporter(Reporter):
             self.say(f"to go on: {summary['resume_command']}")
 
     def draw_curve(self, trainer: Trainer) -> None:
-        ascii_only = not printable(CURVE_MARKS)
+        ascii_only = not encodable(CURVE_MARKS)
         window = max(1, min(50, len(trainer.losses) // 10))
         means = terminal_plot.smoothed(trainer.losses, window)
         points = [(float(step), mean) for step, mean in enumerate(means, 1)]
@@ -152,7 +152,7 @@ class TerminalReporter(PlainReporter):
         self.console = console
 
     def say(self, text: str = "", style: str | None = None) -> None:
-        self.console.print(harmless(text), style=style, markup=False, highlight=False, soft_wrap=True)
+        self.console.print(printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
