@@ -31,9 +31,8 @@ SIGNS = ("<", "<=", ">", ">=", "==", "!=")
 ROW_OPS = frozenset(row.name for row in COMPOSITES.values() if row.per_entry)
 # The last child of these says which entry is meant; of `take`, it is the first.
 TARGETED = frozenset(row.name for row in COMPOSITES.values() if row.target and row.name != "take")
-# An operation of the table that can be refused an input, or overflow: what comes out has to be finite. So has that of a
-# softmax, which the function may have written out.
-CHECKED = frozenset(op.name for op in OPS.values() if op.checked) | {"softmax"}
+# What comes out of these has to be finite.
+CHECKED = {op.name for op in OPS.values() if op.checked} | {row.name for row in COMPOSITES.values() if row.checked}
 # Rounded as the eager engines round, whoever computes it and however many at a time.
 EXACT = frozenset(op.name for op in OPS.values() if op.exact)
 SIGNED = {op.name: [op.inputs.index(each) for each in op.signed_inputs] for op in OPS.values() if op.signed_inputs}

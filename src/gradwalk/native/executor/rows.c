@@ -10,7 +10,7 @@ INTERNAL void rows_choose(Step *step, const Kernels *kernels, Count parameters)
     Count own = composite_of(step->op)->parameters;
     step->over_rows.entry = parameters > own ? step_whole(step->parameters[own], INT32_MAX) : -1;
     step->over_rows.kernel = kernels->rows[step->op - OP_COUNT];
-    step->checked = step->op == COMPOSITE_softmax; /* which the function may have written out */
+    step->checked = composite_of(step->op)->checked;
 }
 
 /* ---------------------------------------------------------------- shapes, and what depends on what */

@@ -210,9 +210,8 @@ INTERNAL int step_follow(Step *step, unsigned char *depends, unsigned char *writ
     }
     if (step->kind == KIND_DOT && step->pairs != NULL && products_sort_pairs(step) < 0)
         return -1;
-    if (step->op == OP_stop_gradient && step->kind == KIND_ENTRIES)
-        step->needed = 0;
     if (step->kind == KIND_ENTRIES) {
+        step->needed &= !op_stops[step->op];
         step->entries.reads = entries_read(step);
         step->entries.steep = entries_are_steep(step);
     }
