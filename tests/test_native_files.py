@@ -100,3 +100,9 @@ def test_the_check_itself_sees_a_switch_without_a_default() -> None:
     """One that stands in another one's block does not count for it."""
     text = "switch (f(a)) {\ncase 1: {\n    switch (b) {\n    default: break;\n    }\n}\n}\n"
     assert ["default:" in body(text, place) for place in switches(text)] == [False, True]
+
+
+def test_what_a_kind_of_step_does_is_in_its_file() -> None:
+    """Past where an instruction's kind is read, step.c asks the table, so that a new kind needs none of its lines."""
+    read = (NATIVE / "executor/step.c").read_text().split("/* The attribute of that name as a tuple")[1]
+    assert re.findall(r"\bKIND_\w+", read) == []
