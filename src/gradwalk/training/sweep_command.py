@@ -129,9 +129,10 @@ def _sweep(given: dict[str, Any], typed: set[str]) -> int:
     from dataclasses import fields
 
     from gradwalk.training.loop import Configuration
+    from gradwalk.training.report import reporter_for
     from gradwalk.training.session import PlanError
     from gradwalk.training.sweep import SweepPlan, run_sweep, spelled
-    from gradwalk.training.sweep_report import sweep_reporter_for
+    from gradwalk.training.sweep_report import KINDS
 
     names = [field.name for field in fields(Configuration)]
     if given["resume"]:
@@ -148,4 +149,4 @@ def _sweep(given: dict[str, Any], typed: set[str]) -> int:
         evaluated_documents=given["eval_documents"], drawn=given["drawn"], workers=given["workers"],
         dask=given["dask"], plot=given["plot"],
     )  # fmt: skip
-    return run_sweep(plan, options, sweep_reporter_for(given["quiet"], given["as_json"]), may_open)
+    return run_sweep(plan, options, reporter_for(given["quiet"], given["as_json"], KINDS), may_open)

@@ -9,31 +9,20 @@ import shlex
 import statistics
 import sys
 import time
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradwalk.expression import printable
 from gradwalk.training.loop import mean
+from gradwalk.training.report import OnTerminal, Telling
 from gradwalk.training.sweep import Sweep, loss_of
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 ROWS = 20  # of a table
 
 
-class SweepReporter:
+class SweepReporter(Telling):
     """Says nothing, but for the best checkpoint's path at the end: `--quiet`. The others build on it."""
 
     def start(self, sweep: Sweep) -> None:
-        pass
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
         pass
 
     def round(self, sweep: Sweep) -> None:
@@ -67,9 +56,6 @@ class JsonSweepReporter(SweepReporter):
 
 class PlainSweepReporter(SweepReporter):
     """Lines of text: one for each tenth of the way, then the table."""
-
-    def say(self, text: str = "", style: str | None = None) -> None:
-        print(printable(text), flush=True)
 
     def start(self, sweep: Sweep) -> None:
         self._steps = sum(configuration.steps for configuration in sweep.configurations)
@@ -105,14 +91,8 @@ class PlainSweepReporter(SweepReporter):
         self.say(f"every run: {sweep.folder / 'runs.jsonl'}")
 
 
-class TerminalSweepReporter(PlainSweepReporter):
+class TerminalSweepReporter(OnTerminal, PlainSweepReporter):
     """The same with a progress bar, on a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-
-    def say(self, text: str = "", style: str | None = None) -> None:
-        self.console.print(printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def start(self, sweep: Sweep) -> None:
         super().start(sweep)
@@ -131,11 +111,6 @@ class TerminalSweepReporter(PlainSweepReporter):
         )
         self._began, self._first = time.perf_counter(), self._made
         self._progress.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._progress.stop()
 
     def round(self, sweep: Sweep) -> None:
         rate = (sweep.steps_made - self._first) / max(time.perf_counter() - self._began, 1e-9)
@@ -202,13 +177,4 @@ def table(sweep: Sweep) -> list[str]:
     return told
 
 
-def sweep_reporter_for(quiet: bool, as_json: bool) -> SweepReporter:
-    if as_json:
-        return JsonSweepReporter()
-    if quiet:
-        return SweepReporter()
-    if not sys.stdout.isatty():
-        return PlainSweepReporter()
-    from rich.console import Console
-
-    return TerminalSweepReporter(Console())
+KINDS = SweepReporter, JsonSweepReporter, PlainSweepReporter, TerminalSweepReporter
