@@ -170,3 +170,57 @@ def test_the_map_is_of_this_tree(folder: str) -> None:
     left_out = re.compile(r"__\w+__(\.py)?|_version\.py|_native\..*|.*\.pyi|py\.typed|\..*")
     there = [path.name + "/" * path.is_dir() for path in (ROOT / folder).iterdir() if not left_out.fullmatch(path.name)]
     assert sorted(mapped(folder)) == sorted(there)
+
+
+# ---------------------------------------------------------------- one name, one thing
+
+# what two modules may both call so: a copy of micrograd has its names; others are public, or a word of the user's
+TWICE = {
+    "Value": "micrograd's",
+    "Neuron": "micrograd's",
+    "Layer": "micrograd's",
+    "MLP": "micrograd's",
+    "Module": "micrograd's",
+    "everywhere": "numpy.everywhere() is public; in a row of the table the word stands alone",
+    "sample": "the command is named as it is typed",
+}
+
+
+def names_of_two(sources: dict[str, str]) -> dict[str, list[str]]:
+    """The names that several modules give to something of theirs: every class, and functions that others import."""
+    trees = {module: ast.parse(source) for module, source in sources.items()}
+    taken = {
+        (node.module, alias.name)
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    made: dict[str, set[str]] = {}
+    for module, tree in trees.items():
+        for node in tree.body:
+            is_for_others = isinstance(node, ast.FunctionDef) and (module, node.name) in taken
+            if isinstance(node, ast.ClassDef) or is_for_others:
+                made.setdefault(node.name, set()).add(module)
+    return {name: sorted(modules) for name, modules in made.items() if len(modules) > 1}
+
+
+def test_a_name_means_one_thing() -> None:
+    """No two modules have a class of one name, public or not, or functions of one name that others import."""
+    found = names_of_two({module_name(path): path.read_text(encoding="utf-8") for path in MODULES})
+    assert {name: modules for name, modules in found.items() if name not in TWICE} == {}
+    assert found.keys() == TWICE.keys()  # the list above has nothing that is no longer so
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("class _Plan: pass", "class _Plan: pass", {"_Plan": ["one", "other"]}),
+        ("def shown(): pass", "def shown(): pass", {}),
+        ("def shown(): pass", "def shown(): pass\ndef f():\n    from one import shown as s", {}),
+        ("def f(): pass\nfrom other import f as g", "def f(): pass\nfrom one import f", {"f": ["one", "other"]}),
+        ("class A: pass", "def f():\n    class A: pass", {}),
+    ],
+)
+def test_the_check_itself_sees_names(one: str, other: str, expected: dict[str, list[str]]) -> None:
+    assert names_of_two({"one": one, "other": other}) == expected

@@ -194,6 +194,7 @@ enum op {{
 {array("const unsigned char ", "op_parameters", [str(len(op.parameters)) for op in OPS.values()])}\
 {array("const unsigned char ", "op_overflows", [str(int(op.overflows)) for op in OPS.values()])}\
 {array("const unsigned char ", "op_chooses", [str(int(op.chooses)) for op in OPS.values()])}\
+{array("const unsigned char ", "op_stops", [str(int(op.stops)) for op in OPS.values()])}\
 {array("const unsigned char ", "op_checked", [str(int(op.checked)) for op in OPS.values()])}\
 {array("const unsigned char ", "op_exact", [str(int(op.exact)) for op in OPS.values()])}\
 /* a bit for each input that decides on which side of an edge it is: where the result, or a local gradient, changes at
@@ -257,6 +258,7 @@ def javascript_functions(op: Op) -> str:
         "defaults": op.defaults and f"[{', '.join(map(JAVASCRIPT.number, op.defaults))}]",
         "overflows": op.overflows and "true",
         "chooses": op.chooses and "true",
+        "stops": op.stops and "true",
         "doc": quoted(op.doc),
         "expected": op.expected and quoted(op.expected),
         "latex": quoted(forward_latex(op)),

@@ -133,6 +133,7 @@ def c_composite(row: Composite) -> str:
         "kept_rows": kept_rows,
         "is_logarithm": int(row.is_logarithm),
         "chooses": int(row.chooses),
+        "checked": int(row.checked),
         "keep": f"{keeper(row)}_keep" if row.kept else "NULL",
         "forward": f"{row.name}_row_forward",
         "local_grads": f"{row.name}_row_local_grads",
@@ -178,6 +179,7 @@ typedef struct {{
     unsigned char kept_numbers, kept_rows;
     unsigned char is_logarithm; /* rounding has to be measured against 1, however small the result is */
     unsigned char chooses;      /* what has no part in the result gets no gradient, not even nan */
+    unsigned char checked;      /* what comes out has to be finite */
     void (*keep)(ROWS, const double *parameters, double *kept); /* NULL where nothing is kept */
     double (*forward)(ROWS, OUTPUT);
     void (*local_grads)(ROWS, OUTPUT, double out, double *local_grads);

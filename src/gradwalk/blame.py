@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.control import Block, changed, on_construct
+from gradwalk.control import WithBlock, changed, on_construct
 from gradwalk.interface import number_of
 from gradwalk.modes import current
 from gradwalk.passes import Shared
@@ -46,7 +46,7 @@ class NonFiniteError(FloatingPointError):
         self.line: int | None = site[1] if site else None
 
 
-class detect_nonfinite(Block):  # noqa: N801  # used like a function
+class detect_nonfinite(WithBlock):  # noqa: N801  # used like a function
     """Inside, in this thread and task, the operation that first makes an inf or nan raises, and says where it stands.
 
     It does so going forward, and in backward().

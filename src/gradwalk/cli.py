@@ -233,9 +233,9 @@ def lessons(folder: Path) -> None:
       gradwalk lessons
       gradwalk lessons ~/course
     """
-    from gradwalk.lessons.notebooks import command
+    from gradwalk.lessons.notebooks import write_notebooks
 
-    command(folder.expanduser())
+    write_notebooks(folder.expanduser())
 
 
 @main.command()

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from gradwalk import engine
 from gradwalk.modes import Modes, current
+from gradwalk.ops import STOPS
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Change: Any = engine.available()[0].Change
@@ -31,7 +32,7 @@ class changed(_Change, ContextDecorator):  # type: ignore[misc]  # noqa: N801  #
         return f"{next(iter(self.changes), 'changed')}()"
 
 
-class Block(ContextDecorator):
+class WithBlock(ContextDecorator):
     """A block of which `_inside` gives what a `with` needs, anew whenever it is entered. Also a decorator.
 
     What it gives does not refer to the block, and so ends with it where an exception of a signal handler comes between
@@ -107,7 +108,7 @@ def is_moving(value: Any) -> bool:
         node = ahead.pop()
         if is_differentiated(node):
             return True
-        if node._name != "stop_gradient":
+        if node._name not in STOPS:
             new = {child for child in node._children if child not in seen}
             seen |= new
             ahead += new

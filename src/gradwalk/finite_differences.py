@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from gradwalk import engine
 from gradwalk.agreement import STEPS, TINY_STEP, contradicted, inaccuracy, is_at_kink, rounding, verdict
 from gradwalk.cached_property import cached_property
-from gradwalk.ops import OPS
+from gradwalk.ops import OPS, STOPS
 from gradwalk.row_ops import COMPOSITES
 
 
@@ -82,7 +82,7 @@ class Replay:
         changed: dict[int, float] = {self.place[leaf]: number}
         for i, node in enumerate(self.order):
             # what passes a stop_gradient counts as a constant, so a change of the leaf must not pass it either
-            if any(child in changed for child in self.children[i]) and node._name != "stop_gradient":
+            if any(child in changed for child in self.children[i]) and node._name not in STOPS:
                 inputs = [changed.get(child, self.data[child]) for child in self.children[i]]
                 changed[i] = _forward(node, inputs)
         return changed.get(len(self.order) - 1, self.data[-1])

@@ -124,6 +124,12 @@ class Op:
         return self.overflows or self.domain is not everywhere
 
     @property
+    def stops(self) -> bool:
+        """Whether it hands nothing to any input, whatever comes to it."""
+        rows = self.local_grads(*map(variable, self.names), variable("out"))
+        return self.chooses and all(isinstance(row, float) and row == 0.0 for row in rows)
+
+    @property
     def exact(self) -> bool:
         """Whether the forward rounds as the eager engines do, whoever computes it and however many at a time."""
         return is_exact(self.forward(*map(variable, self.names)), self.names)

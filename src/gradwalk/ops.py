@@ -556,3 +556,4 @@ _ROWS = (
 OPS: dict[str, Op] = {op.name: op for op in _ROWS}
 
 OPERATORS = frozenset(op.name for op in _ROWS if op.operator)
+STOPS = frozenset(op.name for op in _ROWS if op.stops)

@@ -69,6 +69,20 @@ def _sgd(
             velocities[i] = velocity
 
 
+def _adam_of_arrays(data: Any, grad: Any, moments: Any, settings: Any, _: Any, root: Any) -> Any:
+    return adam_moved(data, grad, *settings, *moments, root=root)
+
+
+def _sgd_of_arrays(data: Any, grad: Any, moments: Any, settings: Any, plain: Any, _: Any) -> Any:
+    """`plain`: the settings as numbers, which are looked at; only the rate is another for each model."""
+    _, momentum, decay, nesterov = plain
+    return sgd_moved(data, grad, settings[0], momentum, decay, bool(nesterov), *moments)[: 1 + len(moments)]
+
+
+# many models at once: on jax here, and by the executor as native/executor/models.c has it
+_OF_ARRAYS: dict[str, Callable[..., Any]] = {"adam": _adam_of_arrays, "sgd": _sgd_of_arrays}
+
+
 def _zero_grad(parameters: Parameters) -> None:
     for parameter in parameters:
         parameter.grad = 0.0
@@ -204,12 +218,15 @@ class Optimiser:
 
     def moved(self, data: Any, grad: Any, moments: Sequence[Any], settings: Sequence[Any], root: Any) -> Any:
         """Arrays after a step, then their moments; `settings` has an array for each, `root` takes their square root."""
-        if self.loop == "adam":
-            return adam_moved(data, grad, *settings, *moments, root=root)
-        if self.loop != "sgd":
-            raise ValueError(f"{self.name}: expected Adam, AdamW or SGD for models on jax")
-        _, momentum, decay, nesterov = self.settings(0.0, 0)
-        return sgd_moved(data, grad, settings[0], momentum, decay, bool(nesterov), *moments)[: 1 + len(moments)]
+        if not self.moves_arrays:
+            known = " or ".join(kind.__name__ for kind in OPTIMISERS.values() if kind.loop in _OF_ARRAYS)
+            raise ValueError(f"{self.name}: expected {known} for models on jax")
+        return _OF_ARRAYS[self.loop](data, grad, moments, settings, self.settings(0.0, 0), root)
+
+    @property
+    def moves_arrays(self) -> bool:
+        """Whether its loop is one of those that move many models at once."""
+        return self.loop in _OF_ARRAYS
 
     def _zeros(self) -> array[float]:
         return array("d", bytes(8 * len(self.parameters)))

@@ -51,9 +51,9 @@ class Composite:
     `per_entry` an entry that is "absent", which counts as -inf.
 
     `edges`, asked of the inputs and the parameters, says how far they are from where an output or a local gradient
-    changes at once; it is 0 there, and moves no faster than all entries together. What `chooses` means is said in
-    `operation.py`; that there is an edge where two entries equal its output, nobody has to say. Where it chooses
-    another and they do not (half of the largest), `edges` has to say it.
+    changes at once; it is 0 there, and moves no faster than all entries together. What `chooses` and `checked` mean is
+    said in `operation.py`; that there is an edge where two entries equal its output, nobody has to say. Where it
+    chooses another and they do not (half of the largest), `edges` has to say it.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Composite:
     padding: str = ""
     edges: Callable[..., Number] = nowhere
     chooses: bool = False
+    checked: bool = False
     shown: Callable[..., Number] | None = None
     shown_local_grads: Callable[..., Row] | None = None
 
@@ -304,6 +305,7 @@ Value(data=7.0, grad=0.0)""",
     Composite(
         "softmax",
         padding="absent",
+        checked=True,  # the function may have written it out, of operations that are
         per_entry=True,
         keeps=_exponentials,
         forward=lambda xs, i, shifted, sum, exponentials: div(at(exponentials, i), sum),

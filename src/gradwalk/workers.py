@@ -25,7 +25,7 @@ PATIENCE = 1.0  # seconds without a result, until a look at the workers
 WITHOUT_WORKERS = 300  # such looks at a cluster, until it is given up: one that grows by itself takes some minutes
 
 
-class Shared:
+class Sendable:
     """Something that several pieces of work need: it travels to each worker once, and is known there by its digest."""
 
     def __init__(self, content: Any) -> None:
@@ -38,7 +38,7 @@ class Task:
     """`function(*shared, *arguments)`, for a worker."""
 
     function: Callable[..., Any]
-    shared: Sequence[Shared]
+    shared: Sequence[Sendable]
     arguments: tuple[Any, ...]
     deaths: int = 0  # of workers that had it
 

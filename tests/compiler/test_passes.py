@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from comparing import close, ops_of, program_numbers
+from flats import flat_of
 
 from gradwalk.compiler.constants import with_folded_constants, with_shared_constants, without_identities
 from gradwalk.compiler.dead_code import without_dead_code, without_dead_users
-from gradwalk.compiler.flat import Flat, flat_of
+from gradwalk.compiler.flat import Flat
 from gradwalk.compiler.grouping import alike, grouped, with_zero
 from gradwalk.compiler.holes import keeping_holes
 from gradwalk.compiler.layout import best_width

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comparing import close, executed_numbers, program_numbers, with_gradients
+from flats import flat_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ import gradwalk
 from gradwalk.compiler.compile import compile
 from gradwalk.compiler.constants import with_folded_constants, with_shared_constants, without_identities
 from gradwalk.compiler.dead_code import without_dead_code
-from gradwalk.compiler.flat import Flat, flat_of
+from gradwalk.compiler.flat import Flat
 from gradwalk.compiler.levels import levels
 from gradwalk.compiler.rolling import rolled_up, step_by_step
 from gradwalk.compiler.subexpressions import with_shared_subexpressions

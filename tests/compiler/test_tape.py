@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from comparing import close, executed_numbers, program_numbers, with_gradients
+from flats import flat_of
 from running_programs import make, slot_array
 
 import gradwalk
 from gradwalk.compiler.compile import compile
 from gradwalk.compiler.executors import executor_for
-from gradwalk.compiler.flat import flat_of
 from gradwalk.compiler.program import Instruction, Program, View
 from gradwalk.compiler.rolling import rolled_up, step_by_step
 from gradwalk.ops import OPS

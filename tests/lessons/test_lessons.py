@@ -32,7 +32,7 @@ def test_cells_print_what_is_recorded_and_exercises_know_their_answers(lesson: s
 def test_what_a_lesson_has(lesson: source.Lesson) -> None:
     """A walk, cells and an exercise with a wrong answer; code that fits a phone held sideways; a text that is short."""
     kinds = [type(part) for part in lesson.parts]
-    assert {source.Walk, source.Cell, source.Exercise} <= set(kinds)
+    assert {source.Embedded, source.Cell, source.Exercise} <= set(kinds)
     assert all(part.wrong for part in lesson.parts if isinstance(part, source.Exercise))
     code = [part.code for part in lesson.parts if isinstance(part, source.Cell)]
     assert [line for text in code for line in text.splitlines() if len(line) > 80] == []
@@ -43,7 +43,7 @@ def test_what_a_lesson_has(lesson: source.Lesson) -> None:
 def test_walks_can_be_shown(lesson: source.Lesson) -> None:
     """Each embedded expression is one, its values are of its inputs, its mode is one of the page's."""
     for part in lesson.parts:
-        if isinstance(part, source.Walk):
+        if isinstance(part, source.Embedded):
             expression = parsed(part.expression)
             assert set(part.values) <= set(expression.inputs)
             assert part.settings.keys() <= {"mode", "t"}
@@ -203,7 +203,7 @@ def test_a_lesson_part_by_part() -> None:
         source.Text("# A title\n\nSome text.\n\n"),
         source.Cell("print(1)\n", "1\n", 10),
         source.Cell("2\n", "", 30),
-        source.Walk("u = x*y\nu + x", {"x": 2.0, "y": -0.5, "z": 0.001}, {"t": "3", "mode": "assign"}),
+        source.Embedded("u = x*y\nu + x", {"x": 2.0, "y": -0.5, "z": 0.001}, {"t": "3", "mode": "assign"}),
         source.Text("```bash\nls\n```\n"),
         source.Exercise(
             "def f(): ...\n", "assert f() == 1\n", ("def f(): return 1\n", "f = lambda: 1\n"),

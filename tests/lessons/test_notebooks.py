@@ -77,7 +77,7 @@ def test_a_notebook_holds_the_lesson(lesson: source.Lesson) -> None:
 def test_a_walk_that_goes_wrong_says_how_to_make_it() -> None:
     """The text speaks of a mistake, and the widget begins without one."""
     for lesson in source.lessons():
-        wrong = [part for part in lesson.parts if isinstance(part, source.Walk) and "mode" in part.settings]
+        wrong = [part for part in lesson.parts if isinstance(part, source.Embedded) and "mode" in part.settings]
         sources = [cell["source"] for cell in notebooks.notebook(lesson)["cells"]]
         assert len(wrong) == sum("choose the mistake" in text for text in sources)
 
@@ -98,8 +98,8 @@ def test_a_notebook_cell_by_cell() -> None:
         source.Text("# T\n\ntext\n"),
         source.Cell("print(1)\n", "1\n", 10),
         source.Cell("2\n", "", 0),
-        source.Walk("x*y", {"x": 2.0, "y": -0.5}, {"mode": "assign"}),
-        source.Walk("x", {}, {"t": "3"}),
+        source.Embedded("x*y", {"x": 2.0, "y": -0.5}, {"mode": "assign"}),
+        source.Embedded("x", {}, {"t": "3"}),
         source.Exercise("start\n", "assert f\n", ("answer\n", "other\n"), ("wrong\n",)),
     )
     made = notebooks.notebook(source.Lesson(Path("07-new.md"), "T", parts))

@@ -64,7 +64,7 @@ def test_a_new_lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.search(r"There are 4,064 parameters", text.markdown)
     assert isinstance(cell, source.Cell)
     assert cell.output == "42\n"
-    assert isinstance(walk, source.Walk)
+    assert isinstance(walk, source.Embedded)
     assert (walk.expression, walk.values, walk.settings) == ("a * b", {"a": 2.0, "b": -3.0}, {"t": "4"})
     assert isinstance(exercise, source.Exercise)
     assert cells.check(exercise.answers[0], exercise.checks, {}).error == ""

@@ -231,7 +231,7 @@ def test_arrays_of_another_optimiser_are_refused() -> None:
     class Other(SGD):
         loop = "other"
 
-    with pytest.raises(ValueError, match="Other: expected Adam, AdamW or SGD for models on jax"):
+    with pytest.raises(ValueError, match="Other: expected Adam or AdamW or SGD for models on jax"):
         Other([engine.Value(1.0)], lr=0.1).moved(np.ones(1), np.ones(1), [], [np.ones(1)] * 4, np.sqrt)
 
 

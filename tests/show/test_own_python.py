@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from chromium import Browser
 
-from gradwalk.show.own_python import OwnPythonError, answered, recorded
+from gradwalk.show.own_python import OwnPythonError, answered, recorded_source
 from gradwalk.show.play import page
 from gradwalk.show.widget import Player
 
 
 def test_the_last_function_is_called() -> None:
     """Arguments become leaves with their names, of their defaults or of a number; gradwalk's functions are there."""
-    value, called = recorded(
+    value, called = recorded_source(
         "def g(x):\n    return 2*x\ndef f(x, y=4, *, flag=True):\n    return tanh(g(x)) + y if flag else x"
     )
     assert (called, value.data) == ("f(x=2, y=4)", 4.999329299739067)
@@ -25,7 +25,7 @@ def test_the_last_function_is_called() -> None:
 
 def test_arguments_without_a_number_get_one() -> None:
     """Six that differ, then the same again; what is no number stays as it is, and what takes any number gets none."""
-    value, called = recorded(
+    value, called = recorded_source(
         "def f(a, b, c, d, e, f, g, *more, s='t', n=None, **others):\n"
         "    return a + b + c + d + e + f + g if (more, s, n, others) == ((), 't', None, {}) else a"
     )
@@ -35,9 +35,11 @@ def test_arguments_without_a_number_get_one() -> None:
 
 def test_names_of_the_notebook_are_known() -> None:
     """Beside gradwalk's own, and before them."""
-    value, _ = recorded("def f(x):\n    return tanh(x) + k", {"k": 3.0, "tanh": lambda x: 2 * x})
+    value, _ = recorded_source("def f(x):\n    return tanh(x) + k", {"k": 3.0, "tanh": lambda x: 2 * x})
     assert value.data == 7.0
-    value, _ = recorded("def f(x):\n    return math.tanh(x) * gradwalk.relu(Value(1.0)) + _hidden(x)", {"_hidden": abs})
+    value, _ = recorded_source(
+        "def f(x):\n    return math.tanh(x) * gradwalk.relu(Value(1.0)) + _hidden(x)", {"_hidden": abs}
+    )
     assert value.data == pytest.approx(2.964027580075817)
 
 
@@ -62,7 +64,7 @@ def test_what_a_function_prints_is_dropped(capsys: pytest.CaptureFixture[str]) -
 )
 def test_mistakes_are_told_with_their_line(source: str, problem: str) -> None:
     with pytest.raises(OwnPythonError) as caught:
-        recorded(source)
+        recorded_source(source)
     assert str(caught.value).startswith(problem)
     assert json.loads(answered(source)) == {"error": str(caught.value)}
 

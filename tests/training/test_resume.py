@@ -32,10 +32,10 @@ from gradwalk.training.session import (
     Plan,
     PlanError,
     check_workers,
-    executor_for,
     long_documents,
     resume_command,
     stop_signals,
+    workers_for,
 )
 
 KILLS = 100 if os.environ.get("GRADWALK_SOAK") else 8
@@ -356,7 +356,7 @@ def test_whether_there_is_work_for_several(plan, settings, words):
 
 def test_one_process_is_this_one():
     """Nobody is started to share the work with."""
-    with executor_for(Plan(workers=1)) as executor:
+    with workers_for(Plan(workers=1)) as executor:
         assert executor is None
 
 

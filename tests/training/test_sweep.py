@@ -238,7 +238,7 @@ def test_table_without_anything_set_aside():
 
 def test_lines_while_a_sweep_goes_on(capsys):
     """One at the beginning, and one for each tenth of all steps: runs that are over, and the best of them so far."""
-    sweep, reporter = made_up(data_name="few.txt"), sweep_report.PlainReporter()
+    sweep, reporter = made_up(data_name="few.txt"), sweep_report.PlainSweepReporter()
     lines, sweep.lines = sweep.lines, {}
 
     def told(say, *given):
@@ -278,13 +278,13 @@ def test_json_of_a_sweep(capsys):
     """Results in the order of the runs; a sweep that was stopped says how to go on."""
     sweep = made_up()
     sweep.lines = dict(reversed(sweep.lines.items()))
-    sweep_report.JsonReporter().finish(sweep, 1.0)
+    sweep_report.JsonSweepReporter().finish(sweep, 1.0)
     found = json.loads(capsys.readouterr().out)
     assert (found["finished"], found["runs"], found["best"]["run"]) == (True, 4, 2)
     assert found["checkpoint"] == "f/best.safetensors"
     assert [line["run"] for line in found["results"]] == [1, 2, 3]
     sweep.lines = {}
-    sweep_report.JsonReporter().interrupted(sweep, "go on")
+    sweep_report.JsonSweepReporter().interrupted(sweep, "go on")
     found = json.loads(capsys.readouterr().out)
     assert tuple(found[name] for name in ("finished", "best", "checkpoint", "resume_command")) == (
         False,
@@ -336,7 +336,7 @@ def test_how_many_processes_a_sweep_takes(monkeypatch, asked, settings, count):
     sweep = made_up()
     sweep.states = {n: RunState(n, replace(each, **settings)) for n, each in enumerate(sweep.configurations, 1)}
     with ExitStack() as stack:
-        assert sweeps._workers(sweeps.Plan(workers=asked), sweep, stack) == count
+        assert sweeps._workers(sweeps.SweepPlan(workers=asked), sweep, stack) == count
 
 
 def test_as_many_runs_as_there_may_be():

@@ -209,7 +209,7 @@ def test_bar_has_the_last_losses_and_the_speed(spoken, monkeypatch, width, speed
 
 @pytest.mark.parametrize(
     "say",
-    [lambda: report.PlainReporter().say("step 1"), lambda: sweep_report.PlainReporter().say("step 1"),
+    [lambda: report.PlainReporter().say("step 1"), lambda: sweep_report.PlainSweepReporter().say("step 1"),
      lambda: moons_report.printed(Progress(1, 0.25, 0.5), 4)],
     ids=["train", "sweep", "moons"],
 )  # fmt: skip

@@ -21,7 +21,7 @@ _LARGEST = 2**31 - 1
 _UNREAD, _WRITTEN, _CONSTANT = 0, 1, 2
 
 
-def checked(program: Program) -> Program:
+def checked_program(program: Program) -> Program:
     """The program itself."""
     size = _whole("a size", program.size, 0, _LARGEST)
     if not (isinstance(program.initial, np.ndarray) and program.initial.dtype == np.float64):

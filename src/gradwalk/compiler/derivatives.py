@@ -45,7 +45,7 @@ def along(function: Function, places: Places, of_gradient: bool) -> Function:
     return tangents_along
 
 
-def everywhere(function: Function, places: Places, of_gradient: bool) -> Function:
+def jacobian_everywhere(function: Function, places: Places, of_gradient: bool) -> Function:
     """The whole Jacobian of the result (or the Hessian): entries that are not always 0, and where in it they belong.
 
     Before the entries come the result's numbers, for the same reason.

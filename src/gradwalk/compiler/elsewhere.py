@@ -19,7 +19,7 @@ from gradwalk.compiler.batch import Here
 from gradwalk.compiler.executors import executor_for
 from gradwalk.compiler.program import Program
 from gradwalk.compiler.version import Run, Version
-from gradwalk.workers import Shared, Task, Workers
+from gradwalk.workers import Sendable, Task, Workers
 
 Array = npt.NDArray[np.float64]
 NUMBERS, SUMS, ROWS = "numbers", "sums", "rows"  # what is asked for: no gradients, their sum, or one for each example
@@ -42,22 +42,22 @@ class Known:
     def __init__(self) -> None:
         self.leaves: tuple[Any, ...] = ()
         self._places: dict[int, int] = {}  # of leaves, by id
-        self._sent: WeakKeyDictionary[Version, Shared] = WeakKeyDictionary()
+        self._sent: WeakKeyDictionary[Version, Sendable] = WeakKeyDictionary()
 
-    def sent(self, version: Version) -> Shared:
+    def sent(self, version: Version) -> Sendable:
         if version not in self._sent:
             new = [leaf for leaf in version.leaves if id(leaf) not in self._places]
             self._places.update((id(leaf), len(self.leaves) + i) for i, leaf in enumerate(new))
             self.leaves = (*self.leaves, *new)
             places = np.array([self._places[id(leaf)] for leaf in version.leaves], np.int32)
-            self._sent[version] = Shared(Sent(version.program, places))
+            self._sent[version] = Sendable(Sent(version.program, places))
         return self._sent[version]
 
 
 class Batch:
     """Examples of one program; its pieces, when it is known who runs them."""
 
-    def __init__(self, version: Version, sent: Shared, arguments: Array, asked: str) -> None:
+    def __init__(self, version: Version, sent: Sendable, arguments: Array, asked: str) -> None:
         self.sent, self.arguments, self.asked = sent, arguments, asked
         self.leaves, self.nodes = len(version.leaves), version.program.scalar_nodes
         self.pieces: list[Piece] = []

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gradwalk import custom, engine
 from gradwalk.compiler import interpret
-from gradwalk.compiler.checked import checked
+from gradwalk.compiler.checked import checked_program
 from gradwalk.compiler.program import Program
 from gradwalk.interface import number_of
 
@@ -25,7 +25,7 @@ class Interpreted:
     undecided = False  # the last run compared numbers too close for it to tell how the plain function compares them
 
     def __init__(self, program: Program) -> None:
-        self.program = checked(program)
+        self.program = checked_program(program)
         self.slots = program.initial
 
     def run(self, inputs: Array) -> bool:

@@ -31,9 +31,8 @@ SIGNS = ("<", "<=", ">", ">=", "==", "!=")
 ROW_OPS = frozenset(row.name for row in COMPOSITES.values() if row.per_entry)
 # The last child of these says which entry is meant; of `take`, it is the first.
 TARGETED = frozenset(row.name for row in COMPOSITES.values() if row.target and row.name != "take")
-# An operation of the table that can be refused an input, or overflow: what comes out has to be finite. So has that of a
-# softmax, which the function may have written out.
-CHECKED = frozenset(op.name for op in OPS.values() if op.checked) | {"softmax"}
+# What comes out of these has to be finite.
+CHECKED = {op.name for op in OPS.values() if op.checked} | {row.name for row in COMPOSITES.values() if row.checked}
 # Rounded as the eager engines round, whoever computes it and however many at a time.
 EXACT = frozenset(op.name for op in OPS.values() if op.exact)
 SIGNED = {op.name: [op.inputs.index(each) for each in op.signed_inputs] for op in OPS.values() if op.signed_inputs}
@@ -149,41 +148,3 @@ def table_of(given: Floats) -> tuple[Floats, Ints]:
     bits = np.vstack([np.zeros((1, 2), np.int64), np.ascontiguousarray(given).view(np.int64)])
     different, row = same_rows(bits)
     return different.view(np.float64), row[1:].astype(np.int32)
-
-
-def flat_of(
-    nodes: list[tuple[Any, ...]],
-    inputs: int,
-    outputs: list[int],
-    guards: list[tuple[int, str, int, bool]] | None = None,
-) -> Flat:
-    """A small graph written down by hand: `inputs` input nodes, then (op, children…) or (op, children…, (parameters…)).
-
-    >>> flat = flat_of([("constant", 2.0), ("mul", 0, 1)], inputs=1, outputs=[2])
-    >>> flat.size, flat.children.tolist()
-    (3, [0, 1])
-    """
-    written = [("input",)] * inputs + nodes
-    given = np.zeros((len(written), 2))
-    children: list[list[int]] = []
-    for i, (name, *rest) in enumerate(written):
-        if name == "constant":
-            given[i, 0] = rest.pop()
-        if rest and isinstance(rest[-1], tuple):
-            parameters = rest.pop()
-            given[i, : len(parameters)] = parameters
-        children.append(rest)
-    numbers, row = table_of(given)
-    compared = guards or []
-    return Flat(
-        op=np.array([CODES[name] for name, *_ in written], np.int16),
-        starts=starts_of(np.array([len(c) for c in children], np.int64)),
-        children=np.array([c for row in children for c in row], np.int64),
-        numbers=numbers,
-        row=row,
-        inputs=np.arange(inputs),
-        outputs=np.array(outputs, np.int64),
-        guards=np.array([(left, right) for left, _, right, _ in compared], np.int64).reshape(-1, 2),
-        signs=np.array([SIGNS.index(sign) for _, sign, _, _ in compared], np.int64),
-        outcomes=np.array([outcome for *_, outcome in compared], np.bool_),
-    )

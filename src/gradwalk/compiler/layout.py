@@ -33,7 +33,7 @@ def laid_out(flat: Flat, groups: Sequence[Group], arguments: int) -> Program:
     moved = np.array(outs, np.int64) - np.cumsum([0, *sizes])[:-1]  # from where they would be without gaps
     places = np.arange(len(made)) + np.repeat(moved, sizes)
     slot[made[made != NOBODY]] = places[made != NOBODY]
-    memory = _Memory(flat, slot, size)
+    memory = _Slots(flat, slot, size)
     instructions = batched([memory.instruction(group, out) for group, out in zip(groups, outs, strict=True)])
     return Program(
         size=memory.size,
@@ -83,7 +83,7 @@ def _longest_first(group: Group) -> Sequence[Ints]:
     return group.operands if group.op in OPS else sorted(group.operands, key=lambda operand: -operand.size)
 
 
-class _Memory:
+class _Slots:
     """The slots, with room at the end for copies of constants that do not lie in a row where they are read."""
 
     def __init__(self, flat: Flat, slot: Ints, size: int) -> None:

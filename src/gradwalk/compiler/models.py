@@ -166,8 +166,8 @@ class Models:
     ) -> set[int]:
         """One step of these models by the version's program; those to which it does not apply."""
         slots = self._slots_in(version)
-        # the executor has two loops, and would take another optimiser's numbers for those of one of them
-        known = optimiser is None or optimiser.loop in ("adam", "sgd")
+        # the executor would take another optimiser's numbers for those of a loop that it has
+        known = optimiser is None or optimiser.moves_arrays
         if not len(chosen) or slots is None or not known:
             return set(chosen.places)
         rows = np.array(chosen.places, np.int32)

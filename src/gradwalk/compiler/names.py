@@ -18,7 +18,7 @@ _DEEP = 6  # lists in dicts in objects
 _MANY = 2_000_000  # entries looked at: names are a help, not worth more time than the compiling itself
 
 
-def named(program: Program, function: Callable[..., Any], call: Call, leaves: tuple[Any, ...]) -> None:
+def name_inputs(program: Program, function: Callable[..., Any], call: Call, leaves: tuple[Any, ...]) -> None:
     """Give the program's inputs their names: each name at the first slot of the block it belongs to."""
     names = [*argument_names(function, call), *_leaf_names(function, leaves)]
     if len(names) != len(program.inputs):

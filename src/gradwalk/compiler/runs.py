@@ -19,7 +19,7 @@ import numpy.typing as npt
 from gradwalk import engine, functional
 from gradwalk.cached_property import cached_property
 from gradwalk.compiler import interpret
-from gradwalk.compiler.derivatives import Function, LargeProgramError, Places, along, everywhere
+from gradwalk.compiler.derivatives import Function, LargeProgramError, Places, along, jacobian_everywhere
 from gradwalk.compiler.reading import Call, Fixed, NoValueError, Result, float_of
 from gradwalk.compiler.trace import is_tracing
 from gradwalk.compiler.version import Refused, Run, Version
@@ -76,7 +76,7 @@ class Derivatives:
 
     def matrix(self, point: Point, of_gradient: bool, rows: int, columns: int) -> Array | None:
         """The Jacobian of the result's numbers, or the Hessian, by one program; None if it would be too large."""
-        program, given = self._program(everywhere, point, of_gradient)
+        program, given = self._program(jacobian_everywhere, point, of_gradient)
         if program in self._too_large:
             return None
         try:
@@ -158,7 +158,7 @@ class Derivatives:
         return made, (point.args, point.kwargs, *(() if direction is None else (direction.tolist(),)))
 
     def _layout(self, result: Result) -> tuple[Ints, Ints]:
-        """Where in the matrix the numbers of `everywhere` go, and which of them."""
+        """Where in the matrix the numbers of `jacobian_everywhere` go, and which of them."""
         if result not in self._layouts:
             hollow = result.hollow
             self._layouts[result] = np.array(hollow["places"], np.intp), np.array(hollow["sources"], np.intp)

@@ -126,7 +126,7 @@ def _with_slopes(name: str, parameters: tuple[float, ...]) -> Any:
 # ---------------------------------------------------------------- slots, where there is no buffer
 
 
-class _Memory:
+class _Pieces:
     """What is known so far: pieces of the buffer, each with the first slot it stands for; all else is constant."""
 
     def __init__(self, program: Program, dtype: Any) -> None:
@@ -307,7 +307,7 @@ class JaxFunction:
         dtype = functools.reduce(
             jnp.promote_types, [jnp.float32, arguments.dtype, *(piece.dtype for _, piece in leaves)]
         )
-        memory = _Memory(self.program, dtype)
+        memory = _Pieces(self.program, dtype)
         for slot, begin, end in runs_of(self._argument_slots):
             memory.add(slot, arguments[begin:end].astype(dtype))
         for slot, piece in leaves:
@@ -332,7 +332,7 @@ class JaxFunction:
         free = ~np.isin(np.arange(self.program.arguments), list(whole))
         return (free | (arguments == expected)).all()
 
-    def _guarded(self, memory: _Memory) -> Any:
+    def _guarded(self, memory: _Pieces) -> Any:
         """Whether every guard surely holds: two sides closer than rounding can have moved them are no answer."""
         guards = self.program.guards
         if not guards:
@@ -385,11 +385,11 @@ class JaxFunction:
         return results
 
 
-def _operands(memory: _Memory, instruction: Instruction) -> list[Any]:
+def _operands(memory: _Pieces, instruction: Instruction) -> list[Any]:
     return [memory.read(view.slots) for view in instruction.operands]
 
 
-def _doubts(program: Program, memory: _Memory, sides: Any) -> Any:
+def _doubts(program: Program, memory: _Pieces, sides: Any) -> Any:
     """How far the two sides of each guard may be from what the plain function compares; None where they are exact."""
     needed = np.zeros(program.size, np.bool_)
     needed[sides] = True
@@ -403,7 +403,7 @@ def _doubts(program: Program, memory: _Memory, sides: Any) -> Any:
     if not wanted or program.exact:
         return None
     unit = float(jnp.finfo(memory.dtype).eps) / 2
-    doubts = _Memory(program, memory.dtype)
+    doubts = _Pieces(program, memory.dtype)
     doubts.initial = np.zeros(program.size)
     for instruction in reversed(wanted):
         size = instruction.rows * instruction.columns

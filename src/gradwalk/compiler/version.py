@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from gradwalk import custom, engine
 from gradwalk.compiler import executors, interpret
-from gradwalk.compiler.names import argument_names, named
+from gradwalk.compiler.names import argument_names, name_inputs
 from gradwalk.compiler.reading import Call, Fixed, Result
 from gradwalk.compiler.rolling import calls_are_exact, rolled_up, step_by_step
 from gradwalk.compiler.trace import Trace, traced
@@ -49,7 +49,7 @@ class Version:
         exact = exact or not calls_are_exact(trace.flat)
         self.program = (step_by_step if exact else rolled_up)(trace.flat, len(trace.entries))
         self.program.scalar_nodes, self.program.functions = trace.scalar_nodes, tuple(trace.functions)
-        named(self.program, function, call, trace.leaves)
+        name_inputs(self.program, function, call, trace.leaves)
         self.leaves, self.result = trace.leaves, trace.result
         self.result.values.clear()  # and with them the traced graph
         self.whole = trace.whole

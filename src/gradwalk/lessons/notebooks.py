@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gradwalk.files import replace_file
-from gradwalk.lessons.source import Cell, Lesson, Part, Text, Walk, lessons
+from gradwalk.lessons.source import Cell, Embedded, Lesson, Part, Text, lessons
 
 
 def notebook(lesson: Lesson) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def _cells(part: Part) -> list[dict[str, Any]]:
         return [_markdown(part.markdown)]
     if isinstance(part, Cell):
         return [_code(part.code, part.output)]
-    if isinstance(part, Walk):
+    if isinstance(part, Embedded):
         given = "".join(f", {name}={value:g}" for name, value in part.values.items())
         played = f"import gradwalk\n\ngradwalk.play({part.expression!r}{given})"
         wrong = '  # then choose the mistake beside "Backward pass"' if "mode" in part.settings else ""
@@ -53,7 +53,7 @@ def _code(code: str, output: str = "") -> dict[str, Any]:
     return {"cell_type": "code", "metadata": {}, "execution_count": None, "source": code.strip(), "outputs": outputs}
 
 
-def command(folder: Path) -> None:
+def write_notebooks(folder: Path) -> None:
     """Write the notebooks that are not in the folder yet, and say how to open them."""
     import click
 

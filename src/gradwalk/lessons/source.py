@@ -55,7 +55,7 @@ class Exercise:
 
 
 @dataclass(frozen=True)
-class Walk:
+class Embedded:
     """An expression to walk through, with values for its leaves and settings of the page."""
 
     expression: str
@@ -63,7 +63,7 @@ class Walk:
     settings: dict[str, str]
 
 
-Part = Text | Cell | Exercise | Walk
+Part = Text | Cell | Exercise | Embedded
 
 
 @dataclass(frozen=True)
@@ -144,13 +144,13 @@ def _exercise(start: str, blocks: list[tuple[str, str]]) -> Exercise:
     return Exercise(start, found["check"][0], (*found["answer"], *found["right"]), tuple(found["wrong"]))
 
 
-def _walk(body: str) -> Walk:
+def _walk(body: str) -> Embedded:
     lines = body.strip().splitlines()
     of_pairs = [line for line in lines if all(re.fullmatch(r"\w+=[^=\s]+", word) for word in line.split())]
     pairs = dict(word.split("=") for line in of_pairs for word in line.split())
     values = {name: float(value) for name, value in pairs.items() if _is_number(value) and name != "t"}
     settings = {name: value for name, value in pairs.items() if name not in values}
-    return Walk("\n".join(line for line in lines if line not in of_pairs), values, settings)
+    return Embedded("\n".join(line for line in lines if line not in of_pairs), values, settings)
 
 
 def _is_number(text: str) -> bool:

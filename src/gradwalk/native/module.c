@@ -24,7 +24,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* A dict name → function of the operations, for gradwalk.engine. New. */
-static PyObject *functions_by_name(PyMethodDef *functions)
+static PyObject *module_functions_by_name(PyMethodDef *functions)
 {
     PyObject *dict = PyDict_New();
     for (PyMethodDef *entry = functions; dict != NULL && entry->ml_name != NULL; entry++) {
@@ -37,7 +37,7 @@ static PyObject *functions_by_name(PyMethodDef *functions)
 }
 
 /* The names of the kernels that this machine can run, the best first. New. */
-static PyObject *kernels_here(void)
+static PyObject *module_kernels_here(void)
 {
     PyObject *names = PyList_New(0);
     for (const Kernels *set = kernels_next(NULL); set != NULL && names != NULL; set = kernels_next(set)) {
@@ -50,9 +50,9 @@ static PyObject *kernels_here(void)
 }
 
 /* Which kernels are in use, and which there are, for the doctor; those that were asked for have to be there. */
-static int kernels_ready(PyObject *module)
+static int module_kernels_ready(PyObject *module)
 {
-    PyObject *here = kernels_here();
+    PyObject *here = module_kernels_here();
     if (here == NULL || PyModule_AddObjectRef(module, "KERNELS_HERE", here) < 0) {
         Py_XDECREF(here);
         return -1;
@@ -73,14 +73,14 @@ static int module_exec(PyObject *module)
         PyErr_SetString(PyExc_ImportError, "gradwalk._native cannot be loaded twice in one process");
         return -1;
     }
-    return kernels_ready(module) < 0 || modes_ready() < 0 || type_ready(module) < 0 || executor_ready(module) < 0
+    return module_kernels_ready(module) < 0 || modes_ready() < 0 || type_ready(module) < 0 || executor_ready(module) < 0
         || PyModule_AddObject(module, "Change", modes_change_type()) < 0
-        || PyModule_AddObject(module, "FUNCTIONS", functions_by_name(record_functions)) < 0
-        || PyModule_AddObject(module, "COMPOSITES", functions_by_name(composite_functions)) < 0
+        || PyModule_AddObject(module, "FUNCTIONS", module_functions_by_name(record_functions)) < 0
+        || PyModule_AddObject(module, "COMPOSITES", module_functions_by_name(composite_functions)) < 0
         || PyModule_AddFunctions(module, structure_functions) < 0
-        || PyModule_AddObject(module, "OPTIMISERS", functions_by_name(optim_functions)) < 0
-        || PyModule_AddObject(module, "TRACING", functions_by_name(flatten_functions)) < 0
-        || PyModule_AddObject(module, "LOOPS", functions_by_name(flat_functions)) < 0 ? -1 : 0;
+        || PyModule_AddObject(module, "OPTIMISERS", module_functions_by_name(optim_functions)) < 0
+        || PyModule_AddObject(module, "TRACING", module_functions_by_name(flatten_functions)) < 0
+        || PyModule_AddObject(module, "LOOPS", module_functions_by_name(flat_functions)) < 0 ? -1 : 0;
 }
 
 static PyModuleDef_Slot module_slots[] = {

@@ -10,6 +10,7 @@
 #endif
 
 #include "value/slab.c"
+#include "value/errors.c"
 #include "value/numbers.c"
 #include "value/value.c"
 #include "value/structure.c"

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gradwalk.control import Block, changed
+from gradwalk.control import WithBlock, changed
 from gradwalk.modes import current
 from gradwalk.numpy.makers import ACCEPTING
 from gradwalk.own_files import is_own
@@ -31,7 +31,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _replaced: list[tuple[dict[str, Any], str, Any]] = []
 
 
-class everywhere(Block):  # noqa: N801  (it is written as a function)
+class everywhere(WithBlock):  # noqa: N801  (it is written as a function)
     """Inside, in this thread and task, NumPy makes arrays that accept Values, and so does `math`; also a decorator.
 
     It holds for the modules that are not installed as packages; of those that are, for the ones named.

@@ -14,7 +14,6 @@ from typing import Any
 # a class with one of these behaves in a way that a stand-in would not
 NOT_REPLACEABLE = {"__new__", "__getattr__", "__getattribute__", "__setattr__", "__delattr__", "__del__", "__call__"}
 PLAIN = (int, float, str, bool, type(None))
-MISSING = object()
 
 
 class Kept(Exception):  # noqa: N818

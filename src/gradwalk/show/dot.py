@@ -78,7 +78,7 @@ def draw(
     """
     if path is None and format is None:
         svg = rendered(source(Graph(value).overview(most), theme, direction), "svg").decode()
-        return Picture(svg if theme else following(svg))
+        return ShownSvg(svg if theme else following(svg))
     ending = (format or Path(os.fspath(path or "")).suffix.lstrip(".")).lower()
     if ending not in FORMATS:
         expected = "a file name that ends in" if format is None else "a format of"
@@ -90,7 +90,7 @@ def draw(
     return None
 
 
-class Picture:
+class ShownSvg:
     """An SVG that a notebook shows; `str()` is its source."""
 
     def __init__(self, svg: str) -> None:

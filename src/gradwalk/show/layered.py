@@ -24,7 +24,7 @@ class Placed:
 
 
 @dataclass
-class Plan:
+class Layout:
     """Boxes in the order given, a route of points for each link, and the size of it all."""
 
     boxes: list[Placed]
@@ -32,17 +32,19 @@ class Plan:
     width: float
     height: float
 
-    def turned(self) -> Plan:
+    def turned(self) -> Layout:
         """The same from top to bottom."""
         boxes = [Placed(box.y, box.x, box.height, box.width) for box in self.boxes]
-        return Plan(boxes, [[(y, x) for x, y in route] for route in self.routes], self.height, self.width)
+        return Layout(boxes, [[(y, x) for x, y in route] for route in self.routes], self.height, self.width)
 
 
-def layered(sizes: Sequence[tuple[float, float]], links: Sequence[tuple[int, int]], gap_x: float, gap_y: float) -> Plan:
-    """A plan for boxes of these sizes; links go from a box to one in a later column.
+def layered(
+    sizes: Sequence[tuple[float, float]], links: Sequence[tuple[int, int]], gap_x: float, gap_y: float
+) -> Layout:
+    """Where boxes of these sizes stand; links go from a box to one in a later column.
 
-    >>> plan = layered([(10, 10), (10, 10), (10, 10)], [(0, 2), (1, 2)], gap_x=20, gap_y=5)
-    >>> [(box.x, box.y) for box in plan.boxes], plan.width, plan.height
+    >>> layout = layered([(10, 10), (10, 10), (10, 10)], [(0, 2), (1, 2)], gap_x=20, gap_y=5)
+    >>> [(box.x, box.y) for box in layout.boxes], layout.width, layout.height
     ([(0.0, 0.0), (0.0, 15.0), (30.0, 7.5)], 40, 25.0)
     """
     count = len(sizes)
@@ -83,7 +85,7 @@ def layered(sizes: Sequence[tuple[float, float]], links: Sequence[tuple[int, int
             points += [(left, middle[item] - top), (left + widths[where[item]], middle[item] - top)]
         routes.append([*points, (last.x, last.y + last.height / 2)])
     bottom = max(middle[item] + heights[item] / 2 for item in range(len(heights)))
-    return Plan(boxes, routes, lefts[-1] + widths[-1], bottom - top)
+    return Layout(boxes, routes, lefts[-1] + widths[-1], bottom - top)
 
 
 def _columns(count: int, links: Sequence[tuple[int, int]]) -> list[int]:

@@ -30,10 +30,10 @@ class OwnPythonError(ValueError):
         self.line = line
 
 
-def recorded(source: str, known: dict[str, Any] | None = None) -> tuple[Any, str]:
+def recorded_source(source: str, known: dict[str, Any] | None = None) -> tuple[Any, str]:
     """What the last function in `source` returns, and how it was called; `known` are names that it may use.
 
-    >>> value, called = recorded("def f(x, y=4.0):\\n    return x*y + x")
+    >>> value, called = recorded_source("def f(x, y=4.0):\\n    return x*y + x")
     >>> called, value.data
     ('f(x=2, y=4)', 10.0)
     """
@@ -57,7 +57,7 @@ def answered(source: str) -> str:
     """For a page that runs Python itself: the program as JSON, or the error; what the function prints is dropped."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            value, called = recorded(source)
+            value, called = recorded_source(source)
         return json.dumps({"program": {**program_of(value), "title": called}})
     except OwnPythonError as error:
         return json.dumps({"error": str(error)})

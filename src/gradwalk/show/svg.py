@@ -95,9 +95,9 @@ class _Drawing:
         links = [(place[edge.child], place[edge.parent]) for edge in self.edges]
         captions = [len(edge_caption(edge)) for edge in self.edges]
         if is_tall:
-            self.plan = layered([(height, width) for width, height in sizes], links, _GAP_DOWN, _GAP_Y).turned()
+            self.layout = layered([(height, width) for width, height in sizes], links, _GAP_DOWN, _GAP_Y).turned()
         else:  # what stands still is as narrow as it can be: a page makes what is too wide for it smaller
-            self.plan = layered(sizes, links, _GAP_X if steps else _LETTER * max([2, *captions]) + 26.0, _GAP_Y)
+            self.layout = layered(sizes, links, _GAP_X if steps else _LETTER * max([2, *captions]) + 26.0, _GAP_Y)
         self.beats: list[str] = []
         # when each node's number appears on the way forward, and when its gradient is complete on the way back
         self.forward, self.backward = self.times() if steps else ({}, {})
@@ -169,7 +169,7 @@ class _Drawing:
     def text(self) -> str:
         parts = [self.edge(number) for number in range(len(self.edges))]
         parts += [self.box(i) for i in range(len(self.cards))]
-        width, height = self.plan.width + 2 * _MARGIN, self.plan.height + 2 * _MARGIN
+        width, height = self.layout.width + 2 * _MARGIN, self.layout.height + 2 * _MARGIN
         said = html.escape(self.said())
         style = _STYLE + (self.animations() if self.steps else "")
         return (
@@ -188,7 +188,7 @@ class _Drawing:
         return f"Graph of {graph.names[-1]} = {short_number(root.data)}, computed from {named}"
 
     def box(self, i: int) -> str:
-        card, at = self.cards[i], self.plan.boxes[i]
+        card, at = self.cards[i], self.layout.boxes[i]
         parts = [f"<rect class='card' width='{at.width:.0f}' height='{at.height:.0f}' rx='9'/>"]
         left = 10.0
         if card.sign:
@@ -227,7 +227,7 @@ class _Drawing:
         return "".join(texts)
 
     def edge(self, number: int) -> str:
-        edge, points = self.edges[number], self.plan.routes[number]
+        edge, points = self.edges[number], self.layout.routes[number]
         path = _curve(points, self.is_tall)
         caption = edge_caption(edge) if edge.local_grad is not None else ""
         (x0, y0), (x1, y1) = points[-2], points[-1]

@@ -16,11 +16,11 @@ TICKS = 8  # values of an option that are marked one by one; of more, round numb
 
 
 def sweep_picture(
-    runs: Sequence[Result], varied: Sequence[str], result_of: Callable[[Result], float], title: str
+    runs: Sequence[Result], varied: Sequence[str], loss_of: Callable[[Result], float], title: str
 ) -> Picture:
     """One panel for each of the first options; the best run is orange."""
-    shown = [run for run in runs if is_shown(result_of(run))]
-    best = min(shown, key=result_of, default=None)
+    shown = [run for run in runs if is_shown(loss_of(run))]
+    best = min(shown, key=loss_of, default=None)
     names = [name for name in varied if name != "seed"][:PANELS]
     curves = not names and any(run.get("validation_losses") for run in shown)
     panels = names or ["step" if curves else "seed"]
@@ -29,7 +29,7 @@ def sweep_picture(
     picture.shapes += [Words((64, 30), title, 15, INK), Words((64, 52), f"{measured}, orange: the best run", 12)]
     for place, name in enumerate(panels):
         frame = (64.0, 696.0, 64.0 + 356.0 * place + 308.0, 64.0 + 356.0 * place + 10.0)
-        picture.shapes += _curves(shown, best, frame) if curves else _dots(shown, best, name, result_of, frame)
+        picture.shapes += _curves(shown, best, frame) if curves else _dots(shown, best, name, loss_of, frame)
         picture.shapes.append(Words((380, frame[2] + 36), name.replace("_", "-"), 12, anchor="middle"))
     return picture
 
@@ -52,7 +52,7 @@ def _curves(runs: Sequence[Result], best: Result | None, frame: Frame) -> Iterat
 
 
 def _dots(
-    runs: Sequence[Result], best: Result | None, name: str, result_of: Callable[[Result], float], frame: Frame
+    runs: Sequence[Result], best: Result | None, name: str, loss_of: Callable[[Result], float], frame: Frame
 ) -> Iterator[Shape]:
     """A dot for each run, and a line through the means of those with one value of the option."""
     values = [run["options"].get(name) for run in runs]
@@ -68,7 +68,7 @@ def _dots(
         place = {value: float(value) for value in distinct}
         marks = [(x, f"{x:g}") for x in round_numbers(distinct[0], distinct[-1])]
     xs = list(place.values())
-    limits = _limits(xs, [result_of(run) for run in runs], 0.05 * (max(xs) - min(xs)) or 0.5)
+    limits = _limits(xs, [loss_of(run) for run in runs], 0.05 * (max(xs) - min(xs)) or 0.5)
     axes = Axes(limits, frame)
     for y in round_numbers(limits[2], limits[3]):
         yield Line([axes.at(limits[0], y), axes.at(limits[1], y)], GRID)
@@ -78,9 +78,9 @@ def _dots(
         yield Words((axes.at(x, 0.0)[0], frame[2] + 18), text, 12, anchor="middle")
     if len(distinct) < len(runs):
         results = {
-            value: [result_of(run) for run, its in zip(runs, values, strict=True) if its == value] for value in distinct
+            value: [loss_of(run) for run, its in zip(runs, values, strict=True) if its == value] for value in distinct
         }
         means = [axes.at(place[value], sum(found) / len(found)) for value, found in results.items()]
         yield from [Line(means, PALE_BLUE, 2.0)] if len(means) > 1 else []
     for run, value in sorted(zip(runs, values, strict=True), key=lambda each: each[0] is best):
-        yield Dot(axes.at(place[value], result_of(run)), 3.5, ORANGE if run is best else BLUE)
+        yield Dot(axes.at(place[value], loss_of(run)), 3.5, ORANGE if run is best else BLUE)

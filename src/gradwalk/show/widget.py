@@ -24,7 +24,7 @@ from gradwalk.ops import OPS
 from gradwalk.reference import Value as ReferenceValue
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.show.notebook import mimebundle
-from gradwalk.show.own_python import OwnPythonError, recorded
+from gradwalk.show.own_python import OwnPythonError, recorded_source
 from gradwalk.show.play import page, script, start_of, style
 from gradwalk.show.program import nodes_of, number
 
@@ -74,7 +74,7 @@ class Player(anywidget.AnyWidget):
         """A function typed into the page: it is run here, with what the notebook knows, and its graph is shown."""
         source = str(content.get("python", ""))
         try:
-            value, called = recorded(source, _users_names())
+            value, called = recorded_source(source, _users_names())
         except OwnPythonError as error:
             self.send({"error": str(error)})
             return

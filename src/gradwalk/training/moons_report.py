@@ -15,7 +15,7 @@ from gradwalk.files import replace_file
 from gradwalk.show import terminal_plot
 from gradwalk.training.loop import NotFiniteError
 from gradwalk.training.moons import Moons, Progress, two_moons
-from gradwalk.training.report import printable
+from gradwalk.training.report import encodable
 
 MAP_SIZE = (64, 22)  # characters
 FRAMES = 15  # a second, at most
@@ -63,7 +63,7 @@ def labelled(moons: Moons) -> list[tuple[float, float, bool]]:
 
 
 def map_lines(moons: Moons) -> list[str]:
-    marks = terminal_plot.UNICODE_MARKS if printable("░○●") else terminal_plot.ASCII_MARKS
+    marks = terminal_plot.UNICODE_MARKS if encodable("░○●") else terminal_plot.ASCII_MARKS
     return terminal_plot.region_map(moons.regions(*MAP_SIZE), labelled(moons), moons.limits(), marks)
 
 

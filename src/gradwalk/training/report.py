@@ -8,22 +8,24 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gradwalk.expression import printable as harmless
+from gradwalk.expression import printable
 from gradwalk.show import terminal_plot
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from gradwalk.training.loop import Record, Trainer
 
 CURVE_MARKS = "⣿◆┤└─"
 
 
-def printable(characters: str) -> bool:
+def encodable(characters: str) -> bool:
     """Whether the output's encoding has these characters."""
     try:
         characters.encode(sys.stdout.encoding or "ascii")
@@ -32,11 +34,8 @@ def printable(characters: str) -> bool:
     return True
 
 
-class Reporter:
-    """Says nothing, but for the checkpoint's path at the end: `--quiet`. The others build on it."""
-
-    def start(self, trainer: Trainer, data_name: str | None, target: Path, long_documents: int) -> None:
-        pass
+class Telling:
+    """What all reporters share: they are entered while the work goes on, and say lines of text."""
 
     def __enter__(self) -> None:
         pass
@@ -46,12 +45,39 @@ class Reporter:
     ) -> None:
         pass
 
+    def say(self, text: str = "", style: str | None = None) -> None:
+        print(printable(text), flush=True)
+
+
+class OnTerminal:
+    """They are said in colour, above a progress bar that is there while the work goes on."""
+
+    _progress: Progress
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def say(self, text: str = "", style: str | None = None) -> None:
+        self.console.print(printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+
+class Reporter(Telling):
+    """Says nothing, but for the checkpoint's path at the end: `--quiet`. The others build on it."""
+
+    def start(self, trainer: Trainer, data_name: str | None, target: Path, long_documents: int) -> None:
+        pass
+
     def step(self, record: Record) -> None:
         pass
 
     def interrupted(self, summary: dict[str, Any]) -> None:
         saved = f"stopped at step {summary['step']} of {summary['steps']}, saved to {summary['checkpoint']}"
-        print(harmless(f"{saved}; to go on: {summary['resume_command']}"), file=sys.stderr)
+        print(printable(f"{saved}; to go on: {summary['resume_command']}"), file=sys.stderr)
 
     def finish(self, summary: dict[str, Any], trainer: Trainer) -> None:
         print(summary["checkpoint"])
@@ -72,9 +98,6 @@ class JsonReporter(Reporter):
 
 class PlainReporter(Reporter):
     """Lines of text: one for each evaluation, then the curve, the samples, and where the checkpoint is."""
-
-    def say(self, text: str = "", style: str | None = None) -> None:
-        print(harmless(text), flush=True)
 
     def start(self, trainer: Trainer, data_name: str | None, target: Path, long_documents: int) -> None:
         self._began, self._steps = time.perf_counter(), trainer.configuration.steps
@@ -130,7 +153,7 @@ class PlainReporter(Reporter):
             self.say(f"to go on: {summary['resume_command']}")
 
     def draw_curve(self, trainer: Trainer) -> None:
-        ascii_only = not printable(CURVE_MARKS)
+        ascii_only = not encodable(CURVE_MARKS)
         window = max(1, min(50, len(trainer.losses) // 10))
         means = terminal_plot.smoothed(trainer.losses, window)
         points = [(float(step), mean) for step, mean in enumerate(means, 1)]
@@ -143,16 +166,10 @@ class PlainReporter(Reporter):
             self.say(line, "cyan")
 
 
-class TerminalReporter(PlainReporter):
+class TerminalReporter(OnTerminal, PlainReporter):
     """The same with a progress bar and colour, on a terminal."""
 
     REFRESH = 0.05  # seconds; drawing more often would only cost time
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-
-    def say(self, text: str = "", style: str | None = None) -> None:
-        self.console.print(harmless(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -180,11 +197,6 @@ class TerminalReporter(PlainReporter):
     def _validation_shown(self) -> str:
         return "-" if self._validation is None else f"{self._validation:.4f}"
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._progress.stop()
-
     def step(self, record: Record) -> None:
         self._recent = [*self._recent[-49:], record.loss]
         if record.validation_loss is not None:
@@ -200,13 +212,16 @@ class TerminalReporter(PlainReporter):
         )  # fmt: skip
 
 
-def reporter_for(quiet: bool, as_json: bool) -> Reporter:
-    if as_json:
-        return JsonReporter()
-    if quiet:
-        return Reporter()
+KINDS = Reporter, JsonReporter, PlainReporter, TerminalReporter
+
+
+def reporter_for(quiet: bool, as_json: bool, kinds: Sequence[Any] = KINDS) -> Any:
+    """One of these four kinds: `quiet` comes after `as_json`, and a bar is for a terminal."""
+    silent, json, plain, on_terminal = kinds
+    if as_json or quiet:
+        return json() if as_json else silent()
     if not sys.stdout.isatty():
-        return PlainReporter()
+        return plain()
     from rich.console import Console
 
-    return TerminalReporter(Console())
+    return on_terminal(Console())

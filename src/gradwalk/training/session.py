@@ -101,7 +101,7 @@ def _run(
     first = trainer.step
     reporter.start(trainer, data_name, target, long_documents(trainer))
     with (
-        executor_for(plan) as trainer.executor,
+        workers_for(plan) as trainer.executor,
         stop_signals() as stop,
         closing(metrics) if metrics else nullcontext(),
         reporter,
@@ -217,7 +217,7 @@ def _save(checkpoint: Checkpoint, target: Path, new: bool, held: Held) -> None:
         ) from None
 
 
-def executor_for(plan: Plan) -> AbstractContextManager[Executor | None]:
+def workers_for(plan: Plan) -> AbstractContextManager[Executor | None]:
     """What shares the work of a step, if anything does."""
     from gradwalk.workers import dask, processes
 

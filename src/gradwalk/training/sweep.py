@@ -35,7 +35,7 @@ from gradwalk.training.checkpoint import (
 from gradwalk.training.loop import Configuration, configuration_of, mean
 from gradwalk.training.session import EVALUATION, PlanError, stop_signals
 from gradwalk.training.side_by_side import SIDE_BY_SIDE, RunState, advanced, pieces
-from gradwalk.workers import Shared, Task, Workers, dask, processes
+from gradwalk.workers import Sendable, Task, Workers, dask, processes
 
 LARGEST_SWEEP = 10_000  # runs
 LARGEST_DESCRIPTION = 2**24  # bytes; so many runs that differ in every option need half of it
@@ -59,7 +59,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """What the command line asked for, besides the options of the runs."""
 
     data: Path | None = None  # None: the bundled names
@@ -120,7 +120,7 @@ class Sweep:
     @property
     def best(self) -> dict[str, Any] | None:
         """The line of the run with the smallest validation loss, or loss where nothing is set aside."""
-        return min((line for line in self.lines.values() if "error" not in line), key=result_of, default=None)
+        return min((line for line in self.lines.values() if "error" not in line), key=loss_of, default=None)
 
     @property
     def checkpoint(self) -> Path:
@@ -172,7 +172,7 @@ class Sweep:
             line["loss"] = mean(losses[-50:]) if losses else None
             line["validation_loss"] = validated[-1][1] if validated else None
             line["validation_losses"] = [list(point) for point in validated]
-            if self.best is None or result_of(line) < result_of(self.best):
+            if self.best is None or loss_of(line) < loss_of(self.best):
                 save(run.checkpoint, self.checkpoint)
         with open(self.folder / "runs.jsonl", "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -190,7 +190,7 @@ class Sweep:
                 save(run.checkpoint, self.saved(run.number))
 
 
-def result_of(line: dict[str, Any]) -> float:
+def loss_of(line: dict[str, Any]) -> float:
     """What runs are compared by."""
     found = line["loss"] if line.get("validation_loss") is None else line["validation_loss"]
     return math.inf if found is None else float(found)
@@ -291,7 +291,9 @@ def _check_state(checkpoint: Checkpoint, configuration: Configuration, path: Pat
 # ---------------------------------------------------------------- the runs
 
 
-def run(plan: Plan, options: Mapping[str, Sequence[Any]], reporter: Any, may_open: Callable[[str], bool]) -> int:
+def run_sweep(
+    plan: SweepPlan, options: Mapping[str, Sequence[Any]], reporter: Any, may_open: Callable[[str], bool]
+) -> int:
     """Run all that is not over; the exit status. `options` has for each field of Configuration its values."""
     began = time.perf_counter()
     with ExitStack() as stack:
@@ -328,12 +330,12 @@ def run(plan: Plan, options: Mapping[str, Sequence[Any]], reporter: Any, may_ope
 
         lines = [line for line in sweep.lines.values() if "error" not in line]
         title = f"gradwalk sweep: {len(lines):,} runs"
-        replace_file(plan.plot, sweep_picture(lines, sweep.varied, result_of, title).encoded(plan.plot))
+        replace_file(plan.plot, sweep_picture(lines, sweep.varied, loss_of, title).encoded(plan.plot))
     reporter.finish(sweep, time.perf_counter() - began)
     return 0
 
 
-def _begun(plan: Plan, options: Mapping[str, Sequence[Any]], stack: ExitStack) -> tuple[Sweep, list[str]]:
+def _begun(plan: SweepPlan, options: Mapping[str, Sequence[Any]], stack: ExitStack) -> tuple[Sweep, list[str]]:
     documents = data.read_documents(plan.data or data.BUNDLED_NAMES)
     runs = combinations(options, plan.drawn)
     configurations = [Configuration(**run) for run in runs]
@@ -371,7 +373,7 @@ def _try_out(sweep: Sweep, documents: list[str]) -> None:
             raise data.DataError(f"{sweep.data_name or 'names.txt'}: {error}") from None
 
 
-def _resumed(plan: Plan, may_open: Callable[[str], bool], stack: ExitStack) -> tuple[Sweep, list[str]]:
+def _resumed(plan: SweepPlan, may_open: Callable[[str], bool], stack: ExitStack) -> tuple[Sweep, list[str]]:
     assert plan.resume is not None
     if (plan.resume / "sweep.json").is_file():
         stack.enter_context(held(plan.resume))
@@ -389,7 +391,7 @@ def _resumed(plan: Plan, may_open: Callable[[str], bool], stack: ExitStack) -> t
     return sweep, documents
 
 
-def _workers(plan: Plan, sweep: Sweep, stack: ExitStack) -> Workers | None:
+def _workers(plan: SweepPlan, sweep: Sweep, stack: ExitStack) -> Workers | None:
     """Other processes, where they are asked for or where one program does not serve all runs; else None."""
     if plan.dask is not None:
         return Workers(stack.enter_context(dask(plan.dask)))
@@ -408,7 +410,7 @@ def _rounds(sweep: Sweep, documents: list[str], workers: Workers | None) -> Iter
     largest = min(SIDE_BY_SIDE, -(-len(waiting) // count))
     seconds = ROUND if workers is None else 4.0 * ROUND
     token = time.time_ns(), os.getpid()
-    shared = [Shared(documents)] if workers else []
+    shared = [Sendable(documents)] if workers else []
 
     def task(piece: Any, runs: Sequence[RunState], steps: int) -> Task:
         return Task(advanced, shared, (piece, runs, steps, sweep.data_name, sweep.evaluation))
@@ -429,7 +431,7 @@ def _here(tasks: deque[Task], documents: list[str]) -> Iterator[tuple[Task, Any]
         yield task, task.function(documents, *task.arguments)
 
 
-def resume_command(plan: Plan, sweep: Sweep) -> str:
+def resume_command(plan: SweepPlan, sweep: Sweep) -> str:
     """The command that goes on, as this one did."""
     kept = {"--data": sweep.data_name, "--workers": plan.workers, "--dask": plan.dask, "--plot": plan.plot}
     words = ["gradwalk", "sweep", "--resume", os.fspath(sweep.folder)]

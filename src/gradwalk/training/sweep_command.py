@@ -129,9 +129,10 @@ def _sweep(given: dict[str, Any], typed: set[str]) -> int:
     from dataclasses import fields
 
     from gradwalk.training.loop import Configuration
+    from gradwalk.training.report import reporter_for
     from gradwalk.training.session import PlanError
-    from gradwalk.training.sweep import Plan, run, spelled
-    from gradwalk.training.sweep_report import reporter_for
+    from gradwalk.training.sweep import SweepPlan, run_sweep, spelled
+    from gradwalk.training.sweep_report import KINDS
 
     names = [field.name for field in fields(Configuration)]
     if given["resume"]:
@@ -143,9 +144,9 @@ def _sweep(given: dict[str, Any], typed: set[str]) -> int:
         raise PlanError("--workers and --dask: expected one of them, got both")
     check_plot(given["plot"])
     options = {name: (None,) if given[name] is None else given[name] for name in names}
-    plan = Plan(
+    plan = SweepPlan(
         data=given["data"], resume=given["resume"], folder=given["folder"], evaluate_every=given["eval_every"],
         evaluated_documents=given["eval_documents"], drawn=given["drawn"], workers=given["workers"],
         dask=given["dask"], plot=given["plot"],
     )  # fmt: skip
-    return run(plan, options, reporter_for(given["quiet"], given["as_json"]), may_open)
+    return run_sweep(plan, options, reporter_for(given["quiet"], given["as_json"], KINDS), may_open)

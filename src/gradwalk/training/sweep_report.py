@@ -9,31 +9,20 @@ import shlex
 import statistics
 import sys
 import time
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gradwalk.expression import printable as harmless
+from gradwalk.expression import printable
 from gradwalk.training.loop import mean
-from gradwalk.training.sweep import Sweep, result_of
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from gradwalk.training.report import OnTerminal, Telling
+from gradwalk.training.sweep import Sweep, loss_of
 
 ROWS = 20  # of a table
 
 
-class SweepReporter:
+class SweepReporter(Telling):
     """Says nothing, but for the best checkpoint's path at the end: `--quiet`. The others build on it."""
 
     def start(self, sweep: Sweep) -> None:
-        pass
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
         pass
 
     def round(self, sweep: Sweep) -> None:
@@ -41,13 +30,13 @@ class SweepReporter:
 
     def interrupted(self, sweep: Sweep, resume_command: str) -> None:
         over = f"stopped with {len(sweep.lines)} of {len(sweep.configurations)} runs over, saved in {sweep.folder}"
-        print(harmless(f"{over}; to go on: {resume_command}"), file=sys.stderr)
+        print(printable(f"{over}; to go on: {resume_command}"), file=sys.stderr)
 
     def finish(self, sweep: Sweep, seconds: float) -> None:
         print(sweep.checkpoint)
 
 
-class JsonReporter(SweepReporter):
+class JsonSweepReporter(SweepReporter):
     """One JSON object on stdout, whether the sweep was finished or stopped."""
 
     def interrupted(self, sweep: Sweep, resume_command: str | None) -> None:
@@ -65,11 +54,8 @@ class JsonReporter(SweepReporter):
         self.interrupted(sweep, None)
 
 
-class PlainReporter(SweepReporter):
+class PlainSweepReporter(SweepReporter):
     """Lines of text: one for each tenth of the way, then the table."""
-
-    def say(self, text: str = "", style: str | None = None) -> None:
-        print(harmless(text), flush=True)
 
     def start(self, sweep: Sweep) -> None:
         self._steps = sum(configuration.steps for configuration in sweep.configurations)
@@ -86,7 +72,7 @@ class PlainReporter(SweepReporter):
             self.say(f"{tenths * 10:3}%  {self._so_far(sweep)}")
 
     def _so_far(self, sweep: Sweep) -> str:
-        best = "" if sweep.best is None else f"  best {result_of(sweep.best):.4f}"
+        best = "" if sweep.best is None else f"  best {loss_of(sweep.best):.4f}"
         return f"{len(sweep.lines):,}/{len(sweep.configurations):,} runs over{best}"
 
     def finish(self, sweep: Sweep, seconds: float) -> None:
@@ -99,22 +85,14 @@ class PlainReporter(SweepReporter):
         options = ", ".join(
             f"{name.replace('_', '-')} {shown(value)}" for name, value in sweep.options(best["run"]).items()
         )
-        self.say(
-            f"best: run {best['run']} ({options}), {measured(best)} {result_of(best):.4f}; {seconds:.1f} s", "bold"
-        )
+        self.say(f"best: run {best['run']} ({options}), {measured(best)} {loss_of(best):.4f}; {seconds:.1f} s", "bold")
         self.say(f"checkpoint: {sweep.checkpoint}")
         self.say(f"samples: gradwalk sample {shlex.quote(os.fspath(sweep.checkpoint))}")
         self.say(f"every run: {sweep.folder / 'runs.jsonl'}")
 
 
-class TerminalReporter(PlainReporter):
+class TerminalSweepReporter(OnTerminal, PlainSweepReporter):
     """The same with a progress bar, on a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-
-    def say(self, text: str = "", style: str | None = None) -> None:
-        self.console.print(harmless(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def start(self, sweep: Sweep) -> None:
         super().start(sweep)
@@ -133,11 +111,6 @@ class TerminalReporter(PlainReporter):
         )
         self._began, self._first = time.perf_counter(), self._made
         self._progress.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._progress.stop()
 
     def round(self, sweep: Sweep) -> None:
         rate = (sweep.steps_made - self._first) / max(time.perf_counter() - self._began, 1e-9)
@@ -184,8 +157,8 @@ def table(sweep: Sweep) -> list[str]:
     numbers = ["runs", "mean", "deviation", "best"] if by_seed else ["run", "loss", "validation"]
     heading = [*(name.replace("_", "-") for name in columns), *numbers]
     rows = []
-    for key, lines in sorted(settings.items(), key=lambda each: mean([*map(result_of, each[1])])):
-        results = [result_of(line) for line in lines]
+    for key, lines in sorted(settings.items(), key=lambda each: mean([*map(loss_of, each[1])])):
+        results = [loss_of(line) for line in lines]
         if by_seed:
             numbers = [str(len(lines)), *(f"{x:.4f}" for x in (mean(results), deviation(results), min(results)))]
         else:
@@ -204,13 +177,4 @@ def table(sweep: Sweep) -> list[str]:
     return told
 
 
-def reporter_for(quiet: bool, as_json: bool) -> SweepReporter:
-    if as_json:
-        return JsonReporter()
-    if quiet:
-        return SweepReporter()
-    if not sys.stdout.isatty():
-        return PlainReporter()
-    from rich.console import Console
-
-    return TerminalReporter(Console())
+KINDS = SweepReporter, JsonSweepReporter, PlainSweepReporter, TerminalSweepReporter

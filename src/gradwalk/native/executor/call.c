@@ -4,8 +4,9 @@
 #include "read.h"
 
 /* What a call needs beside its operand: `evaluated` of the function at that place, and the guards before it. */
-INTERNAL int call_read(Step *step, PyObject *functions)
+static int call_choose(Step *step, const Kernels *kernels, Count parameters, PyObject *functions)
 {
+    (void)kernels, (void)parameters;
     Count count = functions ? PyTuple_GET_SIZE(functions) : 0, place = step_whole(step->parameters[0], count);
     step->call.guards = step_whole(step->parameters[1], INT32_MAX);
     if ((double)place != step->parameters[0] || (double)step->call.guards != step->parameters[1] || place >= count) {
@@ -15,6 +16,8 @@ INTERNAL int call_read(Step *step, PyObject *functions)
     step->call.function = read_attribute(PyTuple_GET_ITEM(functions, place), "evaluated");
     return step->call.function == NULL ? -1 : 0;
 }
+
+static void call_release(Step *step) { Py_XDECREF(step->call.function); }
 
 /* ---------------------------------------------------------------- shapes, and what depends on what */
 
@@ -93,6 +96,6 @@ COLD static void call_doubt(const Step *step, const Memory *memory, double *doub
 }
 
 const Kind call_kind = {
-    .fits = call_fits, .scratch = call_scratch, .facts = call_facts, .reverse = call_reverse, .depends = call_depends,
-    .doubt = call_doubt,
+    .choose = call_choose, .release = call_release, .fits = call_fits, .scratch = call_scratch, .facts = call_facts,
+    .reverse = call_reverse, .depends = call_depends, .doubt = call_doubt,
 };

@@ -24,8 +24,9 @@ static Near entries_edge(Near near, const double *parameters)
     return near != NULL && near(1, zeros, parameters, DBL_MAX) ? near : NULL;
 }
 
-INTERNAL void entries_choose(Step *step, const Kernels *kernels)
+static int entries_choose(Step *step, const Kernels *kernels, Count parameters, PyObject *functions)
 {
+    (void)parameters, (void)functions;
     const EntryKernel *kernel = step->op == OP_pow_number ? entries_power(kernels, step->parameters[0])
                                                           : &kernels->entries[step->op];
     int by_hand = kernel != NULL && kernel->forward != NULL;
@@ -34,6 +35,7 @@ INTERNAL void entries_choose(Step *step, const Kernels *kernels)
     step->entries.near = entries_edge(kernels->near[step->op], step->parameters);
     step->entries.steep = op_steep((enum op)step->op, step->parameters);
     step->checked = op_checked[step->op];
+    return 0;
 }
 
 /* Whether this operand has a say in how far an edge is. */
@@ -41,7 +43,7 @@ static inline int entries_moves_edge(const Step *step, int j) { return op_edges[
 
 /* Whether it may be steep, which it is at edges: not where what decides how far an edge is never changes, and is not at
  * one, as in x / 16. */
-INTERNAL int entries_are_steep(const Step *step)
+static int entries_are_steep(const Step *step)
 {
     const double *in[MOST_INPUTS], *known = NULL;
     int changes = step->entries.near == NULL;
@@ -58,7 +60,7 @@ INTERNAL int entries_are_steep(const Step *step)
 }
 
 /* The operands that the reverse looks at, for those gradients that are needed; the table's loops look at all. */
-INTERNAL unsigned entries_read(const Step *step)
+static unsigned entries_read(const Step *step)
 {
     if (step->entries.forward == table_forward[step->op])
         return ~0u;
@@ -66,6 +68,14 @@ INTERNAL unsigned entries_read(const Step *step)
     for (int j = 0; j < step->operand_count; j++)
         reads |= step->operands[j].needed ? op_reads[step->op][j] : 0u;
     return reads;
+}
+
+static int entries_end(Step *step)
+{
+    step->needed &= !op_stops[step->op];
+    step->entries.reads = entries_read(step);
+    step->entries.steep = entries_are_steep(step);
+    return 0;
 }
 
 /* ---------------------------------------------------------------- shapes, and what depends on what */
@@ -265,7 +275,8 @@ COLD static int entries_are_doubtful(const Step *step, const Memory *memory, con
 }
 
 const Kind entries_kind = {
-    .fits = entries_fit, .rounds = entries_round, .forward = entries_forward, .reverse = entries_reverse,
+    .packed = PACKED_GATHERED, .choose = entries_choose, .end = entries_end, .fits = entries_fit,
+    .rounds = entries_round, .forward = entries_forward, .reverse = entries_reverse,
     .depends = entries_depend, .doubt = entries_doubt, .has_edges = entries_have_edges, .near = entries_near,
     .is_doubtful = entries_are_doubtful,
 };

@@ -16,6 +16,13 @@ static int matmul_fits(const Step *step)
     return a->rows == step->rows && b->rows == step->columns && a->columns == b->columns;
 }
 
+static int matmul_choose(Step *step, const Kernels *kernels, Count parameters, PyObject *functions)
+{
+    (void)kernels, (void)parameters, (void)functions;
+    step->checked = step->lengths != NULL;
+    return 0;
+}
+
 static int products_round(const Step *step) { return step->operands[0].columns > 1; }
 
 static Count products_scratch(const Step *step)
@@ -73,11 +80,11 @@ static int pairs_are_across(const Pairs *pairs, Count r, int left)
 }
 
 /* Lists the pairs of a dot over short gathered rows, without those that pad a row: 0 · 0. */
-INTERNAL int products_find_pairs(Step *step, const unsigned char *written, const double *initial)
+static int dot_begin(Step *step, const unsigned char *written, const double *initial, int exact)
 {
     const Operand *a = &step->operands[0], *b = &step->operands[1];
     Count n = a->columns, count = 0;
-    if (n >= SHORT_ROW || (a->index == NULL && b->index == NULL) || step->rows * n > INT32_MAX / 2)
+    if (exact || n >= SHORT_ROW || (a->index == NULL && b->index == NULL) || step->rows * n > INT32_MAX / 2)
         return 0;
     Pairs *pairs = step->pairs = PyMem_Calloc(1, sizeof *pairs);
     int32_t *starts = pairs ? pairs->starts = PyMem_Malloc((size_t)(step->rows + 1) * sizeof *starts) : NULL;
@@ -102,9 +109,11 @@ INTERNAL int products_find_pairs(Step *step, const unsigned char *written, const
 }
 
 /* What the kernels ask of every four rows; sides are exchanged where that makes a difference to nobody else. */
-INTERNAL int products_sort_pairs(Step *step)
+static int dot_end(Step *step)
 {
     Pairs *pairs = step->pairs;
+    if (pairs == NULL)
+        return 0;
     pairs->left_needed = step->operands[0].needed, pairs->right_needed = step->operands[1].needed;
     if ((pairs->kinds = PyMem_Calloc((size_t)(pairs->rows / 4 + 1), 1)) == NULL) {
         PyErr_NoMemory();
@@ -123,9 +132,9 @@ INTERNAL int products_sort_pairs(Step *step)
     return 0;
 }
 
-INTERNAL void products_release(Step *step)
+static void dot_release(Step *step)
 {
-    if (step->kind == KIND_DOT && step->pairs != NULL) {
+    if (step->pairs != NULL) {
         PyMem_Free(step->pairs->starts);
         PyMem_Free(step->pairs->slots);
         PyMem_Free(step->pairs->kinds);
@@ -356,11 +365,13 @@ COLD static void products_doubt(const Step *step, const Memory *memory, double *
 }
 
 const Kind dot_kind = {
-    .fits = dot_fits, .rounds = products_round, .scratch = products_scratch, .forward = dot_forward,
-    .reverse = dot_reverse, .depends = products_depend, .doubt = products_doubt,
+    .begin = dot_begin, .end = dot_end, .release = dot_release, .fits = dot_fits, .rounds = products_round,
+    .scratch = products_scratch, .forward = dot_forward, .reverse = dot_reverse, .depends = products_depend,
+    .doubt = products_doubt,
 };
 
 const Kind matmul_kind = {
+    .packed = PACKED_GATHERED | PACKED_DIRECT, .takes_lengths = 1, .writes_first = 1, .choose = matmul_choose,
     .fits = matmul_fits, .rounds = products_round, .scratch = products_scratch, .forward = matmul_forward,
     .reverse = matmul_reverse, .depends = products_depend, .doubt = products_doubt,
 };

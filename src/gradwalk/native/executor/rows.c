@@ -5,12 +5,14 @@
 /* ---------------------------------------------------------------- its kernels */
 
 /* `parameters`: how many were given. In an exact program every output is a step, and one parameter more says which. */
-INTERNAL void rows_choose(Step *step, const Kernels *kernels, Count parameters)
+static int rows_choose(Step *step, const Kernels *kernels, Count parameters, PyObject *functions)
 {
+    (void)functions;
     Count own = composite_of(step->op)->parameters;
     step->over_rows.entry = parameters > own ? step_whole(step->parameters[own], INT32_MAX) : -1;
     step->over_rows.kernel = kernels->rows[step->op - OP_COUNT];
-    step->checked = step->op == COMPOSITE_softmax; /* which the function may have written out */
+    step->checked = composite_of(step->op)->checked;
+    return 0;
 }
 
 /* ---------------------------------------------------------------- shapes, and what depends on what */
@@ -19,7 +21,8 @@ static int rows_fit(const Step *step)
 {
     const Operand *x = &step->operands[0], *target = &step->operands[1];
     int whole = composite_of(step->op)->per_entry && step->over_rows.entry < 0;
-    return x->rows == step->rows && step->columns == (whole ? x->columns : 1) && step->over_rows.entry < x->columns
+    return (step->lengths == NULL || step->columns > 1) && x->rows == step->rows
+        && step->columns == (whole ? x->columns : 1) && step->over_rows.entry < x->columns
         && (step->operand_count == 1 || (target->rows == step->rows && target->columns == 1));
 }
 
@@ -354,7 +357,8 @@ COLD static int rows_are_doubtful(const Step *step, const Memory *memory, const 
 }
 
 const Kind rows_kind = {
-    .fits = rows_fit, .rounds = rows_round, .scratch = rows_scratch, .facts = rows_facts, .forward = rows_forward,
-    .reverse = rows_reverse, .depends = rows_depend, .doubt = rows_doubt, .has_edges = rows_have_edges,
-    .near = rows_near, .is_doubtful = rows_are_doubtful,
+    .differentiable = 1, .takes_lengths = 1, .choose = rows_choose, .fits = rows_fit, .rounds = rows_round,
+    .scratch = rows_scratch, .facts = rows_facts, .forward = rows_forward, .reverse = rows_reverse,
+    .depends = rows_depend, .doubt = rows_doubt, .has_edges = rows_have_edges, .near = rows_near,
+    .is_doubtful = rows_are_doubtful,
 };

@@ -114,7 +114,7 @@ static void single_add_to_leaves(const Executor *self, PyObject *leaves)
     for (Count i = 0; i < count && !careful; i++)
         LEAF_AT(leaves, i)->grad += grads[slots[i]];
     for (Count i = 0; i < count && careful; i++)
-        gradient_set(LEAF_AT(leaves, i), gradient_of(LEAF_AT(leaves, i)) + grads[slots[i]]);
+        optim_set_gradient(LEAF_AT(leaves, i), gradient_of(LEAF_AT(leaves, i)) + grads[slots[i]]);
     grad_writes++;
 }
 
@@ -222,7 +222,7 @@ INTERNAL PyObject *executor_add_gradients(Executor *self, PyObject *const *args,
     int failed = program_check_values(self, args[0], leaves) < 0;
     for (Count i = 0; !failed && i < leaves; i++) {
         Value *leaf = LEAF_AT(args[0], i);
-        gradient_set(leaf, gradient_of(leaf) + ((const double *)gradients.buf)[i]);
+        optim_set_gradient(leaf, gradient_of(leaf) + ((const double *)gradients.buf)[i]);
     }
     grad_writes++;
     PyBuffer_Release(&gradients);

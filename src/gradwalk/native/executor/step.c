@@ -124,21 +124,15 @@ INTERNAL int step_read(PyObject *instruction, Count size, const Kernels *kernels
     if (parameters < 0 || step_read_operands(instruction, signature.operands, size, step) < 0
         || step_read_lengths(instruction, step) < 0)
         return -1;
-    if (step->kind == KIND_ENTRIES)
-        entries_choose(step, kernels);
-    else if (step->kind == KIND_ROWS)
-        rows_choose(step, kernels, parameters);
-    else if (step->kind == KIND_MATMUL)
-        step->checked = step->lengths != NULL;
-    else if (step->kind == KIND_CALL && call_read(step, functions) < 0)
+    const Kind *kind = KINDS[step->kind];
+    if (kind->choose != NULL && kind->choose(step, kernels, parameters, functions) < 0)
         return -1;
-    int has_rows = step->kind == KIND_MATMUL || (step->kind == KIND_ROWS && step->columns > 1);
-    if (!KINDS[step->kind]->fits(step) || (step->lengths != NULL && !has_rows)) {
+    if (!kind->fits(step) || (step->lengths != NULL && !kind->takes_lengths)) {
         PyErr_Format(PyExc_ValueError, "Executor: expected other operands for op %u (%zd by %zd at slot %zd)", step->op,
                      step->rows, step->columns, step->out);
         return -1;
     }
-    step->rounds = !exact && KINDS[step->kind]->rounds != NULL && KINDS[step->kind]->rounds(step);
+    step->rounds = !exact && kind->rounds != NULL && kind->rounds(step);
     return 0;
 }
 
@@ -151,9 +145,8 @@ COLD INTERNAL void step_release(Step *step)
     }
     PyMem_Free(step->operands);
     PyMem_Free(step->lengths);
-    products_release(step);
-    if (step->kind == KIND_CALL)
-        Py_XDECREF(step->call.function);
+    if (KINDS[step->kind]->release != NULL)
+        KINDS[step->kind]->release(step);
 }
 
 /* ---------------------------------------------------------------- what depends on what */
@@ -183,17 +176,18 @@ static int step_list_scatter(Operand *operand, const unsigned char *depends)
 /* Marks what depends on inputs, slot by slot, and packs operands that never change. */
 INTERNAL int step_follow(Step *step, unsigned char *depends, unsigned char *written, const double *initial, int exact)
 {
-    if (step->kind == KIND_DOT && !exact && products_find_pairs(step, written, initial) < 0)
+    const Kind *kind = KINDS[step->kind];
+    if (kind->begin != NULL && kind->begin(step, written, initial, exact) < 0)
         return -1;
-    int differentiable = step->kind == KIND_TAKE || step->kind == KIND_ROWS ? 1 : step->operand_count;
+    int differentiable = kind->differentiable > 0 ? kind->differentiable : step->operand_count;
     for (int j = 0; j < step->operand_count; j++) {
         Operand *operand = &step->operands[j];
-        int constant = step->kind == KIND_MATMUL || (!operand->direct && step->kind == KIND_ENTRIES);
+        int constant = kind->packed & (operand->direct ? PACKED_DIRECT : PACKED_GATHERED);
         for (Count r = 0; r < operand->rows; r++) {
             for (Count c = 0; c < operand->columns; c++) {
                 Count slot = view_slot(operand, r, c);
                 operand->needed |= j < differentiable && depends[slot];
-                constant &= written[slot] != 1;
+                constant = constant && written[slot] != 1;
             }
         }
         step->needed |= operand->needed;
@@ -208,14 +202,8 @@ INTERNAL int step_follow(Step *step, unsigned char *depends, unsigned char *writ
             view_pack(operand, 1, initial, 0, operand->rows * operand->columns, operand->constants);
         }
     }
-    if (step->kind == KIND_DOT && step->pairs != NULL && products_sort_pairs(step) < 0)
+    if (kind->end != NULL && kind->end(step) < 0)
         return -1;
-    if (step->op == OP_stop_gradient && step->kind == KIND_ENTRIES)
-        step->needed = 0;
-    if (step->kind == KIND_ENTRIES) {
-        step->entries.reads = entries_read(step);
-        step->entries.steep = entries_are_steep(step);
-    }
     size_t count = (size_t)(step->rows * step->columns);
     memset(written + step->out, 1, count);
     memset(depends + step->out, step->needed, count);
@@ -226,13 +214,13 @@ INTERNAL int step_follow(Step *step, unsigned char *depends, unsigned char *writ
  * matrix product is the first to come to is fresh: to clear it before would take a good part of the product's time. */
 INTERNAL void step_follow_back(Step *step, unsigned char *reaches, int exact)
 {
-    int reached = 0;
+    int reached = 0, writes_first = KINDS[step->kind]->writes_first && !exact;
     for (Count i = 0; i < step->rows * step->columns && !reached; i++)
         reached = reaches[step->out + i];
     step->needed &= reached;
     for (int j = 0; j < step->operand_count && step->needed; j++) {
         Operand *operand = &step->operands[j];
-        operand->fresh = operand->needed && step->kind == KIND_MATMUL && !exact && operand->direct && view_has_rows(operand);
+        operand->fresh = operand->needed && writes_first && operand->direct && view_has_rows(operand);
         for (Count r = 0; r < operand->rows && operand->needed; r++) {
             for (Count c = 0; c < operand->columns; c++) {
                 operand->fresh &= !reaches[view_slot(operand, r, c)];

@@ -8,7 +8,19 @@
 
 typedef struct Step Step;
 
+enum { PACKED_GATHERED = 1, PACKED_DIRECT = 2 };
+
 typedef struct {
+    int differentiable; /* how many operands have a gradient, at most; 0: all */
+    int packed;         /* which operands are packed where they never change */
+    int takes_lengths;  /* its rows may have different lengths */
+    int writes_first;   /* its reverse may be the first to write a gradient, over whatever is there */
+    /* these return -1 with an exception set, and are NULL where there is nothing to do: kernels, and what is only of
+     * that kind; before what depends on what is known; after; release */
+    int (*choose)(Step *step, const Kernels *kernels, Count parameters, PyObject *functions);
+    int (*begin)(Step *step, const unsigned char *written, const double *initial, int exact);
+    int (*end)(Step *step);
+    void (*release)(Step *step);
     int (*fits)(const Step *step);    /* whether the operands have the shapes that Instruction's documentation says */
     int (*rounds)(const Step *step);  /* whether it may round otherwise than the eager engine; NULL: it does not */
     Count (*scratch)(const Step *step); /* doubles that it works in, for one example; NULL: none of its own */
@@ -96,18 +108,8 @@ INTERNAL void step_release(Step *step);
 INTERNAL double step_carried_doubt(const Operand *operand, Count row, Count count, const double *local_grads,
                                    const double *doubt);
 
-/* ---- the kinds ---- */
+/* ---- call.c ---- */
 
-INTERNAL void entries_choose(Step *step, const Kernels *kernels);
-INTERNAL unsigned entries_read(const Step *step);
-INTERNAL int entries_are_steep(const Step *step);
-
-INTERNAL void rows_choose(Step *step, const Kernels *kernels, Count parameters);
-INTERNAL int products_find_pairs(Step *step, const unsigned char *written, const double *initial);
-INTERNAL int products_sort_pairs(Step *step);
-INTERNAL void products_release(Step *step);
-
-INTERNAL int call_read(Step *step, PyObject *functions);
 INTERNAL int call_python(const Step *step, const Memory *memory);
 
 #endif

@@ -91,6 +91,6 @@ COLD static void take_doubt(const Step *step, const Memory *memory, double *doub
 }
 
 const Kind take_kind = {
-    .fits = take_fits, .scratch = take_scratch, .forward = take_forward, .reverse = take_reverse,
+    .differentiable = 1, .fits = take_fits, .scratch = take_scratch, .forward = take_forward, .reverse = take_reverse,
     .depends = take_depends, .doubt = take_doubt,
 };

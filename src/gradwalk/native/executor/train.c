@@ -21,7 +21,7 @@ INTERNAL int train_take(Executor *self, PyObject *parameters, PyObject *slots_gi
         return 0;
     Count count = parameters != NULL ? PyTuple_GET_SIZE(parameters) : -1;
     for (Count i = 0; i < count; i++) {
-        if (parameter_at(parameters, i) == NULL)
+        if (optim_parameter(parameters, i) == NULL)
             return -1;
     }
     int32_t *slots = read_slots(slots_given, "the parameters", self->size + 1, count, &count);
@@ -48,14 +48,14 @@ static void train_move(Executor *self, const Adam *adam)
             end = i + trained->stretches[i];
             int32_t slot = trained->slots[i];
             if (slot < self->size)
-                adam_move_known(adam, i, end, memory->values + slot, memory->grads + slot);
+                optim_adam_move_known(adam, i, end, memory->values + slot, memory->grads + slot);
             else
-                adam_move(adam, i, end, NULL, NULL);
+                optim_adam_move(adam, i, end, NULL, NULL);
         }
         self->read_at = data_writes;
     }
     else {
-        adam_move(adam, 0, count, trained->slots, memory->grads);
+        optim_adam_move(adam, 0, count, trained->slots, memory->grads);
         trained->clear_at = grad_writes;
     }
 }
@@ -70,10 +70,10 @@ INTERNAL PyObject *executor_train(Executor *self, PyObject *args)
         return NULL;
     if (program_expect_one(self) < 0)
         return NULL;
-    if (adam_hold(&adam, parameters, means, squares) < 0)
+    if (optim_adam_hold(&adam, parameters, means, squares) < 0)
         return NULL;
     if (program_hold_gradients(adam.parameters, &held) < 0) {
-        adam_release(&adam);
+        optim_adam_release(&adam);
         return NULL;
     }
     static const double one = 1.0;
@@ -84,6 +84,6 @@ INTERNAL PyObject *executor_train(Executor *self, PyObject *args)
     }
     program_unlock(self);
     Py_XDECREF(held);
-    adam_release(&adam);
+    optim_adam_release(&adam);
     return result;
 }

@@ -24,13 +24,13 @@ static PyObject *attributes_of(PyObject *self)
     return kind_of((Value *)self) == MANY ? details_of((Value *)self)->attributes : NULL;
 }
 
-static PyObject *refuse_name(PyObject *self, PyObject *name)
+static PyObject *attributes_refuse_name(PyObject *self, PyObject *name)
 {
     return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
 }
 
 /* Whether the descriptor was called on what is no node, by hand or in another class: with an exception set. */
-static int refuse_foreign(PyObject *descriptor, PyObject *self)
+static int attributes_refuse_foreign(PyObject *descriptor, PyObject *self)
 {
     if (is_value(self))
         return 0;
@@ -44,18 +44,18 @@ static PyObject *hung_get(PyObject *descriptor, PyObject *self, PyObject *type)
     (void)type;
     if (self == NULL)
         return Py_NewRef(descriptor);
-    if (refuse_foreign(descriptor, self))
+    if (attributes_refuse_foreign(descriptor, self))
         return NULL;
     PyObject *name = ((Hung *)descriptor)->name, *attributes = attributes_of(self);
     PyObject *found = attributes ? PyDict_GetItemWithError(attributes, name) : NULL;
     if (found != NULL)
         return Py_NewRef(found);
-    return PyErr_Occurred() ? NULL : refuse_name(self, name);
+    return PyErr_Occurred() ? NULL : attributes_refuse_name(self, name);
 }
 
 /* Where a node's attributes are, or are to be: in its own memory, or its subclass's. NULL without an exception: it has
  * none, and gets none. */
-static PyObject **hung_on(PyObject *self, PyObject *given)
+static PyObject **attributes_hung_on(PyObject *self, PyObject *given)
 {
     PyObject **own = Py_TYPE(self) == value_type ? NULL : _PyObject_GetDictPtr(self);
     if (own != NULL)
@@ -68,12 +68,12 @@ static PyObject **hung_on(PyObject *self, PyObject *given)
 
 static int hung_set(PyObject *descriptor, PyObject *self, PyObject *given)
 {
-    if (refuse_foreign(descriptor, self))
+    if (attributes_refuse_foreign(descriptor, self))
         return -1;
-    PyObject *name = ((Hung *)descriptor)->name, **own = hung_on(self, given);
+    PyObject *name = ((Hung *)descriptor)->name, **own = attributes_hung_on(self, given);
     if (given != NULL && own != NULL && *own == NULL) {
         PyObject *made = PyDict_New(); /* which may run the collector, and with it __init__: then they are elsewhere */
-        own = made != NULL ? hung_on(self, given) : NULL;
+        own = made != NULL ? attributes_hung_on(self, given) : NULL;
         if (own != NULL && *own == NULL)
             *own = Py_NewRef(made);
         Py_XDECREF(made);
@@ -85,7 +85,7 @@ static int hung_set(PyObject *descriptor, PyObject *self, PyObject *given)
     if (given != NULL)
         failed = PyDict_SetItem(attributes, name, given);
     else if (attributes == NULL || !PyDict_Contains(attributes, name))
-        refuse_name(self, name), failed = -1;
+        attributes_refuse_name(self, name), failed = -1;
     else
         failed = PyDict_DelItem(attributes, name);
     Py_XDECREF(attributes);
@@ -101,7 +101,7 @@ static void hung_dealloc(PyObject *self)
 }
 
 /* A place for attributes of that name. -1 with an exception set. */
-static int hang(PyObject *name)
+static int attributes_hang(PyObject *name)
 {
     Hung *descriptor = PyObject_New(Hung, hung_type);
     if (descriptor == NULL)
@@ -113,7 +113,7 @@ static int hang(PyObject *name)
 }
 
 /* What was hung on the node: a dict. New. */
-static PyObject *get_attributes(PyObject *self, void *closure)
+static PyObject *attributes_get_dict(PyObject *self, void *closure)
 {
     (void)closure;
     PyObject *attributes = attributes_of(self);
@@ -138,7 +138,7 @@ int attributes_ready(void)
     return name_data == NULL || name_grad == NULL ? -1 : 0;
 }
 
-PyObject *value_grad(Value *v)
+PyObject *attributes_grad(Value *v)
 {
     if (careful_nodes != 0 && kind_of(v) == MANY && details_of(v)->grad_value != NULL) {
         Py_INCREF(details_of(v)->grad_value);
@@ -148,13 +148,13 @@ PyObject *value_grad(Value *v)
 }
 
 /* A script's class shows an int as it was given, the native Value a float. */
-static void note_int(Value *v, PyObject *given, uint64_t flag)
+static void attributes_note_int(Value *v, PyObject *given, uint64_t flag)
 {
     if (Py_TYPE(v) != value_type)
         v->link = (v->link & ~flag) | (PyLong_CheckExact(given) ? flag : 0);
 }
 
-static int set_data(Value *v, PyObject *given)
+static int attributes_set_data(Value *v, PyObject *given)
 {
     double number = 0.0;
     if (modes_in_use & MODES_READ && modes_read((PyObject *)v, "") < 0)
@@ -162,7 +162,7 @@ static int set_data(Value *v, PyObject *given)
     if (number_from(given, "data", NULL, &number) < 0)
         return -1;
     v->data = number;
-    note_int(v, given, DATA_INT);
+    attributes_note_int(v, given, DATA_INT);
     data_writes++;
     return 0;
 }
@@ -175,7 +175,7 @@ int attributes_set_grad(Value *v, PyObject *given)
     if (is_value(given)) {
         double before = v->grad;
         v->grad = ((Value *)given)->data;
-        if (grad_value_set(v, given) == 0)
+        if (cycles_set_grad_value(v, given) == 0)
             return 0;
         v->grad = before;
         return -1;
@@ -184,13 +184,13 @@ int attributes_set_grad(Value *v, PyObject *given)
     if (number_from(given, "grad", NULL, &number) < 0)
         return -1;
     v->grad = number;
-    note_int(v, given, GRAD_INT);
+    attributes_note_int(v, given, GRAD_INT);
     if (careful_nodes != 0)
-        grad_value_set(v, NULL); /* last: the one before may have a __del__, which is to find this one */
+        cycles_set_grad_value(v, NULL); /* last: the one before may have a __del__, which is to find this one */
     return 0;
 }
 
-static int set_grad(Value *v, PyObject *given)
+static int attributes_assign_grad(Value *v, PyObject *given)
 {
     if (modes_in_use & MODES_READ && modes_read((PyObject *)v, "") < 0)
         return -1;
@@ -203,20 +203,21 @@ int value_setattro(PyObject *self, PyObject *name, PyObject *given)
 {
     if (given != NULL) {
         if (name == name_data)
-            return set_data((Value *)self, given);
+            return attributes_set_data((Value *)self, given);
         if (name == name_grad)
-            return set_grad((Value *)self, given);
+            return attributes_assign_grad((Value *)self, given);
     }
     int failed = PyObject_GenericSetAttr(self, name, given);
     if (!failed || given == NULL || !is_node_type(Py_TYPE(self)) || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return failed;
     PyErr_Clear();
-    if (!PyObject_HasAttr((PyObject *)value_type, name) && hang(name) < 0) /* else a method, or what only we write */
+    /* else a method, or what only we write */
+    if (!PyObject_HasAttr((PyObject *)value_type, name) && attributes_hang(name) < 0)
         return -1;
     return PyObject_GenericSetAttr(self, name, given);
 }
 
-static PyObject *get_data(PyObject *self, void *closure)
+static PyObject *attributes_get_data(PyObject *self, void *closure)
 {
     (void)closure;
     if (modes_in_use & MODES_READ) {
@@ -229,34 +230,34 @@ static PyObject *get_data(PyObject *self, void *closure)
     return ((Value *)self)->link & DATA_INT ? PyLong_FromDouble(data) : PyFloat_FromDouble(data);
 }
 
-static PyObject *get_grad(PyObject *self, void *closure)
+static PyObject *attributes_get_grad(PyObject *self, void *closure)
 {
     (void)closure;
     if (modes_in_use & MODES_READ && modes_read(self, "") < 0)
         return NULL;
-    return value_grad((Value *)self);
+    return attributes_grad((Value *)self);
 }
 
-static int refuse_deletion(PyObject *given, const char *name)
+static int attributes_refuse_deletion(PyObject *given, const char *name)
 {
     if (given == NULL)
         PyErr_Format(PyExc_AttributeError, "%s: a Value always has one, it cannot be deleted", name);
     return given == NULL;
 }
 
-static int put_data(PyObject *self, PyObject *given, void *closure)
+static int attributes_put_data(PyObject *self, PyObject *given, void *closure)
 {
     (void)closure;
-    return refuse_deletion(given, "data") ? -1 : set_data((Value *)self, given);
+    return attributes_refuse_deletion(given, "data") ? -1 : attributes_set_data((Value *)self, given);
 }
 
-static int put_grad(PyObject *self, PyObject *given, void *closure)
+static int attributes_put_grad(PyObject *self, PyObject *given, void *closure)
 {
     (void)closure;
-    return refuse_deletion(given, "grad") ? -1 : set_grad((Value *)self, given);
+    return attributes_refuse_deletion(given, "grad") ? -1 : attributes_assign_grad((Value *)self, given);
 }
 
-PyObject *value_label(Value *v)
+PyObject *attributes_label(Value *v)
 {
     if (kind_of(v) == MANY && details_of(v)->label != NULL) {
         Py_INCREF(details_of(v)->label);
@@ -265,10 +266,10 @@ PyObject *value_label(Value *v)
     return PyUnicode_FromString("");
 }
 
-static PyObject *get_label(PyObject *self, void *closure)
+static PyObject *attributes_get_label(PyObject *self, void *closure)
 {
     (void)closure;
-    return value_label((Value *)self);
+    return attributes_label((Value *)self);
 }
 
 int attributes_refuse_label(PyObject *given)
@@ -279,10 +280,10 @@ int attributes_refuse_label(PyObject *given)
     return 1;
 }
 
-static int put_label(PyObject *self, PyObject *given, void *closure)
+static int attributes_put_label(PyObject *self, PyObject *given, void *closure)
 {
     (void)closure;
-    if (refuse_deletion(given, "label") || attributes_refuse_label(given)
+    if (attributes_refuse_deletion(given, "label") || attributes_refuse_label(given)
         || cycles_about_to_hold((Value *)self, given) < 0)
         return -1;
     Details *details = value_details((Value *)self);
@@ -295,7 +296,7 @@ static int put_label(PyObject *self, PyObject *given, void *closure)
 
 /* An empty tuple for as many entries as the node has. Making one may run the collector, and with it an __init__ of
  * this very node: then it is made again. New. */
-static PyObject *tuple_for(Value *v, Py_ssize_t (*count_of)(const Value *))
+static PyObject *attributes_tuple_for(Value *v, Py_ssize_t (*count_of)(const Value *))
 {
     PyObject *tuple = value_show_constant(v) < 0 ? NULL : PyTuple_New(count_of(v));
     while (tuple != NULL && PyTuple_GET_SIZE(tuple) != count_of(v))
@@ -303,11 +304,11 @@ static PyObject *tuple_for(Value *v, Py_ssize_t (*count_of)(const Value *))
     return tuple;
 }
 
-PyObject *value_children(PyObject *self, void *closure)
+PyObject *attributes_children(PyObject *self, void *closure)
 {
     (void)closure;
     Value *v = (Value *)self;
-    PyObject *children = tuple_for(v, value_child_count);
+    PyObject *children = attributes_tuple_for(v, value_child_count);
     for (Py_ssize_t i = 0; children != NULL && i < PyTuple_GET_SIZE(children); i++) {
         double local_grad;
         PyObject *child = (PyObject *)value_child(v, i, &local_grad);
@@ -317,9 +318,9 @@ PyObject *value_children(PyObject *self, void *closure)
     return children;
 }
 
-static PyObject *get_prev(PyObject *self, void *closure)
+static PyObject *attributes_get_prev(PyObject *self, void *closure)
 {
-    PyObject *children = value_children(self, closure);
+    PyObject *children = attributes_children(self, closure);
     if (children == NULL)
         return NULL;
     PyObject *set = PySet_New(children);
@@ -327,16 +328,16 @@ static PyObject *get_prev(PyObject *self, void *closure)
     return set;
 }
 
-static Py_ssize_t local_grad_count(const Value *v)
+static Py_ssize_t attributes_local_grad_count(const Value *v)
 {
     return kind_of(v) == MANY ? details_of(v)->local_count : value_child_count(v);
 }
 
-static PyObject *get_local_grads(PyObject *self, void *closure)
+static PyObject *attributes_get_local_grads(PyObject *self, void *closure)
 {
     (void)closure;
     Value *v = (Value *)self;
-    PyObject *local_grads = tuple_for(v, local_grad_count);
+    PyObject *local_grads = attributes_tuple_for(v, attributes_local_grad_count);
     for (Py_ssize_t i = 0; local_grads != NULL && i < PyTuple_GET_SIZE(local_grads); i++) {
         double local_grad;
         value_child(v, i, &local_grad);
@@ -349,24 +350,24 @@ static PyObject *get_local_grads(PyObject *self, void *closure)
     return local_grads;
 }
 
-const char *value_op_name(const Value *v)
+const char *attributes_op_name(const Value *v)
 {
     unsigned op = op_of(v);
     return op < OP_COUNT ? op_names[op] : op < NO_OP ? composite_of(op)->name : "";
 }
 
-static PyObject *get_name(PyObject *self, void *closure)
+static PyObject *attributes_get_name(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyUnicode_FromString(value_op_name((Value *)self));
+    return PyUnicode_FromString(attributes_op_name((Value *)self));
 }
 
-static double first_parameter(Value *v)
+static double attributes_first_parameter(Value *v)
 {
     return kind_of(v) == MANY ? details_of(v)->parameters[0] : v->number;
 }
 
-static PyObject *get_op(PyObject *self, void *closure)
+static PyObject *attributes_get_op(PyObject *self, void *closure)
 {
     Value *v = (Value *)self;
     if (kind_of(v) == MANY && details_of(v)->op != NULL) {
@@ -376,13 +377,13 @@ static PyObject *get_op(PyObject *self, void *closure)
     unsigned op = op_of(v);
     if (op == OP_pow_number) {
         char text[40];
-        PyOS_snprintf(text, sizeof text, "**%.17g", first_parameter(v));
+        PyOS_snprintf(text, sizeof text, "**%.17g", attributes_first_parameter(v));
         return PyUnicode_FromString(text);
     }
-    return op < OP_COUNT ? PyUnicode_FromString(op_symbols[op]) : get_name(self, closure);
+    return op < OP_COUNT ? PyUnicode_FromString(op_symbols[op]) : attributes_get_name(self, closure);
 }
 
-static PyObject *get_parameters(PyObject *self, void *closure)
+static PyObject *attributes_get_parameters(PyObject *self, void *closure)
 {
     (void)closure;
     Value *v = (Value *)self;
@@ -406,13 +407,13 @@ static PyObject *get_parameters(PyObject *self, void *closure)
     return tuple;
 }
 
-static PyObject *get_constant(PyObject *self, void *closure)
+static PyObject *attributes_get_constant(PyObject *self, void *closure)
 {
     (void)closure;
     return PyBool_FromLong((((Value *)self)->link & CONSTANT) != 0);
 }
 
-static PyObject *get_scope(PyObject *self, void *closure)
+static PyObject *attributes_get_scope(PyObject *self, void *closure)
 {
     (void)closure;
     Value *v = (Value *)self;
@@ -421,7 +422,7 @@ static PyObject *get_scope(PyObject *self, void *closure)
     return PyLong_FromUnsignedLong(slab_scope(v));
 }
 
-static PyObject *get_hand_written(PyObject *self, void *closure)
+static PyObject *attributes_get_hand_written(PyObject *self, void *closure)
 {
     (void)closure;
     Value *v = (Value *)self;
@@ -429,7 +430,7 @@ static PyObject *get_hand_written(PyObject *self, void *closure)
     return Py_NewRef(function ? function : Py_None);
 }
 
-static PyObject *get_backward(PyObject *self, void *closure)
+static PyObject *attributes_get_backward(PyObject *self, void *closure)
 {
     (void)closure;
     Value *v = (Value *)self;
@@ -440,36 +441,39 @@ static PyObject *get_backward(PyObject *self, void *closure)
     return PyObject_GetAttrString(self, "_push");
 }
 
-static int put_backward(PyObject *self, PyObject *given, void *closure)
+static int attributes_put_backward(PyObject *self, PyObject *given, void *closure)
 {
     (void)closure;
-    if (refuse_deletion(given, "_backward"))
+    if (attributes_refuse_deletion(given, "_backward"))
         return -1;
     if (PyCFunction_Check(given) && PyCFunction_GET_SELF(given) == self
         && PyCFunction_GET_FUNCTION(given) == backward_push) {
-        return hand_written_set((Value *)self, NULL); /* its own: nothing written by hand */
+        return cycles_set_hand_written((Value *)self, NULL); /* its own: nothing written by hand */
     }
     if (!PyCallable_Check(given)) {
         PyErr_Format(PyExc_TypeError, "_backward: expected a function without arguments, got %R", given);
         return -1;
     }
-    return hand_written_set((Value *)self, given);
+    return cycles_set_hand_written((Value *)self, given);
 }
 
 PyGetSetDef value_getset[] = {
-    {"data", get_data, put_data, "The number.", NULL},
-    {"grad", get_grad, put_grad, "How much the result of the last backward() changes with this number.", NULL},
-    {"label", get_label, put_label, "A name to recognise the node by.", NULL},
-    {"_children", value_children, NULL, "What this node was computed from, in order.", NULL},
-    {"_local_grads", get_local_grads, NULL, "The derivative by each child, taken at forward time.", NULL},
-    {"_prev", get_prev, NULL, "The children as a set, as in micrograd.", NULL},
-    {"_op", get_op, NULL, "The operation as it is written: '+', 'ReLU', '**3'.", NULL},
-    {"_name", get_name, NULL, "The operation's name in the table; '' for leaves and nodes made by hand.", NULL},
-    {"_parameters", get_parameters, NULL, "The numbers the operation was given besides its children.", NULL},
-    {"_constant", get_constant, NULL, "Whether this leaf is a plain number somebody computed with.", NULL},
-    {"_attributes", get_attributes, NULL, "What was hung on this node, by name.", NULL},
-    {"_hand_written", get_hand_written, NULL, "The assigned _backward, or None.", NULL},
-    {"_scope", get_scope, NULL, "The number of the scope this node was made in; 0 outside of all.", NULL},
-    {"_backward", get_backward, put_backward, "Pushes this node's gradient to its children; assignable.", NULL},
+    {"data", attributes_get_data, attributes_put_data, "The number.", NULL},
+    {"grad", attributes_get_grad, attributes_put_grad,
+     "How much the result of the last backward() changes with this number.", NULL},
+    {"label", attributes_get_label, attributes_put_label, "A name to recognise the node by.", NULL},
+    {"_children", attributes_children, NULL, "What this node was computed from, in order.", NULL},
+    {"_local_grads", attributes_get_local_grads, NULL, "The derivative by each child, taken at forward time.", NULL},
+    {"_prev", attributes_get_prev, NULL, "The children as a set, as in micrograd.", NULL},
+    {"_op", attributes_get_op, NULL, "The operation as it is written: '+', 'ReLU', '**3'.", NULL},
+    {"_name", attributes_get_name, NULL,
+     "The operation's name in the table; '' for leaves and nodes made by hand.", NULL},
+    {"_parameters", attributes_get_parameters, NULL, "The numbers the operation was given besides its children.", NULL},
+    {"_constant", attributes_get_constant, NULL, "Whether this leaf is a plain number somebody computed with.", NULL},
+    {"_attributes", attributes_get_dict, NULL, "What was hung on this node, by name.", NULL},
+    {"_hand_written", attributes_get_hand_written, NULL, "The assigned _backward, or None.", NULL},
+    {"_scope", attributes_get_scope, NULL, "The number of the scope this node was made in; 0 outside of all.", NULL},
+    {"_backward", attributes_get_backward, attributes_put_backward,
+     "Pushes this node's gradient to its children; assignable.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -11,7 +11,7 @@ static ALWAYS_INLINE double backward_handed_on(const Value *node, double local_g
     double product = local_grad * grad;
     if (LIKELY(product == product) || plainly)
         return product;
-    return contribution_of_nan(op_of(node), local_grad, grad);
+    return value_contribution_of_nan(op_of(node), local_grad, grad);
 }
 
 /* Few branches: which kind of node comes next is hard to foretell. */
@@ -127,7 +127,7 @@ static int backward_plain(Value *root)
 static void backward_start_afresh(Value *node)
 {
     node->grad = !is_leaf(node) || node->link & CONSTANT ? 0.0 : gradient_of(node);
-    grad_value_set(node, NULL);
+    cycles_set_grad_value(node, NULL);
 }
 
 static int backward_push_by_hand(Value *node)
@@ -187,7 +187,7 @@ static int backward_walk_carefully(Value *root, int keeping)
     for (size_t i = 0; i < order.count && failed; i++) {
         order.nodes[i]->grad = kept[i].grad;
         order.nodes[i]->link |= kept[i].pushed;
-        grad_value_set(order.nodes[i], kept[i].grad_value);
+        cycles_set_grad_value(order.nodes[i], kept[i].grad_value);
     }
     for (size_t i = 0; i < order.count; i++) { /* when all are as they stay: it may run Python code */
         Py_XDECREF(kept[i].grad_value);
@@ -264,7 +264,7 @@ PyObject *backward_keeping(PyObject *self, PyObject *unused)
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
+PyObject *backward_run(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
     Py_ssize_t named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
     if (count + named > 1

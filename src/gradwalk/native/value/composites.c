@@ -12,12 +12,12 @@ typedef struct {
     int has_value; /* without a Value among them, the result is a plain float */
     int has_number;
     double *data;
-    Value **nodes; /* owned, `count` of them; NULL for a plain number until inputs_lift */
+    Value **nodes; /* owned, `count` of them; NULL for a plain number until composites_inputs_lift */
     double small_data[SMALL];
     Value *small_nodes[SMALL];
 } Inputs;
 
-static void inputs_release(Inputs *inputs)
+static void composites_inputs_release(Inputs *inputs)
 {
     for (Py_ssize_t i = 0; i < inputs->count; i++)
         Py_XDECREF(inputs->nodes[i]);
@@ -28,7 +28,7 @@ static void inputs_release(Inputs *inputs)
 }
 
 /* A list or tuple as it is, anything else that can be iterated over as a list. New. */
-static PyObject *list_from(PyObject *given)
+static PyObject *composites_list(PyObject *given)
 {
     if (PyList_CheckExact(given) || PyTuple_CheckExact(given)) {
         Py_INCREF(given);
@@ -37,13 +37,13 @@ static PyObject *list_from(PyObject *given)
     return PySequence_List(given);
 }
 
-static int inputs_gather(Inputs *inputs, PyObject *given, const char *name)
+static int composites_inputs_gather(Inputs *inputs, PyObject *given, const char *name)
 {
     inputs->count = 0;
     inputs->has_value = inputs->has_number = 0;
     inputs->data = inputs->small_data;
     inputs->nodes = inputs->small_nodes;
-    PyObject *list = list_from(given);
+    PyObject *list = composites_list(given);
     if (list == NULL)
         return -1;
     Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
@@ -60,7 +60,7 @@ static int inputs_gather(Inputs *inputs, PyObject *given, const char *name)
         }
     }
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *item = item_of(list, i);
+        PyObject *item = structure_item(list, i);
         if (item == NULL)
             goto failed;
         if (is_value(item)) {
@@ -82,12 +82,12 @@ static int inputs_gather(Inputs *inputs, PyObject *given, const char *name)
     return 0;
 failed:
     Py_DECREF(list);
-    inputs_release(inputs);
+    composites_inputs_release(inputs);
     return -1;
 }
 
 /* Plain numbers become constants, one each, once it is known that a node will be recorded over them. */
-static int inputs_lift(Inputs *inputs)
+static int composites_inputs_lift(Inputs *inputs)
 {
     for (Py_ssize_t i = 0; inputs->has_number && i < inputs->count; i++) {
         if (inputs->nodes[i] == NULL && (inputs->nodes[i] = value_constant(inputs->data[i])) == NULL)
@@ -100,10 +100,10 @@ static int inputs_lift(Inputs *inputs)
 
 /* A node over all inputs of one list, or of two; the caller fills its local gradients. The last node over a list takes
  * its nodes away. */
-static Value *node_over(unsigned op, Inputs *xs, Inputs *ys, double data, int is_last)
+static Value *composites_node_over(unsigned op, Inputs *xs, Inputs *ys, double data, int is_last)
 {
     Py_ssize_t count = xs->count;
-    if (inputs_lift(xs) < 0 || (ys != NULL && inputs_lift(ys) < 0))
+    if (composites_inputs_lift(xs) < 0 || (ys != NULL && composites_inputs_lift(ys) < 0))
         return NULL;
     Value *out = value_many(op, data, ys != NULL ? 2 * count : count);
     if (out == NULL)
@@ -119,8 +119,8 @@ static Value *node_over(unsigned op, Inputs *xs, Inputs *ys, double data, int is
 }
 
 /* Output i: a node, or a float if no input is a Value. */
-static PyObject *output(unsigned op, Inputs *xs, Inputs *ys, Py_ssize_t i, const double *parameters,
-                        const double *kept)
+static PyObject *composites_output(unsigned op, Inputs *xs, Inputs *ys, Py_ssize_t i, const double *parameters,
+                                   const double *kept)
 {
     const Composite *composite = composite_of(op);
     Py_ssize_t count = xs->count;
@@ -128,7 +128,7 @@ static PyObject *output(unsigned op, Inputs *xs, Inputs *ys, Py_ssize_t i, const
     double data = composite->forward(count, xs->data, right, i, parameters, kept);
     if (!xs->has_value && (ys == NULL || !ys->has_value))
         return PyFloat_FromDouble(data);
-    Value *out = node_over(op, xs, ys, data, !composite->per_entry || i == count - 1);
+    Value *out = composites_node_over(op, xs, ys, data, !composite->per_entry || i == count - 1);
     if (out == NULL)
         return NULL;
     Details *details = details_of(out);
@@ -142,7 +142,7 @@ static PyObject *output(unsigned op, Inputs *xs, Inputs *ys, Py_ssize_t i, const
 }
 
 /* One output, or a list of one per entry. */
-static PyObject *outputs(unsigned op, Inputs *xs, Inputs *ys, Py_ssize_t target, const double *parameters)
+static PyObject *composites_outputs(unsigned op, Inputs *xs, Inputs *ys, Py_ssize_t target, const double *parameters)
 {
     const Composite *composite = composite_of(op);
     if (ys != NULL && xs->count != ys->count) {
@@ -157,9 +157,9 @@ static PyObject *outputs(unsigned op, Inputs *xs, Inputs *ys, Py_ssize_t target,
     if (composite->keep != NULL)
         composite->keep(xs->count, xs->data, ys != NULL ? ys->data : NULL, parameters, kept);
     Py_ssize_t count = xs->count;
-    PyObject *made = composite->per_entry ? PyList_New(count) : output(op, xs, ys, target, parameters, kept);
+    PyObject *made = composite->per_entry ? PyList_New(count) : composites_output(op, xs, ys, target, parameters, kept);
     for (Py_ssize_t i = 0; composite->per_entry && made != NULL && i < count; i++) {
-        PyObject *out = output(op, xs, ys, i, parameters, kept);
+        PyObject *out = composites_output(op, xs, ys, i, parameters, kept);
         if (out == NULL)
             Py_CLEAR(made);
         else
@@ -173,7 +173,7 @@ static PyObject *outputs(unsigned op, Inputs *xs, Inputs *ys, Py_ssize_t target,
 /* ---------------------------------------------------------------- the functions */
 
 /* A checked index from 0 to count - 1; -1 with an exception set. */
-COLD static Py_ssize_t index_from(PyObject *given, const char *name, Py_ssize_t count)
+COLD static Py_ssize_t composites_index(PyObject *given, const char *name, Py_ssize_t count)
 {
     PyObject *number = PyNumber_Index(given);
     if (number == NULL)
@@ -192,7 +192,7 @@ COLD static Py_ssize_t index_from(PyObject *given, const char *name, Py_ssize_t 
 enum { MOST_ARGUMENTS = 4 };
 
 /* The arguments in the order of `names`, borrowed; those that were not given are NULL. -1: an exception is set. */
-static NEVER_INLINE int arguments_from(const char *function, const char *const *names, int required, PyObject *const *given,
+static NEVER_INLINE int composites_arguments(const char *function, const char *const *names, int required, PyObject *const *given,
                           Py_ssize_t count, PyObject *keywords, PyObject **found)
 {
     Py_ssize_t known = 0, named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
@@ -224,14 +224,14 @@ static NEVER_INLINE int arguments_from(const char *function, const char *const *
     return 0;
 }
 
-static PyObject *composite_call(unsigned op, PyObject *const *given, Py_ssize_t count, PyObject *keywords)
+static PyObject *composites_call(unsigned op, PyObject *const *given, Py_ssize_t count, PyObject *keywords)
 {
     const Composite *composite = composite_of(op);
     const char *name = composite->called;
     PyObject *found[MOST_ARGUMENTS];
     int lists = composite->inputs, first = lists + composite->has_target;
     int required = first + composite->parameters - composite->default_count;
-    if (arguments_from(name, composite->arguments, required, given, count, keywords, found) < 0)
+    if (composites_arguments(name, composite->arguments, required, given, count, keywords, found) < 0)
         return NULL;
     double parameters[2] = {composite->defaults[0], composite->defaults[1]};
     for (int i = 0; i < composite->parameters; i++) {
@@ -239,16 +239,16 @@ static PyObject *composite_call(unsigned op, PyObject *const *given, Py_ssize_t 
             return NULL;
     }
     Inputs xs, ys;
-    if (inputs_gather(&xs, found[0], name) < 0)
+    if (composites_inputs_gather(&xs, found[0], name) < 0)
         return NULL;
     PyObject *made = NULL;
-    if (lists == 1 || inputs_gather(&ys, found[1], name) == 0) {
-        Py_ssize_t target = composite->has_target ? index_from(found[1], name, xs.count) : 0;
-        made = target < 0 ? NULL : outputs(op, &xs, lists == 1 ? NULL : &ys, target, parameters);
+    if (lists == 1 || composites_inputs_gather(&ys, found[1], name) == 0) {
+        Py_ssize_t target = composite->has_target ? composites_index(found[1], name, xs.count) : 0;
+        made = target < 0 ? NULL : composites_outputs(op, &xs, lists == 1 ? NULL : &ys, target, parameters);
         if (lists > 1)
-            inputs_release(&ys);
+            composites_inputs_release(&ys);
     }
-    inputs_release(&xs);
+    composites_inputs_release(&xs);
     return made;
 }
 
@@ -256,28 +256,29 @@ static PyObject *composite_call(unsigned op, PyObject *const *given, Py_ssize_t 
     static PyObject *composite_##name(PyObject *module, PyObject *const *given, Py_ssize_t count, PyObject *keywords) \
     { \
         (void)module; \
-        return composite_call(COMPOSITE_##name, given, count, keywords); \
+        return composites_call(COMPOSITE_##name, given, count, keywords); \
     }
 FOR_EACH_COMPOSITE(THUNK)
 #undef THUNK
 
-static PyObject *matvec(PyObject *module, PyObject *const *given, Py_ssize_t count, PyObject *keywords)
+static PyObject *composites_matvec(PyObject *module, PyObject *const *given, Py_ssize_t count, PyObject *keywords)
 {
     (void)module;
     static const char *const names[] = {"rows", "x", NULL};
     PyObject *found[MOST_ARGUMENTS];
     Inputs row, x;
-    if (arguments_from("matvec", names, 2, given, count, keywords, found) < 0 || inputs_gather(&x, found[1], "dot") < 0)
+    if (composites_arguments("matvec", names, 2, given, count, keywords, found) < 0
+        || composites_inputs_gather(&x, found[1], "dot") < 0)
         return NULL;
-    PyObject *rows = list_from(found[0]);
+    PyObject *rows = composites_list(found[0]);
     Py_ssize_t row_count = rows ? PySequence_Fast_GET_SIZE(rows) : 0;
     PyObject *list = rows ? PyList_New(row_count) : NULL;
     for (Py_ssize_t i = 0; list != NULL && i < row_count; i++) {
         PyObject *out = NULL;
-        PyObject *given_row = item_of(rows, i);
-        if (given_row != NULL && inputs_gather(&row, given_row, "dot") == 0) {
-            out = outputs(COMPOSITE_dot, &row, &x, 0, NULL);
-            inputs_release(&row);
+        PyObject *given_row = structure_item(rows, i);
+        if (given_row != NULL && composites_inputs_gather(&row, given_row, "dot") == 0) {
+            out = composites_outputs(COMPOSITE_dot, &row, &x, 0, NULL);
+            composites_inputs_release(&row);
         }
         Py_XDECREF(given_row);
         if (out == NULL)
@@ -285,32 +286,32 @@ static PyObject *matvec(PyObject *module, PyObject *const *given, Py_ssize_t cou
         else
             PyList_SET_ITEM(list, i, out);
     }
-    inputs_release(&x);
+    composites_inputs_release(&x);
     Py_XDECREF(rows);
     return list;
 }
 
 /* One take node over one number; a plain number stays a float. */
-static PyObject *take_one(PyObject *item, Py_ssize_t index)
+static PyObject *composites_take_one(PyObject *item, Py_ssize_t index)
 {
     Inputs inputs;
     PyObject *list = PyTuple_Pack(1, item);
-    if (list == NULL || inputs_gather(&inputs, list, "take") < 0) {
+    if (list == NULL || composites_inputs_gather(&inputs, list, "take") < 0) {
         Py_XDECREF(list);
         return NULL;
     }
-    PyObject *out = output(COMPOSITE_take, &inputs, NULL, index, NULL, NULL);
-    inputs_release(&inputs);
+    PyObject *out = composites_output(COMPOSITE_take, &inputs, NULL, index, NULL, NULL);
+    composites_inputs_release(&inputs);
     Py_DECREF(list);
     return out;
 }
 
 /* In place of composite_take, which knows nothing of rows. */
-static PyObject *take(PyObject *module, PyObject *const *given, Py_ssize_t count, PyObject *keywords)
+static PyObject *composites_take(PyObject *module, PyObject *const *given, Py_ssize_t count, PyObject *keywords)
 {
     (void)module;
     PyObject *found[MOST_ARGUMENTS], *out = NULL;
-    if (arguments_from("take", composite_of(COMPOSITE_take)->arguments, 2, given, count, keywords, found) < 0)
+    if (composites_arguments("take", composite_of(COMPOSITE_take)->arguments, 2, given, count, keywords, found) < 0)
         return NULL;
     PyObject *rows = PySequence_Tuple(found[0]);
     if (rows == NULL)
@@ -320,13 +321,13 @@ static PyObject *take(PyObject *module, PyObject *const *given, Py_ssize_t count
         Py_DECREF(rows);
         return NULL;
     }
-    Py_ssize_t index = index_from(found[1], "take", PyTuple_GET_SIZE(rows));
+    Py_ssize_t index = composites_index(found[1], "take", PyTuple_GET_SIZE(rows));
     PyObject *row = index < 0 ? NULL : PyTuple_GET_ITEM(rows, index);
     if (row != NULL && (PyList_Check(row) || PyTuple_Check(row))) {
         PyObject *items = PySequence_Tuple(row);
         out = items ? PyList_New(PyTuple_GET_SIZE(items)) : NULL;
         for (Py_ssize_t i = 0; out != NULL && i < PyTuple_GET_SIZE(items); i++) {
-            PyObject *taken = take_one(PyTuple_GET_ITEM(items, i), index);
+            PyObject *taken = composites_take_one(PyTuple_GET_ITEM(items, i), index);
             if (taken == NULL)
                 Py_CLEAR(out);
             else
@@ -335,7 +336,7 @@ static PyObject *take(PyObject *module, PyObject *const *given, Py_ssize_t count
         Py_XDECREF(items);
     }
     else if (row != NULL) {
-        out = take_one(row, index);
+        out = composites_take_one(row, index);
     }
     Py_DECREF(rows);
     return out;
@@ -347,9 +348,9 @@ static PyObject *take(PyObject *module, PyObject *const *given, Py_ssize_t count
 
 PyMethodDef composite_functions[] = {
     FOR_EACH_COMPOSITE(ENTRY)
-    FUNCTION(take, take, /* after composite_take, so it counts */
+    FUNCTION(take, composites_take, /* after composite_take, so it counts */
              "take(rows, index)\n--\n\n`rows[index]` as recorded nodes: one for a Value, a list of them for a row."),
-    FUNCTION(matvec, matvec,
+    FUNCTION(matvec, composites_matvec,
              "matvec(rows, x)\n--\n\nThe matrix, given as rows, times the vector: one dot node per row."),
     {NULL, NULL, 0, NULL},
 };

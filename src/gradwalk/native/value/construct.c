@@ -2,7 +2,7 @@
 
 #include "value.h"
 
-static int fill_children(Details *details, PyObject *children)
+static int construct_fill_children(Details *details, PyObject *children)
 {
     for (Py_ssize_t i = 0; i < details->count; i++) {
         PyObject *child = PyTuple_GET_ITEM(children, i);
@@ -20,7 +20,7 @@ static int fill_children(Details *details, PyObject *children)
     return 0;
 }
 
-static int fill_local_grads(Details *details, PyObject *local_grads)
+static int construct_fill_local_grads(Details *details, PyObject *local_grads)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(local_grads);
     details->local_count = count;
@@ -37,12 +37,12 @@ static int fill_local_grads(Details *details, PyObject *local_grads)
 }
 
 /* New Details for Value(data, children, ...); NULL with an exception set. */
-static Details *details_from(PyObject *children, PyObject *local_grads, PyObject *op, PyObject *label)
+static Details *construct_details(PyObject *children, PyObject *local_grads, PyObject *op, PyObject *label)
 {
     Details *details = details_new(PyTuple_GET_SIZE(children));
     if (details == NULL)
         return NULL;
-    if (fill_children(details, children) < 0 || fill_local_grads(details, local_grads) < 0) {
+    if (construct_fill_children(details, children) < 0 || construct_fill_local_grads(details, local_grads) < 0) {
         details->local_count = details->count; /* not counted as a node without local gradients yet */
         details_release(details);
         return NULL;
@@ -58,20 +58,20 @@ static Details *details_from(PyObject *children, PyObject *local_grads, PyObject
 }
 
 /* What was given as a tuple, which nobody can change meanwhile. New. */
-static PyObject *tuple_from(PyObject *given)
+static PyObject *construct_tuple(PyObject *given)
 {
     return given == NULL ? PyTuple_New(0) : PySequence_Tuple(given);
 }
 
 /* Fills v, or a new node if there is none yet, from arguments that were made sure of. */
-static Value *value_fill(Value *v, PyTypeObject *type, PyObject *data, PyObject *children, PyObject *local_grads,
-                         PyObject *op, PyObject *label)
+static Value *construct_fill(Value *v, PyTypeObject *type, PyObject *data, PyObject *children, PyObject *local_grads,
+                             PyObject *op, PyObject *label)
 {
     double number;
     Details *details = NULL;
     int plain = PyTuple_GET_SIZE(children) == 0 && PyTuple_GET_SIZE(local_grads) == 0
              && PyUnicode_GET_LENGTH(op) == 0 && PyUnicode_GET_LENGTH(label) == 0;
-    if (!plain && (details = details_from(children, local_grads, op, label)) == NULL)
+    if (!plain && (details = construct_details(children, local_grads, op, label)) == NULL)
         return NULL;
     int made = v == NULL;
     if (number_from(data, "data", NULL, &number) < 0)
@@ -116,7 +116,7 @@ failed:
 }
 
 /* The constructor's work, on a new node or on an instance of a subclass. */
-COLD static Value *value_construct(PyObject *args, PyObject *kwargs, PyTypeObject *type, Value *target)
+COLD static Value *construct_value(PyObject *args, PyObject *kwargs, PyTypeObject *type, Value *target)
 {
     static char *names[] = {"data", "_children", "_op", "label", "children", "local_grads", NULL};
     PyObject *data, *given_children = NULL, *op = NULL, *label = NULL, *more_children = NULL, *given_local = NULL;
@@ -134,10 +134,10 @@ COLD static Value *value_construct(PyObject *args, PyObject *kwargs, PyTypeObjec
     }
     Value *v = NULL;
     PyObject *nothing = PyUnicode_FromString("");
-    PyObject *children = tuple_from(more_children ? more_children : given_children);
-    PyObject *local_grads = children ? tuple_from(given_local) : NULL;
+    PyObject *children = construct_tuple(more_children ? more_children : given_children);
+    PyObject *local_grads = children ? construct_tuple(given_local) : NULL;
     if (nothing != NULL && local_grads != NULL)
-        v = value_fill(target, type, data, children, local_grads, op ? op : nothing, label ? label : nothing);
+        v = construct_fill(target, type, data, children, local_grads, op ? op : nothing, label ? label : nothing);
     if (v != NULL && modes_in_use & MODES_CONSTRUCT && !is_leaf(v) && modes_constructed((PyObject *)v) < 0) {
         if (target == NULL)
             Py_DECREF(v);
@@ -152,7 +152,7 @@ COLD static Value *value_construct(PyObject *args, PyObject *kwargs, PyTypeObjec
 PyObject *value_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     if (is_node_type(type))
-        return (PyObject *)value_construct(args, kwargs, type, NULL);
+        return (PyObject *)construct_value(args, kwargs, type, NULL);
     Value *v = cycles_ready() < 0 ? NULL : (Value *)type->tp_alloc(type, 0);
     if (v != NULL) {
         v->link = make_link(NULL, NO_OP, LEAF) | COLLECTED;
@@ -165,7 +165,7 @@ int value_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     if (is_node_type(Py_TYPE(self)) && value_details((Value *)self) == NULL) /* lets go of what it was made of */
         return -1;
-    return value_construct(args, kwargs, Py_TYPE(self), (Value *)self) == NULL ? -1 : 0;
+    return construct_value(args, kwargs, Py_TYPE(self), (Value *)self) == NULL ? -1 : 0;
 }
 
 /* Value(3.0) without a tuple of arguments; everything else goes the long way. New. */
@@ -212,7 +212,7 @@ PyObject *value_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf,
 
 /* ---------------------------------------------------------------- many at once, for functional.py */
 
-static PyObject *leaves_of_array(PyObject *array)
+static PyObject *construct_leaves_of_array(PyObject *array)
 {
     Py_buffer view;
     if (structure_doubles_of(array, &view, 0) < 0)
@@ -234,11 +234,11 @@ PyObject *construct_leaves(PyObject *unused, PyObject *numbers)
 {
     (void)unused;
     if (!PyList_Check(numbers))
-        return leaves_of_array(numbers);
+        return construct_leaves_of_array(numbers);
     PyObject *leaves = PyList_New(PyList_GET_SIZE(numbers));
     for (Py_ssize_t i = 0; leaves != NULL && i < PyList_GET_SIZE(leaves); i++) {
         double number = 0.0;
-        PyObject *given = item_of(numbers, i);
+        PyObject *given = structure_item(numbers, i);
         Value *leaf = given == NULL || number_from(given, "data", NULL, &number) < 0 ? NULL : value_leaf(number);
         Py_XDECREF(given);
         if (leaf == NULL)

@@ -10,7 +10,7 @@ static int cut_apart(Value *node, uint64_t *link)
         cycles_unwatch(details_of(node));
     *link = node->link;
     node->link = make_link(NULL, NO_OP, LEAF) | (node->link & COLLECTED);
-    int failed = grad_value != NULL && grad_value_set(node, grad_value) < 0;
+    int failed = grad_value != NULL && cycles_set_grad_value(node, grad_value) < 0;
     Py_XDECREF(grad_value);
     return failed ? -1 : 0;
 }
@@ -26,7 +26,7 @@ static int cut_joined(Value *node, uint64_t link)
     int failed = 0;
     if (kind_of(node) == MANY && cycles_may_lead_back(details_of(node)))
         failed = cycles_watch(node) < 0;
-    failed |= grad_value_set(node, grad_value) < 0;
+    failed |= cycles_set_grad_value(node, grad_value) < 0;
     if (meanwhile != NULL)
         details_release(meanwhile);
     Py_XDECREF(grad_value);

@@ -32,7 +32,7 @@ typedef struct {
 enum { NO_MEMORY = -1, NOT_THERE = -2 };
 
 /* Where the object's place is, or belongs. There is always a free entry. */
-static inline Py_ssize_t *table_slot(const Ring *ring, const PyObject *object)
+static inline Py_ssize_t *cycles_table_slot(const Ring *ring, const PyObject *object)
 {
     size_t at = ((uintptr_t)object >> 4) * (size_t)UINT64_C(0x9E3779B97F4A7C15);
     for (at &= ring->table_room - 1;; at = (at + 1) & (ring->table_room - 1)) {
@@ -42,7 +42,7 @@ static inline Py_ssize_t *table_slot(const Ring *ring, const PyObject *object)
     }
 }
 
-static int table_grow(Ring *ring)
+static int cycles_table_grow(Ring *ring)
 {
     size_t room = ring->table_room ? 2 * ring->table_room : 1024;
     Py_ssize_t *table = PyMem_RawCalloc(room, sizeof *table), *before = ring->table;
@@ -53,7 +53,7 @@ static int table_grow(Ring *ring)
     ring->table_room = room;
     for (size_t i = 0; i < before_room; i++) {
         if (before[i] != 0)
-            *table_slot(ring, ring->objects[before[i] - 1]) = before[i];
+            *cycles_table_slot(ring, ring->objects[before[i] - 1]) = before[i];
     }
     PyMem_RawFree(before);
     return 0;
@@ -78,7 +78,7 @@ static int ring_grow(Ring *ring)
 }
 
 /* Modules and the globals of functions would lead to the whole program. What is not followed counts as outside. */
-static int is_followed(const Ring *ring, PyObject *object)
+static int cycles_is_followed(const Ring *ring, PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
     if (!PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC) || (type->tp_is_gc != NULL && !type->tp_is_gc(object))
@@ -93,7 +93,7 @@ static Py_ssize_t ring_find(const Ring *ring, PyObject *object)
 {
     if (is_value(object))
         return ((Value *)object)->link & MARKED ? (Py_ssize_t)((Value *)object)->grad : NOT_THERE;
-    Py_ssize_t place = ring->table_room == 0 ? 0 : *table_slot(ring, object);
+    Py_ssize_t place = ring->table_room == 0 ? 0 : *cycles_table_slot(ring, object);
     return place == 0 ? NOT_THERE : place - 1;
 }
 
@@ -102,10 +102,10 @@ static Py_ssize_t ring_place(Ring *ring, PyObject *object)
 {
     Py_ssize_t place = ring_find(ring, object);
     int value = is_value(object);
-    if (place >= 0 || (!value && !is_followed(ring, object)))
+    if (place >= 0 || (!value && !cycles_is_followed(ring, object)))
         return place;
     if ((ring->count == ring->room && ring_grow(ring) < 0)
-        || (!value && 2 * ring->table_count >= ring->table_room && table_grow(ring) < 0))
+        || (!value && 2 * ring->table_count >= ring->table_room && cycles_table_grow(ring) < 0))
         return NO_MEMORY;
     place = ring->count++;
     ring->objects[place] = object;
@@ -117,13 +117,13 @@ static Py_ssize_t ring_place(Ring *ring, PyObject *object)
         ((Value *)object)->grad = (double)place;
     }
     else {
-        *table_slot(ring, object) = place + 1;
+        *cycles_table_slot(ring, object) = place + 1;
         ring->table_count++;
     }
     return place;
 }
 
-static int count_reference(PyObject *object, void *ring_)
+static int cycles_count_reference(PyObject *object, void *ring_)
 {
     Ring *ring = ring_;
     Py_ssize_t place = ring_place(ring, object);
@@ -132,7 +132,7 @@ static int count_reference(PyObject *object, void *ring_)
     return place == NO_MEMORY ? -1 : 0;
 }
 
-static int follow_reference(PyObject *object, void *ring_)
+static int cycles_follow_reference(PyObject *object, void *ring_)
 {
     Ring *ring = ring_;
     Py_ssize_t place = ring_find(ring, object);
@@ -179,7 +179,7 @@ static int ring_close(Ring *ring)
             return -1;
     }
     for (Py_ssize_t at = 0; at < ring->count; at++) {
-        if (ring_traverse(ring, at, count_reference) < 0)
+        if (ring_traverse(ring, at, cycles_count_reference) < 0)
             return -1;
     }
     ring->reached = PyMem_RawMalloc(((size_t)ring->count + 1) * sizeof *ring->reached);
@@ -190,7 +190,7 @@ static int ring_close(Ring *ring)
             ring->reached[ring->reached_count++] = at;
     }
     while (ring->reached_count > 0)
-        ring_traverse(ring, ring->reached[--ring->reached_count], follow_reference);
+        ring_traverse(ring, ring->reached[--ring->reached_count], cycles_follow_reference);
     return 0;
 }
 
@@ -207,12 +207,12 @@ static Py_ssize_t ring_keep(Ring *ring, int (*wanted)(PyObject *))
     return kept;
 }
 
-static int has_finalizer(PyObject *object)
+static int cycles_has_finalizer(PyObject *object)
 {
     return Py_TYPE(object)->tp_finalize != NULL && PyObject_GC_IsTracked(object) && !PyObject_GC_IsFinalized(object);
 }
 
-static int has_history(PyObject *object)
+static int cycles_has_history(PyObject *object)
 {
     return is_value(object) && kind_of((Value *)object) != LEAF;
 }
@@ -223,8 +223,8 @@ static int ring_let_go(Ring *ring)
 {
     Py_ssize_t count, finalized = 0;
     for (Py_ssize_t at = 0; at < ring->count; at++)
-        finalized += ring->outside[at] <= 0 && has_finalizer(ring->objects[at]);
-    count = ring_keep(ring, finalized ? has_finalizer : has_history);
+        finalized += ring->outside[at] <= 0 && cycles_has_finalizer(ring->objects[at]);
+    count = ring_keep(ring, finalized ? cycles_has_finalizer : cycles_has_history);
     for (Py_ssize_t at = 0; at < count; at++) {
         if (finalized)
             PyObject_CallFinalizer(ring->objects[at]);
@@ -236,7 +236,7 @@ static int ring_let_go(Ring *ring)
     return finalized > 0;
 }
 
-static void let_go_of_rings(int with_collected)
+static void cycles_let_go(int with_collected)
 {
     PyObject *kind, *error, *traceback; /* of whoever is on the way to handle one */
     PyErr_Fetch(&kind, &error, &traceback);
@@ -264,7 +264,7 @@ static void let_go_of_rings(int with_collected)
 }
 
 /* Whether the interpreter collects because it is time to, not because gc.collect() asked it to; -1: an exception. */
-static int is_automatic(void)
+static int cycles_is_automatic(void)
 {
     PyObject *counts = PyObject_CallMethod(gc_module, "get_count", NULL);
     PyObject *thresholds = counts ? PyObject_CallMethod(gc_module, "get_threshold", NULL) : NULL;
@@ -279,7 +279,7 @@ static int is_automatic(void)
 /* gc.callbacks call this before and after each collection. A full one that nobody asked for is followed by a look
  * only if there are a quarter more of the nodes that it sees than after the last: where none is lost, it costs nothing
  * to speak of. None. */
-static PyObject *around_collection(PyObject *unused, PyObject *args)
+static PyObject *cycles_around_collection(PyObject *unused, PyObject *args)
 {
     (void)unused;
     static int automatic;
@@ -292,12 +292,12 @@ static PyObject *around_collection(PyObject *unused, PyObject *args)
     if (generation == NULL || !PyLong_Check(generation) || PyLong_AsLong(generation) != 2)
         Py_RETURN_NONE;
     if (strcmp(phase, "start") == 0) {
-        automatic = is_automatic();
+        automatic = cycles_is_automatic();
         return automatic < 0 ? NULL : Py_NewRef(Py_None);
     }
     Py_ssize_t seen = watched_count + collected_nodes;
     if (seen > 0 && (!automatic || 4 * seen > 5 * seen_last)) {
-        let_go_of_rings(collected_nodes > 0);
+        cycles_let_go(collected_nodes > 0);
         seen_last = watched_count + collected_nodes;
     }
     Py_RETURN_NONE;
@@ -305,7 +305,7 @@ static PyObject *around_collection(PyObject *unused, PyObject *args)
 
 int cycles_ready(void)
 {
-    static PyMethodDef callback = {"gradwalk_rings", around_collection, METH_VARARGS, NULL};
+    static PyMethodDef callback = {"gradwalk_rings", cycles_around_collection, METH_VARARGS, NULL};
     if (gc_module != NULL)
         return 0;
     PyObject *gc = PyImport_ImportModule("gc");
@@ -324,7 +324,7 @@ int cycles_ready(void)
 int cycles_watch(Value *v)
 {
     if (watched_count >= next_look)
-        let_go_of_rings(0);
+        cycles_let_go(0);
     Details *details = cycles_ready() < 0 ? NULL : value_details(v);
     if (details == NULL || details->watched > 0)
         return details == NULL ? -1 : 0;
@@ -368,7 +368,7 @@ int cycles_may_lead_back(const Details *details)
         || (details->op != NULL && PyObject_IS_GC(details->op));
 }
 
-static int held_set(Value *v, size_t offset, PyObject *held, int watch)
+static int cycles_set(Value *v, size_t offset, PyObject *held, int watch)
 {
     if (held == NULL && kind_of(v) != MANY)
         return 0;
@@ -384,10 +384,10 @@ static int held_set(Value *v, size_t offset, PyObject *held, int watch)
     return 0;
 }
 
-int grad_value_set(Value *v, PyObject *value) { return held_set(v, offsetof(Details, grad_value), value, 1); }
+int cycles_set_grad_value(Value *v, PyObject *value) { return cycles_set(v, offsetof(Details, grad_value), value, 1); }
 
-int hand_written_set(Value *v, PyObject *function)
+int cycles_set_hand_written(Value *v, PyObject *function)
 {
     /* nodes that the collector sees are numerous in programs written that way; there, full collections will do */
-    return held_set(v, offsetof(Details, hand_written), function, !(v->link & COLLECTED));
+    return cycles_set(v, offsetof(Details, hand_written), function, !(v->link & COLLECTED));
 }

@@ -17,7 +17,7 @@ typedef struct {
 } Flattening;
 
 /* Room for one more in an array that doubles; its new address, or NULL with MemoryError set. */
-COLD static void *with_one_more(void *array, Py_ssize_t count, Py_ssize_t *room, size_t bytes)
+COLD static void *flatten_with_one_more(void *array, Py_ssize_t count, Py_ssize_t *room, size_t bytes)
 {
     if (count < *room)
         return array;
@@ -31,36 +31,37 @@ COLD static void *with_one_more(void *array, Py_ssize_t count, Py_ssize_t *room,
 }
 
 /* Places are written as nodes 0 …, what is outside -1, -3 …, constants -2, -4 … until all are counted. */
-static inline int64_t code_of_outside(Py_ssize_t number) { return -1 - 2 * (int64_t)number; }
-static inline int64_t code_of_constant(Py_ssize_t number) { return -2 - 2 * (int64_t)number; }
+static inline int64_t flatten_code_of_outside(Py_ssize_t number) { return -1 - 2 * (int64_t)number; }
+static inline int64_t flatten_code_of_constant(Py_ssize_t number) { return -2 - 2 * (int64_t)number; }
 
 /* The code of a constant, or 0 with an exception set. */
-static int64_t constant_code(Flattening *self, double number)
+static int64_t flatten_constant_code(Flattening *self, double number)
 {
     uint64_t bits;
     memcpy(&bits, &number, sizeof bits);
     int64_t *recent = &self->recent[(bits * UINT64_C(0x9E3779B97F4A7C15)) >> 56];
     self->constant_uses++;
     if (*recent < self->constant_count && memcmp(&self->constants[*recent], &number, sizeof number) == 0)
-        return code_of_constant(*recent);
-    double *constants = with_one_more(self->constants, self->constant_count, &self->constant_room, sizeof *constants);
+        return flatten_code_of_constant(*recent);
+    double *constants = flatten_with_one_more(self->constants, self->constant_count, &self->constant_room,
+                                              sizeof *constants);
     if (constants == NULL)
         return 0;
     self->constants = constants;
     constants[self->constant_count] = number;
     *recent = self->constant_count++;
-    return code_of_constant(*recent);
+    return flatten_code_of_constant(*recent);
 }
 
-static inline int is_node_at(const Flattening *self, const Value *v, int64_t place)
+static inline int flatten_is_node_at(const Flattening *self, const Value *v, int64_t place)
 {
     return place >= 0 && place < self->node_count && self->nodes[place] == (PyObject *)v;
 }
 
-COLD static int outside_add(Flattening *self, Value *v)
+COLD static int flatten_outside_add(Flattening *self, Value *v)
 {
     Py_ssize_t room = self->outside_room;
-    Value **outside = with_one_more(self->outside, self->outside_count, &room, sizeof *outside);
+    Value **outside = flatten_with_one_more(self->outside, self->outside_count, &room, sizeof *outside);
     if (outside == NULL)
         return -1;
     self->outside = outside;
@@ -81,22 +82,22 @@ COLD static int outside_add(Flattening *self, Value *v)
 }
 
 /* The code of a child. A failure is left to PyErr_Occurred: it is asked for once a node. */
-static int64_t value_code(Flattening *self, Value *v)
+static int64_t flatten_value_code(Flattening *self, Value *v)
 {
     int64_t place;
     memcpy(&place, &v->grad, sizeof place);
-    if (is_node_at(self, v, place))
+    if (flatten_is_node_at(self, v, place))
         return place;
     place -= self->node_count;
     if (place >= 0 && place < self->outside_count && self->outside[place] == v)
-        return code_of_outside((Py_ssize_t)place);
+        return flatten_code_of_outside((Py_ssize_t)place);
     if (v->link & CONSTANT)
-        return constant_code(self, v->data);
-    outside_add(self, v);
-    return code_of_outside(self->outside_count - 1);
+        return flatten_constant_code(self, v->data);
+    flatten_outside_add(self, v);
+    return flatten_code_of_outside(self->outside_count - 1);
 }
 
-static unsigned parameter_count(const Value *v)
+static unsigned flatten_parameter_count(const Value *v)
 {
     unsigned op = op_of(v);
     const Composite *composite = composite_of(op);
@@ -106,27 +107,27 @@ static unsigned parameter_count(const Value *v)
 }
 
 /* The codes of a node's children; returns where the next node's go. */
-static int64_t *children_codes(Flattening *self, const Value *v, int64_t *codes)
+static int64_t *flatten_children_codes(Flattening *self, const Value *v, int64_t *codes)
 {
     switch (kind_of(v)) {
     case LEAF: break;
     case ONE:
-    case ONE_NUMBER: *codes++ = value_code(self, first_of(v)); break;
+    case ONE_NUMBER: *codes++ = flatten_value_code(self, first_of(v)); break;
     case TWO:
-        *codes++ = value_code(self, first_of(v));
-        *codes++ = value_code(self, v->second);
+        *codes++ = flatten_value_code(self, first_of(v));
+        *codes++ = flatten_value_code(self, v->second);
         break;
     case CHILD_CONSTANT:
-        *codes++ = value_code(self, first_of(v));
-        *codes++ = constant_code(self, v->number);
+        *codes++ = flatten_value_code(self, first_of(v));
+        *codes++ = flatten_constant_code(self, v->number);
         break;
     case CONSTANT_CHILD:
-        *codes++ = constant_code(self, v->number);
-        *codes++ = value_code(self, first_of(v));
+        *codes++ = flatten_constant_code(self, v->number);
+        *codes++ = flatten_value_code(self, first_of(v));
         break;
     case MANY:
         for (Py_ssize_t i = 0; i < details_of(v)->count; i++)
-            *codes++ = value_code(self, details_of(v)->children[i]);
+            *codes++ = flatten_value_code(self, details_of(v)->children[i]);
         break;
     default: Py_UNREACHABLE();
     }
@@ -134,7 +135,7 @@ static int64_t *children_codes(Flattening *self, const Value *v, int64_t *codes)
 }
 
 /* From codes to places: what is outside, the constants, `between` others, then the nodes. */
-static void places_from_codes(const Flattening *self, Py_ssize_t between, int64_t *codes, Py_ssize_t count)
+static void flatten_places_from_codes(const Flattening *self, Py_ssize_t between, int64_t *codes, Py_ssize_t count)
 {
     int64_t constants = self->outside_count, nodes = constants + self->constant_count + between;
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -143,7 +144,7 @@ static void places_from_codes(const Flattening *self, Py_ssize_t between, int64_
     }
 }
 
-static void grads_put_back(Flattening *self, Py_ssize_t nodes)
+static void flatten_grads_put_back(Flattening *self, Py_ssize_t nodes)
 {
     /* in reverse, in case one is there twice */
     for (Py_ssize_t i = nodes; i-- > 0;)
@@ -153,7 +154,7 @@ static void grads_put_back(Flattening *self, Py_ssize_t nodes)
 }
 
 /* Everything in one list of Values; raises for anything else. */
-COLD static int expect_values(PyObject *list)
+COLD static int flatten_expect_values(PyObject *list)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
         if (!is_value(PyList_GET_ITEM(list, i))) {
@@ -165,14 +166,14 @@ COLD static int expect_values(PyObject *list)
 }
 
 /* flatten(nodes, entries, roots, between): see flatten_doc. New. */
-static PyObject *flatten(PyObject *module, PyObject *args)
+static PyObject *flatten_nodes(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *nodes, *entries, *roots;
     Py_ssize_t between;
     if (!PyArg_ParseTuple(args, "O!O!O!n:flatten", &PyList_Type, &nodes, &PyList_Type, &entries, &PyList_Type, &roots,
                           &between)
-        || expect_values(nodes) < 0 || expect_values(entries) < 0 || expect_values(roots) < 0)
+        || flatten_expect_values(nodes) < 0 || flatten_expect_values(entries) < 0 || flatten_expect_values(roots) < 0)
         return NULL;
     Py_ssize_t count = PyList_GET_SIZE(nodes), edges = 0, parametrised = 0, done = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -180,7 +181,7 @@ static PyObject *flatten(PyObject *module, PyObject *args)
         if (is_leaf(v))
             Py_RETURN_NONE;
         edges += value_child_count(v);
-        parametrised += parameter_count(v) > 0;
+        parametrised += flatten_parameter_count(v) > 0;
     }
     PyObject *result = NULL, *leaves = NULL;
     PyObject *ops = PyByteArray_FromStringAndSize(NULL, count);
@@ -201,7 +202,7 @@ static PyObject *flatten(PyObject *module, PyObject *args)
     /* from here to the end of the loops nothing runs that could look at a gradient */
     int failed = 0;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries) && !failed; i++)
-        failed = outside_add(&self, (Value *)PyList_GET_ITEM(entries, i)) < 0;
+        failed = flatten_outside_add(&self, (Value *)PyList_GET_ITEM(entries, i)) < 0;
     unsigned char *op = (unsigned char *)PyByteArray_AS_STRING(ops);
     int64_t *start = (int64_t *)PyByteArray_AS_STRING(starts), *owner = (int64_t *)PyByteArray_AS_STRING(owners);
     int64_t *first = (int64_t *)PyByteArray_AS_STRING(children), *code = first;
@@ -210,11 +211,11 @@ static PyObject *flatten(PyObject *module, PyObject *args)
         Value *v = (Value *)self.nodes[done];
         start[done] = code - first;
         op[done] = (unsigned char)op_of(v);
-        code = children_codes(&self, v, code);
-        if (parameter_count(v) > 0) {
+        code = flatten_children_codes(&self, v, code);
+        if (flatten_parameter_count(v) > 0) {
             *owner++ = done;
             parameter[0] = kind_of(v) == MANY ? details_of(v)->parameters[0] : v->number;
-            parameter[1] = kind_of(v) == MANY && parameter_count(v) > 1 ? details_of(v)->parameters[1] : 0.0;
+            parameter[1] = kind_of(v) == MANY && flatten_parameter_count(v) > 1 ? details_of(v)->parameters[1] : 0.0;
             parameter += 2;
         }
         self.grads[done] = v->grad;
@@ -224,14 +225,14 @@ static PyObject *flatten(PyObject *module, PyObject *args)
     start[count] = code - first;
     int64_t *root = (int64_t *)PyByteArray_AS_STRING(root_places);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(roots) && !failed; i++) {
-        root[i] = value_code(&self, (Value *)PyList_GET_ITEM(roots, i));
+        root[i] = flatten_value_code(&self, (Value *)PyList_GET_ITEM(roots, i));
         failed = PyErr_Occurred() != NULL;
     }
-    grads_put_back(&self, done);
+    flatten_grads_put_back(&self, done);
     if (failed)
         goto release;
-    places_from_codes(&self, between, first, code - first);
-    places_from_codes(&self, between, root, PyList_GET_SIZE(roots));
+    flatten_places_from_codes(&self, between, first, code - first);
+    flatten_places_from_codes(&self, between, root, PyList_GET_SIZE(roots));
     Py_ssize_t given = PyList_GET_SIZE(entries);
     for (Py_ssize_t i = given; i < self.outside_count; i++)
         Py_INCREF(self.outside[i]); /* making the tuple may run the collector, and with it Python code */
@@ -278,7 +279,7 @@ COLD static PyObject *flatten_op_names(PyObject *module, PyObject *unused)
 }
 
 /* max or min while some thread traces: of plain numbers, as mostly, Python's own; of all else, compiler/trace.py's. */
-static PyObject *choose(PyObject *plain_and_traced, PyObject *const *given, Py_ssize_t count, PyObject *names)
+static PyObject *flatten_choose(PyObject *plain_and_traced, PyObject *const *given, Py_ssize_t count, PyObject *names)
 {
     int is_plain = count > 1 && names == NULL;
     for (Py_ssize_t i = 0; is_plain && i < count; i++)
@@ -290,8 +291,8 @@ static PyObject *choose(PyObject *plain_and_traced, PyObject *const *given, Py_s
 static PyObject *flatten_choosing(PyObject *module, PyObject *args)
 {
     static PyMethodDef choosing[] = {
-        {"max", (PyCFunction)(void (*)(void))choose, METH_FASTCALL | METH_KEYWORDS, NULL},
-        {"min", (PyCFunction)(void (*)(void))choose, METH_FASTCALL | METH_KEYWORDS, NULL},
+        {"max", (PyCFunction)(void (*)(void))flatten_choose, METH_FASTCALL | METH_KEYWORDS, NULL},
+        {"min", (PyCFunction)(void (*)(void))flatten_choose, METH_FASTCALL | METH_KEYWORDS, NULL},
     };
     (void)module;
     PyObject *plain, *traced;
@@ -307,7 +308,7 @@ PyMethodDef flatten_functions[] = {
     {"choosing", flatten_choosing, METH_VARARGS,
      INSIDE("choosing(plain, traced, /)\n--\n\n"
      "Python's max or min: `plain` of two or more floats and ints, `traced` of anything else.")},
-    {"flatten", flatten, METH_VARARGS,
+    {"flatten", flatten_nodes, METH_VARARGS,
      INSIDE("flatten(nodes, entries, roots, between, /)\n--\n\n"
      "The graph as (leaves, ops, starts, children, owners, parameters, places of the roots, constants, uses of them),\n"
      "all but the first and the last as bytes; None where a node has no children. Numbered are the entries, the\n"

@@ -24,7 +24,7 @@ static const function_of_one functions[] = {
 };
 enum { F_FUNCTIONS = sizeof functions / sizeof *functions, F_DEEPEST = 32 };
 
-static Py_ssize_t popped_by(unsigned char op)
+static Py_ssize_t formula_popped_by(unsigned char op)
 {
     return op >= F_NEG ? 1 : op == F_SELECT ? 3 : op >= F_ADD ? 2 : 0;
 }
@@ -37,10 +37,10 @@ static Py_ssize_t formula_checked(PyObject *code, Py_ssize_t at, Py_ssize_t numb
         unsigned char op = bytes[at++];
         if (op == F_END)
             return depth == 1 ? at : -1;
-        if (op >= F_FUNCTION + F_FUNCTIONS || depth < popped_by(op)
+        if (op >= F_FUNCTION + F_FUNCTIONS || depth < formula_popped_by(op)
             || (op == F_NUMBER && (at == count || bytes[at++] >= numbers)))
             return -1;
-        depth += 1 - popped_by(op);
+        depth += 1 - formula_popped_by(op);
         if (depth > F_DEEPEST)
             return -1;
     }
@@ -55,7 +55,7 @@ static int formula_run(PyObject *formula, Py_ssize_t at, const double *in, doubl
     const double *numbers = (const double *)PyBytes_AS_STRING(PyTuple_GET_ITEM(formula, 3));
     double stack[F_DEEPEST + 1], *top = stack; /* the last one is at top[-1] */
     for (unsigned char op; (op = *code++) != F_END;) {
-        top -= popped_by(op);
+        top -= formula_popped_by(op);
         switch (op) {
         case F_NUMBER: *top = numbers[*code++]; break;
         case F_X_BEFORE:
@@ -96,7 +96,7 @@ typedef struct {
     PyObject *formula;
 } Method;
 
-static PyObject *method_own(PyObject *self) { return PyTuple_GET_ITEM(((Method *)self)->formula, 0); } /* borrowed */
+static PyObject *formula_own(PyObject *self) { return PyTuple_GET_ITEM(((Method *)self)->formula, 0); } /* borrowed */
 
 /* The node of an operand that is a float, if all is finite; NULL without an exception: it is for Python to say. New. */
 static PyObject *formula_node(PyObject *formula, Value *x)
@@ -124,7 +124,7 @@ static PyObject *formula_node(PyObject *formula, Value *x)
 }
 
 /* New. */
-static PyObject *method_call(PyObject *self, PyObject *const *given, size_t count, PyObject *names)
+static PyObject *formula_method_call(PyObject *self, PyObject *const *given, size_t count, PyObject *names)
 {
     Value *x = PyVectorcall_NARGS(count) == 1 && names == NULL && is_value(given[0]) ? (Value *)given[0] : NULL;
     if (x != NULL && is_node_type(Py_TYPE(x)) && Py_TYPE(x) != value_type && !(x->link & DATA_INT)) {
@@ -132,7 +132,7 @@ static PyObject *method_call(PyObject *self, PyObject *const *given, size_t coun
         if (made != NULL || PyErr_Occurred())
             return made;
     }
-    return PyObject_Vectorcall(method_own(self), given, count, names);
+    return PyObject_Vectorcall(formula_own(self), given, count, names);
 }
 
 /* New. */
@@ -150,18 +150,18 @@ static PyObject *method_getattro(PyObject *self, PyObject *name)
         if (PyUnicode_CompareWithASCIIString(name, here[i]) == 0)
             return PyObject_GenericGetAttr(self, name);
     }
-    return PyObject_GetAttr(method_own(self), name);
+    return PyObject_GetAttr(formula_own(self), name);
 }
 
 /* Copies of a function are the function itself. New. */
-static PyObject *method_reduce(PyObject *self, PyObject *unused)
+static PyObject *formula_method_reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return PyObject_GetAttrString(method_own(self), "__qualname__");
+    return PyObject_GetAttrString(formula_own(self), "__qualname__");
 }
 
 /* New. */
-static PyObject *method_repr(PyObject *self) { return PyObject_Repr(method_own(self)); }
+static PyObject *method_repr(PyObject *self) { return PyObject_Repr(formula_own(self)); }
 
 static void method_dealloc(PyObject *self)
 {
@@ -172,9 +172,9 @@ static void method_dealloc(PyObject *self)
 }
 
 /* New. */
-static PyTypeObject *method_type(void)
+static PyTypeObject *formula_method_type(void)
 {
-    static PyMethodDef methods[] = {{"__reduce__", method_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+    static PyMethodDef methods[] = {{"__reduce__", formula_method_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
     static PyMemberDef members[] = {
         {"__vectorcalloffset__", T_PYSSIZET, offsetof(Method, call), READONLY, NULL},
         {NULL, 0, 0, 0, NULL},
@@ -223,10 +223,10 @@ PyObject *formula_method(PyObject *module, PyObject *formula)
     Py_ssize_t count = PyBytes_GET_SIZE(numbers) / (Py_ssize_t)sizeof(double);
     if (gradient < 0 || formula_checked(code, 0, count) != gradient || formula_checked(code, gradient, count) < 0)
         return PyErr_Format(PyExc_ValueError, "formula_method: %R is no program", code);
-    PyTypeObject *type = method_type();
+    PyTypeObject *type = formula_method_type();
     Method *method = type ? (Method *)type->tp_alloc(type, 0) : NULL;
     if (method != NULL) {
-        method->call = method_call;
+        method->call = formula_method_call;
         method->formula = Py_NewRef(formula);
     }
     return (PyObject *)method;

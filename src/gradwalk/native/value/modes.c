@@ -29,39 +29,39 @@ COLD int modes_ready(void)
 }
 
 /* What is in force in this context. New. */
-static PyObject *in_force(void)
+static PyObject *modes_in_force(void)
 {
     PyObject *tuple = NULL;
     return PyContextVar_Get(variable, NULL, &tuple) < 0 ? NULL : tuple;
 }
 
-static PyObject *hook_at(PyObject *tuple, Py_ssize_t place)
+static PyObject *modes_hook_at(PyObject *tuple, Py_ssize_t place)
 {
     PyObject *hook = PyTuple_GET_ITEM(tuple, place);
     return hook == Py_None ? NULL : hook;
 }
 
-static int kinds_in(PyObject *tuple)
+static int modes_kinds_in(PyObject *tuple)
 {
-    int records = PyTuple_GET_ITEM(tuple, NO_GRAD) == Py_True || hook_at(tuple, ON_RECORD) != NULL
+    int records = PyTuple_GET_ITEM(tuple, NO_GRAD) == Py_True || modes_hook_at(tuple, ON_RECORD) != NULL
                || PyObject_IsTrue(PyTuple_GET_ITEM(tuple, SCOPE)) != 0;
-    return (records ? MODES_RECORD : 0) | (hook_at(tuple, ON_COMPARE) ? MODES_COMPARE : 0)
-         | (hook_at(tuple, ON_READ) ? MODES_READ : 0) | (hook_at(tuple, ON_CONSTRUCT) ? MODES_CONSTRUCT : 0);
+    return (records ? MODES_RECORD : 0) | (modes_hook_at(tuple, ON_COMPARE) ? MODES_COMPARE : 0)
+         | (modes_hook_at(tuple, ON_READ) ? MODES_READ : 0) | (modes_hook_at(tuple, ON_CONSTRUCT) ? MODES_CONSTRUCT : 0);
 }
 
 /* The hooks are borrowed: the context holds them, and is looked at again before it can let go. */
 void modes_look_again(PyThreadState *thread)
 {
-    PyObject *tuple = in_force();
+    PyObject *tuple = modes_in_force();
     if (tuple == NULL) {
         PyErr_Clear(); /* out of memory: as they were */
         return;
     }
     modes.no_grad = PyTuple_GET_ITEM(tuple, NO_GRAD) == Py_True;
-    modes.on_record = hook_at(tuple, ON_RECORD);
-    modes.on_compare = hook_at(tuple, ON_COMPARE);
-    modes.on_read = hook_at(tuple, ON_READ);
-    modes.on_construct = hook_at(tuple, ON_CONSTRUCT);
+    modes.on_record = modes_hook_at(tuple, ON_RECORD);
+    modes.on_compare = modes_hook_at(tuple, ON_COMPARE);
+    modes.on_read = modes_hook_at(tuple, ON_READ);
+    modes.on_construct = modes_hook_at(tuple, ON_CONSTRUCT);
     modes.scope = (unsigned)PyLong_AsUnsignedLong(PyTuple_GET_ITEM(tuple, SCOPE));
     modes.thread = thread;
     modes.id = thread->id;
@@ -70,7 +70,7 @@ void modes_look_again(PyThreadState *thread)
 }
 
 /* Calls a hook, which may end the block that set it. -1 with an exception set. */
-static int tell(PyObject *hook, PyObject *value)
+static int modes_tell(PyObject *hook, PyObject *value)
 {
     Py_INCREF(hook);
     PyObject *result = PyObject_CallOneArg(hook, value);
@@ -88,7 +88,7 @@ Value *modes_recorded(Value *out)
     if (scopes_in_use)
         slab_tag(out);
     int no_grad = modes.no_grad;
-    if (modes.on_record != NULL && tell(modes.on_record, (PyObject *)out) < 0) {
+    if (modes.on_record != NULL && modes_tell(modes.on_record, (PyObject *)out) < 0) {
         Py_DECREF(out);
         return NULL;
     }
@@ -112,7 +112,7 @@ int modes_compared(PyObject *left, PyObject *right, int comparison, int outcome)
 }
 
 /* What the hook makes of a Value whose numbers are read or set. New, or NULL with an exception. */
-static PyObject *told_of_read(PyObject *value, const char *what)
+static PyObject *modes_told_of_read(PyObject *value, const char *what)
 {
     PyObject *hook = Py_NewRef(modes.on_read);
     PyObject *result = PyObject_CallFunction(hook, "Os", value, what);
@@ -123,7 +123,7 @@ static PyObject *told_of_read(PyObject *value, const char *what)
 int modes_read(PyObject *value, const char *what)
 {
     modes_look();
-    PyObject *result = modes.on_read == NULL ? Py_NewRef(Py_None) : told_of_read(value, what);
+    PyObject *result = modes.on_read == NULL ? Py_NewRef(Py_None) : modes_told_of_read(value, what);
     Py_XDECREF(result);
     return result == NULL ? -1 : 0;
 }
@@ -133,7 +133,7 @@ COLD int modes_read_all(PyObject *values)
     modes_look();
     int failed = 0;
     for (Py_ssize_t i = 0; modes.on_read != NULL && !failed && i < PySequence_Fast_GET_SIZE(values); i++) {
-        PyObject *value = item_of(values, i);
+        PyObject *value = structure_item(values, i);
         failed = value == NULL || (is_value(value) && modes_read(value, "") < 0);
         Py_XDECREF(value);
     }
@@ -146,13 +146,13 @@ PyObject *modes_read_data(PyObject *value)
     modes_look();
     if (modes.on_read == NULL)
         Py_RETURN_NONE;
-    return told_of_read(value, "data");
+    return modes_told_of_read(value, "data");
 }
 
 int modes_constructed(PyObject *value)
 {
     modes_look();
-    return modes.on_construct == NULL ? 0 : tell(modes.on_construct, value);
+    return modes.on_construct == NULL ? 0 : modes_tell(modes.on_construct, value);
 }
 
 /* ---------------------------------------------------------------- Change: a block with other modes
@@ -187,7 +187,7 @@ static int change_init(PyObject *self, PyObject *args, PyObject *changes)
 }
 
 /* -1 with an exception set if there is no such mode. Runs nobody's code. */
-static Py_ssize_t place_of(PyObject *name)
+static Py_ssize_t modes_place_of(PyObject *name)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
         if (PyTuple_GET_ITEM(names, i) == name) /* both are interned: they stand in somebody's code */
@@ -199,7 +199,7 @@ static Py_ssize_t place_of(PyObject *name)
     return -1;
 }
 
-static void put(PyObject *tuple, Py_ssize_t place, PyObject *value)
+static void modes_put(PyObject *tuple, Py_ssize_t place, PyObject *value)
 {
     PyObject *before = PyTuple_GET_ITEM(tuple, place);
     PyTuple_SET_ITEM(tuple, place, Py_NewRef(value));
@@ -207,7 +207,7 @@ static void put(PyObject *tuple, Py_ssize_t place, PyObject *value)
 }
 
 /* The named tuple with the changes made. New. */
-COLD static PyObject *with_changes(PyObject *before, PyObject *changes)
+COLD static PyObject *modes_with_changes(PyObject *before, PyObject *changes)
 {
     PyTypeObject *type = Py_TYPE(before);
     Py_ssize_t count = PyTuple_GET_SIZE(before), at = 0;
@@ -215,23 +215,23 @@ COLD static PyObject *with_changes(PyObject *before, PyObject *changes)
     for (Py_ssize_t i = 0; after != NULL && i < count; i++)
         PyTuple_SET_ITEM(after, i, Py_NewRef(PyTuple_GET_ITEM(before, i)));
     while (after != NULL && changes != NULL && PyDict_Next(changes, &at, &name, &value)) { /* NULL: no __init__ */
-        Py_ssize_t place = place_of(name);
+        Py_ssize_t place = modes_place_of(name);
         if (place < 0) {
             Py_CLEAR(after);
             break;
         }
-        put(after, place, value);
+        modes_put(after, place, value);
     }
     if (after != NULL) {
-        put(after, CHANGES, changes);
-        put(after, AROUND, before);
+        modes_put(after, CHANGES, changes);
+        modes_put(after, AROUND, before);
     }
     return after;
 }
 
 /* What would be in force without that block, which is not the innermost one: those that began in it begin again around
  * it. As it is, where the block is not in force. New. */
-COLD static PyObject *without(PyObject *now, PyObject *block)
+COLD static PyObject *modes_without(PyObject *now, PyObject *block)
 {
     PyObject *at = now, *kept = PyList_New(0);
     while (kept != NULL && at != Py_None && PyTuple_GET_ITEM(at, CHANGES) != PyTuple_GET_ITEM(block, CHANGES)) {
@@ -243,22 +243,22 @@ COLD static PyObject *without(PyObject *now, PyObject *block)
         return NULL;
     PyObject *made = Py_NewRef(at == Py_None ? now : PyTuple_GET_ITEM(at, AROUND));
     for (Py_ssize_t i = at == Py_None ? 0 : PyList_GET_SIZE(kept); made != NULL && i > 0; i--)
-        Py_SETREF(made, with_changes(made, PyTuple_GET_ITEM(PyList_GET_ITEM(kept, i - 1), CHANGES)));
+        Py_SETREF(made, modes_with_changes(made, PyTuple_GET_ITEM(PyList_GET_ITEM(kept, i - 1), CHANGES)));
     Py_DECREF(kept);
     return made;
 }
 
 /* Undoes the change, if it was made and is in force here; may leave an exception set. */
-COLD static void change_undo(Change *change)
+COLD static void modes_undo(Change *change)
 {
     PyObject *token = change->token;
     change->token = NULL;
     modes.version = LOOK_AGAIN;
     if (token != NULL) {
-        int collecting = PyGC_Disable(); /* as in change_enter */
-        PyObject *now = in_force();
+        int collecting = PyGC_Disable(); /* as in modes_enter */
+        PyObject *now = modes_in_force();
         if (now != NULL && now != change->after) /* blocks that began in it are still there, or it is another context */
-            Py_SETREF(now, without(now, change->after));
+            Py_SETREF(now, modes_without(now, change->after));
         else if (now != NULL && PyContextVar_Reset(variable, token) == 0)
             Py_CLEAR(now);
         else if (now != NULL) {
@@ -282,7 +282,7 @@ static int change_clear(PyObject *self)
     if (change->token != NULL) {
         PyObject *kind, *error, *traceback;
         PyErr_Fetch(&kind, &error, &traceback);
-        change_undo(change);
+        modes_undo(change);
         PyErr_Restore(kind, error, traceback); /* which drops what undoing it raised */
     }
     Py_CLEAR(change->before);
@@ -310,7 +310,7 @@ static int change_traverse(PyObject *self, visitproc visit, void *arg)
     return 0;
 }
 
-COLD static PyObject *change_enter(PyObject *self, PyObject *unused)
+COLD static PyObject *modes_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
     Change *change = (Change *)self;
@@ -324,8 +324,8 @@ COLD static PyObject *change_enter(PyObject *self, PyObject *unused)
     }
     /* Python before 3.12 may collect while it sets a variable, and fails where the collector's callback sets one too */
     int collecting = PyGC_Disable();
-    PyObject *before = in_force();
-    PyObject *after = before ? with_changes(before, change->changes) : NULL;
+    PyObject *before = modes_in_force();
+    PyObject *after = before ? modes_with_changes(before, change->changes) : NULL;
     change->token = after ? PyContextVar_Set(variable, after) : NULL;
     if (after != NULL && change->token == NULL) { /* without memory for the token it may have been set all the same */
         PyObject *kind, *error, *traceback;
@@ -336,7 +336,7 @@ COLD static PyObject *change_enter(PyObject *self, PyObject *unused)
     if (collecting)
         PyGC_Enable();
     modes.version = LOOK_AGAIN;
-    modes_in_use |= after ? kinds_in(after) : 0;
+    modes_in_use |= after ? modes_kinds_in(after) : 0;
     if (after != NULL && PyTuple_GET_ITEM(after, SCOPE) != PyTuple_GET_ITEM(before, SCOPE))
         scopes_in_use = 1;
     Py_XSETREF(change->before, before);
@@ -344,18 +344,18 @@ COLD static PyObject *change_enter(PyObject *self, PyObject *unused)
     return change->token == NULL ? NULL : Py_NewRef(Py_None);
 }
 
-static PyObject *change_exit(PyObject *self, PyObject *const *unused, Py_ssize_t count)
+static PyObject *modes_exit(PyObject *self, PyObject *const *unused, Py_ssize_t count)
 {
     (void)unused;
     (void)count;
-    change_undo((Change *)self);
+    modes_undo((Change *)self);
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 static PyMethodDef change_methods[] = {
-    {"__enter__", change_enter, METH_NOARGS, NULL},
+    {"__enter__", modes_enter, METH_NOARGS, NULL},
     /* no tuple for its arguments: there may be no memory for one */
-    {"__exit__", (PyCFunction)(void (*)(void))change_exit, METH_FASTCALL, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))modes_exit, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 

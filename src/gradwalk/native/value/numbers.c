@@ -1,20 +1,6 @@
-/* From any Python object to a double, and what to say when that fails. The texts are in errors.py. */
+/* From any Python object to a double. */
 
 #include "value.h"
-
-static PyObject *errors; /* the module gradwalk.errors */
-
-static int errors_ready(void)
-{
-    if (errors == NULL)
-        errors = PyImport_ImportModule("gradwalk.errors");
-    return errors == NULL ? -1 : 0;
-}
-
-PyObject *errors_call(const char *function, PyObject *argument)
-{
-    return errors_ready() < 0 ? NULL : PyObject_CallMethod(errors, function, "O", argument);
-}
 
 /* The long way: NumPy scalars, fractions, integers beyond a double, and everything that is no number. */
 COLD static int number_from_object(PyObject *given, const char *operation, Value *beside, double *number)
@@ -23,10 +9,9 @@ COLD static int number_from_object(PyObject *given, const char *operation, Value
         *number = PyFloat_AS_DOUBLE(given);
         return 1;
     }
-    if (errors_ready() < 0)
-        return -1;
-    PyObject *known = PyObject_CallMethod(errors, "number_from", "OsO", given, operation,
-                                          beside ? (PyObject *)beside : Py_None);
+    PyObject *errors = errors_module();
+    PyObject *known = errors == NULL ? NULL : PyObject_CallMethod(errors, "number_from", "OsO", given, operation,
+                                                                  beside ? (PyObject *)beside : Py_None);
     if (known == NULL)
         return -1;
     int is_number = known != Py_NotImplemented;
@@ -69,7 +54,8 @@ PyObject *number_to_compare(PyObject *given, int *comparison, PyObject *beside, 
             return PyFloat_FromDouble(*number);
         PyErr_Clear();
     }
-    PyObject *known = errors_ready() < 0 ? NULL : PyObject_CallMethod(errors, "number_to_compare", "OsO", given,
+    PyObject *errors = errors_module();
+    PyObject *known = errors == NULL ? NULL : PyObject_CallMethod(errors, "number_to_compare", "OsO", given,
                                                                       signs[*comparison], beside);
     if (known == NULL || known == Py_NotImplemented)
         return known;
@@ -83,47 +69,4 @@ PyObject *number_to_compare(PyObject *given, int *comparison, PyObject *beside, 
     }
     Py_DECREF(known);
     return bound;
-}
-
-/* Item i; a list may have changed meanwhile, because turning an object into a number can run Python code. New. */
-PyObject *item_of(PyObject *list, Py_ssize_t i)
-{
-    if (i >= PySequence_Fast_GET_SIZE(list)) {
-        PyErr_SetString(PyExc_RuntimeError, "expected a list that stays as it is, got one that changed while being read");
-        return NULL;
-    }
-    return Py_NewRef(PySequence_Fast_GET_ITEM(list, i));
-}
-
-/* A list of the first `count` numbers. New. */
-static PyObject *list_of(const double *numbers, Py_ssize_t count)
-{
-    PyObject *list = PyList_New(count);
-    for (Py_ssize_t i = 0; list != NULL && i < count; i++) {
-        PyObject *number = PyFloat_FromDouble(numbers[i]);
-        if (number == NULL)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, i, number);
-    }
-    return list;
-}
-
-COLD int number_check(unsigned op, const double *in, double out, PyObject *const *inputs)
-{
-    Py_ssize_t count = op_inputs[op];
-    PyObject *numbers = list_of(in, count + op_parameters[op]);
-    PyObject *nodes = PyList_New(count);
-    if (errors_ready() < 0 || numbers == NULL || nodes == NULL) {
-        Py_XDECREF(numbers);
-        Py_XDECREF(nodes);
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        Py_INCREF(inputs[i]);
-        PyList_SET_ITEM(nodes, i, inputs[i]);
-    }
-    PyObject *passed = PyObject_CallMethod(errors, "check_op", "sNdN", op_names[op], numbers, out, nodes);
-    Py_XDECREF(passed);
-    return passed == NULL ? -1 : 0;
 }

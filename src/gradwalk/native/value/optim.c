@@ -4,17 +4,17 @@
 #include "optim.h"
 
 /* Sets a gradient to a plain number, also where it was a Value. */
-INTERNAL void gradient_set(Value *v, double grad)
+INTERNAL void optim_set_gradient(Value *v, double grad)
 {
     v->grad = grad;
     if (careful_nodes != 0 && kind_of(v) == MANY && details_of(v)->grad_value != NULL)
-        grad_value_set(v, NULL); /* last: it may run Python code */
+        cycles_set_grad_value(v, NULL); /* last: it may run Python code */
 }
 
 /* ---------------------------------------------------------------- arguments */
 
 /* A parameter; NULL with an exception set if it is no Value. */
-INTERNAL inline Value *parameter_at(PyObject *parameters, Py_ssize_t i)
+INTERNAL inline Value *optim_parameter(PyObject *parameters, Py_ssize_t i)
 {
     PyObject *parameter = PyTuple_GET_ITEM(parameters, i);
     if (LIKELY(is_value(parameter)))
@@ -25,27 +25,27 @@ INTERNAL inline Value *parameter_at(PyObject *parameters, Py_ssize_t i)
 }
 
 /* Whoever wants to know of what is read or set is told of all parameters, before any of them is changed. */
-static inline int parameters_may_be_used(PyObject *parameters)
+static inline int optim_parameters_may_be_used(PyObject *parameters)
 {
     return LIKELY(!(modes_in_use & MODES_READ)) || modes_read_all(parameters) == 0;
 }
 
 /* The parameters as a tuple of Values, which nobody can change meanwhile. New, or NULL. (What is done at every step
  * checks each as it comes to it: going through all of them once more takes longer than the arithmetic.) */
-COLD static PyObject *parameters_from(PyObject *given)
+COLD static PyObject *optim_parameters_from(PyObject *given)
 {
     PyObject *parameters = PySequence_Tuple(given);
-    if (parameters != NULL && !parameters_may_be_used(parameters))
+    if (parameters != NULL && !optim_parameters_may_be_used(parameters))
         Py_CLEAR(parameters);
     for (Py_ssize_t i = 0; parameters != NULL && i < PyTuple_GET_SIZE(parameters); i++) {
-        if (parameter_at(parameters, i) == NULL)
+        if (optim_parameter(parameters, i) == NULL)
             Py_CLEAR(parameters);
     }
     return parameters;
 }
 
 /* A writable buffer of `count` doubles, to be released with PyBuffer_Release. */
-static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
+static int optim_moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
 {
     if (PyObject_GetBuffer(given, moments, PyBUF_CONTIG | PyBUF_FORMAT) < 0)
         return -1;
@@ -61,7 +61,7 @@ static int moments_from(PyObject *given, Py_ssize_t count, Py_buffer *moments)
 #define PARAMETER(parameters, i) ((Value *)PyTuple_GET_ITEM(parameters, i))
 #define AT_A_TIME 32 /* parameters whose numbers are brought side by side: few, so that their loads overlap the divisions */
 
-INTERNAL void adam_release(Adam *adam)
+INTERNAL void optim_adam_release(Adam *adam)
 {
     if (adam->squares != NULL)
         PyBuffer_Release(&adam->square_buffer);
@@ -70,20 +70,20 @@ INTERNAL void adam_release(Adam *adam)
     Py_CLEAR(adam->parameters);
 }
 
-/* Until adam_release. */
-INTERNAL int adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObject *squares)
+/* Until optim_adam_release. */
+INTERNAL int optim_adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObject *squares)
 {
     if ((adam->parameters = PySequence_Tuple(parameters)) == NULL)
         return -1;
     Py_ssize_t count = PyTuple_GET_SIZE(adam->parameters);
-    if (moments_from(means, count, &adam->mean_buffer) == 0) {
+    if (optim_moments_from(means, count, &adam->mean_buffer) == 0) {
         adam->means = adam->mean_buffer.buf;
-        if (moments_from(squares, count, &adam->square_buffer) == 0) {
+        if (optim_moments_from(squares, count, &adam->square_buffer) == 0) {
             adam->squares = adam->square_buffer.buf;
             return 0;
         }
     }
-    adam_release(adam);
+    optim_adam_release(adam);
     return -1;
 }
 
@@ -92,8 +92,8 @@ INTERNAL int adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObje
 /* Moves the parameters from `first` to before `end`; -1, with an exception set, where one is no Value. With `slots`,
  * along the gradients found[slot] besides their own, which are 0 afterwards: what backward(), step() and zero_grad()
  * do, in one walk over the Values. */
-static ALWAYS_INLINE int adam_move_in(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const int32_t *slots,
-                                      const double *found, int careful)
+static ALWAYS_INLINE int optim_adam_move_in(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const int32_t *slots,
+                                            const double *found, int careful)
 {
     double data[AT_A_TIME], grads[AT_A_TIME];
     PyObject *parameters = adam->parameters;
@@ -101,7 +101,7 @@ static ALWAYS_INLINE int adam_move_in(const Adam *adam, Py_ssize_t first, Py_ssi
         Py_ssize_t here = end - first < AT_A_TIME ? end - first : AT_A_TIME;
         int have_gradients = 0;
         for (Py_ssize_t i = 0; i < here; i++) {
-            const Value *parameter = parameter_at(parameters, first + i);
+            const Value *parameter = optim_parameter(parameters, first + i);
             if (parameter == NULL)
                 return -1;
             data[i] = parameter->data;
@@ -116,20 +116,22 @@ static ALWAYS_INLINE int adam_move_in(const Adam *adam, Py_ssize_t first, Py_ssi
         for (Py_ssize_t i = 0; i < here; i++)
             PARAMETER(parameters, first + i)->data = data[i];
         for (Py_ssize_t i = 0; slots != NULL && (have_gradients || careful) && i < here; i++)
-            gradient_set(PARAMETER(parameters, first + i), 0.0);
+            optim_set_gradient(PARAMETER(parameters, first + i), 0.0);
     }
     return 0;
 }
 
-INTERNAL int adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const int32_t *slots, const double *found)
+INTERNAL int optim_adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const int32_t *slots,
+                             const double *found)
 {
-    return careful_nodes != 0 ? adam_move_in(adam, first, end, slots, found, 1)
-         : slots != NULL ? adam_move_in(adam, first, end, slots, found, 0)
-                         : adam_move_in(adam, first, end, NULL, NULL, 0);
+    return careful_nodes != 0 ? optim_adam_move_in(adam, first, end, slots, found, 1)
+         : slots != NULL ? optim_adam_move_in(adam, first, end, slots, found, 0)
+                         : optim_adam_move_in(adam, first, end, NULL, NULL, 0);
 }
 
 /* The same where data and gradients are at hand: Values are written only, which takes half the time. */
-INTERNAL void adam_move_known(const Adam *adam, Py_ssize_t first, Py_ssize_t end, double *data, const double *grads)
+INTERNAL void optim_adam_move_known(const Adam *adam, Py_ssize_t first, Py_ssize_t end, double *data,
+                                    const double *grads)
 {
     for (Py_ssize_t here; first < end; first += here, data += here, grads += here) {
         here = end - first < AT_A_TIME ? end - first : AT_A_TIME;
@@ -146,11 +148,11 @@ static PyObject *optim_adam(PyObject *module, PyObject *args)
     PyObject *parameters, *means, *squares;
     Adam adam = {.kernels = kernels_best()};
     if (!PyArg_ParseTuple(args, "O" ADAM_FORMAT "OO:adam", &parameters, ADAM_SETTINGS_OF(&adam), &means, &squares)
-        || adam_hold(&adam, parameters, means, squares) < 0)
+        || optim_adam_hold(&adam, parameters, means, squares) < 0)
         return NULL;
-    int failed = !parameters_may_be_used(adam.parameters)
-              || adam_move(&adam, 0, PyTuple_GET_SIZE(adam.parameters), NULL, NULL) < 0;
-    adam_release(&adam);
+    int failed = !optim_parameters_may_be_used(adam.parameters)
+              || optim_adam_move(&adam, 0, PyTuple_GET_SIZE(adam.parameters), NULL, NULL) < 0;
+    optim_adam_release(&adam);
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
@@ -162,14 +164,14 @@ static PyObject *optim_sgd(PyObject *module, PyObject *args)
     int nesterov;
     if (!PyArg_ParseTuple(args, "Odddp|O:sgd", &given, &rate, &momentum, &decay, &nesterov, &given_velocities))
         return NULL;
-    PyObject *parameters = parameters_from(given);
+    PyObject *parameters = optim_parameters_from(given);
     if (parameters == NULL)
         return NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(parameters);
     Py_buffer velocities = {.buf = NULL};
     if (momentum != 0.0 && given_velocities == NULL)
         PyErr_SetString(PyExc_TypeError, "optim: expected velocities where there is a momentum");
-    if (momentum != 0.0 && (given_velocities == NULL || moments_from(given_velocities, count, &velocities) < 0)) {
+    if (momentum != 0.0 && (given_velocities == NULL || optim_moments_from(given_velocities, count, &velocities) < 0)) {
         Py_DECREF(parameters);
         return NULL;
     }
@@ -198,19 +200,19 @@ static PyObject *optim_zero_grad(PyObject *module, PyObject *given)
 {
     (void)module;
     PyObject *parameters = PySequence_Tuple(given);
-    if (parameters == NULL || !parameters_may_be_used(parameters)) {
+    if (parameters == NULL || !optim_parameters_may_be_used(parameters)) {
         Py_XDECREF(parameters);
         return NULL;
     }
     int failed = 0, careful = careful_nodes != 0;
     for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(parameters); i++) {
-        Value *parameter = parameter_at(parameters, i);
+        Value *parameter = optim_parameter(parameters, i);
         failed = parameter == NULL;
         if (failed)
             break;
         leaves_to_come(parameter);
         if (careful)
-            gradient_set(parameter, 0.0);
+            optim_set_gradient(parameter, 0.0);
         else
             parameter->grad = 0.0;
     }
@@ -222,7 +224,7 @@ static PyObject *optim_zero_grad(PyObject *module, PyObject *given)
 COLD static PyObject *optim_gradient_norm(PyObject *module, PyObject *given)
 {
     (void)module;
-    PyObject *parameters = parameters_from(given);
+    PyObject *parameters = optim_parameters_from(given);
     if (parameters == NULL)
         return NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(parameters);
@@ -249,11 +251,11 @@ COLD static PyObject *optim_scale_gradients(PyObject *module, PyObject *args)
     double factor;
     if (!PyArg_ParseTuple(args, "Od:scale_gradients", &given, &factor))
         return NULL;
-    PyObject *parameters = parameters_from(given);
+    PyObject *parameters = optim_parameters_from(given);
     if (parameters == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parameters); i++)
-        gradient_set(PARAMETER(parameters, i), gradient_of(PARAMETER(parameters, i)) * factor);
+        optim_set_gradient(PARAMETER(parameters, i), gradient_of(PARAMETER(parameters, i)) * factor);
     grad_writes++; /* 0 times infinity is not 0 */
     Py_DECREF(parameters);
     Py_RETURN_NONE;
@@ -262,7 +264,7 @@ COLD static PyObject *optim_scale_gradients(PyObject *module, PyObject *args)
 /* ---------------------------------------------------------------- finding parameters */
 
 /* Appends the leaves in nested lists, tuples and dicts to `found`, and calls visit(owner) for each `owner_type`. */
-COLD static int leaves_gather(PyObject *nested, PyObject *found, PyObject *owner_type, PyObject *visit)
+COLD static int optim_gather(PyObject *nested, PyObject *found, PyObject *owner_type, PyObject *visit)
 {
     if (is_value(nested))
         return is_leaf((Value *)nested) ? PyList_Append(found, nested) : 0;
@@ -275,7 +277,7 @@ COLD static int leaves_gather(PyObject *nested, PyObject *found, PyObject *owner
             return -1;
         }
         for (Py_ssize_t i = 0; !failed && i < PySequence_Fast_GET_SIZE(items); i++)
-            failed = leaves_gather(PySequence_Fast_GET_ITEM(items, i), found, owner_type, visit) < 0;
+            failed = optim_gather(PySequence_Fast_GET_ITEM(items, i), found, owner_type, visit) < 0;
         Py_LeaveRecursiveCall();
         Py_DECREF(items);
         return failed ? -1 : 0;
@@ -293,7 +295,7 @@ COLD static PyObject *optim_gather_leaves(PyObject *module, PyObject *args)
     (void)module;
     PyObject *nested, *found, *owner_type, *visit;
     if (!PyArg_ParseTuple(args, "OO!OO:gather_leaves", &nested, &PyList_Type, &found, &owner_type, &visit)
-        || leaves_gather(nested, found, owner_type, visit) < 0)
+        || optim_gather(nested, found, owner_type, visit) < 0)
         return NULL;
     Py_RETURN_NONE;
 }

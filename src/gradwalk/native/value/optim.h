@@ -21,11 +21,13 @@ typedef struct {
 
 extern PyMethodDef optim_functions[];
 
-INTERNAL void gradient_set(Value *v, double grad);
-INTERNAL Value *parameter_at(PyObject *parameters, Py_ssize_t i); /* borrowed; NULL with an exception set */
-INTERNAL int adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObject *squares);
-INTERNAL void adam_release(Adam *adam);
-INTERNAL int adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const int32_t *slots, const double *found);
-INTERNAL void adam_move_known(const Adam *adam, Py_ssize_t first, Py_ssize_t end, double *data, const double *grads);
+INTERNAL void optim_set_gradient(Value *v, double grad);
+INTERNAL Value *optim_parameter(PyObject *parameters, Py_ssize_t i); /* borrowed; NULL with an exception set */
+INTERNAL int optim_adam_hold(Adam *adam, PyObject *parameters, PyObject *means, PyObject *squares);
+INTERNAL void optim_adam_release(Adam *adam);
+INTERNAL int optim_adam_move(const Adam *adam, Py_ssize_t first, Py_ssize_t end, const int32_t *slots,
+                             const double *found);
+INTERNAL void optim_adam_move_known(const Adam *adam, Py_ssize_t first, Py_ssize_t end, double *data,
+                                    const double *grads);
 
 #endif

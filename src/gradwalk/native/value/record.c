@@ -67,7 +67,7 @@ static inline Value *record_number(unsigned op, enum kind kind, Value *child, do
 }
 
 /* Steals and returns the node; `number` is what it was given beside its child. */
-static inline PyObject *beside(Value *out, PyObject *number)
+static inline PyObject *record_with_number(Value *out, PyObject *number)
 {
     if (out != NULL && Py_TYPE(out) != value_type)
         stand_in_note_number(out, number);
@@ -105,11 +105,12 @@ static Value *record_details(unsigned op, PyObject *const *arguments, const doub
 
 /* ---------------------------------------------------------------- any row of the table */
 
-static inline int evaluate(unsigned op, const double *in, double *out, double *local_grads, PyObject *const *inputs)
+static inline int record_evaluate(unsigned op, const double *in, double *out, double *local_grads,
+                                  PyObject *const *inputs)
 {
     if (op_evaluate(op, in, out, local_grads) && !(op_overflows[op] && isinf(*out)))
         return 0;
-    return number_check(op, in, *out, inputs);
+    return errors_check(op, in, *out, inputs);
 }
 
 static PyObject *record_unary(unsigned op, PyObject *self)
@@ -120,13 +121,13 @@ static PyObject *record_unary(unsigned op, PyObject *self)
         out = relu_forward(in[0]);
         relu_local_grads(in[0], out, local_grads);
     }
-    else if (evaluate(op, in, &out, local_grads, &self) < 0) {
+    else if (record_evaluate(op, in, &out, local_grads, &self) < 0) {
         return NULL;
     }
     return (PyObject *)record_one(op, x, out, local_grads[0]);
 }
 
-PyObject *record(unsigned op, PyObject *const *arguments, Py_ssize_t count)
+PyObject *record_op(unsigned op, PyObject *const *arguments, Py_ssize_t count)
 {
     Py_ssize_t inputs = op_inputs[op], all = inputs + op_parameters[op];
     double in[MOST_NAMES] = {0.0}, out, local_grads[MOST_INPUTS] = {0.0};
@@ -151,7 +152,7 @@ PyObject *record(unsigned op, PyObject *const *arguments, Py_ssize_t count)
             return NULL;
         }
     }
-    if (evaluate(op, in, &out, local_grads, arguments) < 0)
+    if (record_evaluate(op, in, &out, local_grads, arguments) < 0)
         return NULL;
     if (values == 0)
         return PyFloat_FromDouble(out);
@@ -173,7 +174,7 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
         return NULL;
     for (unsigned op = 0; op < OP_COUNT; op++) {
         if (strcmp(op_names[op], name) == 0)
-            return record(op, arguments + 1, count - 1);
+            return record_op(op, arguments + 1, count - 1);
     }
     return PyErr_Format(PyExc_KeyError, "%s", name);
 }
@@ -201,14 +202,14 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
         if (LIKELY(PyFloat_CheckExact(other))) \
             given = PyFloat_AS_DOUBLE(other); \
         else if ((known = number_from(other, op_names[OP_##name], child, &given)) <= 0) \
-            return not_known(known); \
+            return record_not_known(known); \
         x = first ? child->data : given; \
         y = first ? given : child->data; \
         COMPUTE(name) \
         if (is_value(other)) \
             return record_mixed(OP_##name, left, right, out, local_grads); \
-        return beside(record_number(OP_##name, first ? CHILD_CONSTANT : CONSTANT_CHILD, child, given, out, \
-                                    local_grads[0], local_grads[1]), other); \
+        return record_with_number(record_number(OP_##name, first ? CHILD_CONSTANT : CONSTANT_CHILD, child, given, out, \
+                                                local_grads[0], local_grads[1]), other); \
     } \
     static PyObject *operator_##name(PyObject *left, PyObject *right) \
     { \
@@ -230,15 +231,15 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
     out = name##_forward(x, y); \
     name##_local_grads(x, y, out, local_grads); \
     if ((!name##_domain(x, y) || (op_overflows[OP_##name] && isinf(out))) \
-        && number_check(OP_##name, (const double[]){x, y}, out, operands) < 0) \
+        && errors_check(OP_##name, (const double[]){x, y}, out, operands) < 0) \
         return NULL;
 
 /* Seldom asked for. */
 #define COMPUTE_BY_TABLE(name) \
-    if (evaluate(OP_##name, (const double[]){x, y}, &out, local_grads, operands) < 0) \
+    if (record_evaluate(OP_##name, (const double[]){x, y}, &out, local_grads, operands) < 0) \
         return NULL;
 
-static PyObject *not_known(int known)
+static PyObject *record_not_known(int known)
 {
     if (known < 0)
         return NULL;
@@ -265,11 +266,12 @@ static PyObject *operator_power(PyObject *base, PyObject *exponent, PyObject *mo
         if (exponent == two)
             y = 2.0;
         else if ((known = number_from(exponent, "pow", (Value *)base, &y)) <= 0)
-            return not_known(known);
+            return record_not_known(known);
         else if (two == NULL && y == 2.0 && PyLong_CheckExact(exponent))
             two = Py_NewRef(exponent);
         COMPUTE_CHECKED(pow_number)
-        return beside(record_number(OP_pow_number, ONE_NUMBER, (Value *)base, y, out, local_grads[0], 0.0), exponent);
+        return record_with_number(
+            record_number(OP_pow_number, ONE_NUMBER, (Value *)base, y, out, local_grads[0], 0.0), exponent);
     }
     return operator_pow(base, exponent);
 }
@@ -297,13 +299,13 @@ PyType_Slot record_slots[] = {
 
 /* ---------------------------------------------------------------- functions and methods, one pair per row */
 
-/* record() of this and so many others. */
+/* record_op() of this and so many others. */
 NEVER_INLINE static PyObject *record_beside(unsigned op, PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     PyObject *all[MOST_NAMES + 1] = {self};
     for (Py_ssize_t i = 0; i < count && i < MOST_NAMES; i++)
         all[i + 1] = arguments[i];
-    return record(op, all, count + 1);
+    return record_op(op, all, count + 1);
 }
 
 #define FUNCTION(name, doc) \
@@ -313,7 +315,7 @@ NEVER_INLINE static PyObject *record_beside(unsigned op, PyObject *self, PyObjec
         if (op_inputs[OP_##name] == 1 && count == 1 && op_parameters[OP_##name] == 0 \
             && Py_TYPE(arguments[0]) == value_type) \
             return record_unary(OP_##name, arguments[0]); \
-        return record(OP_##name, arguments, count); \
+        return record_op(OP_##name, arguments, count); \
     } \
     static PyObject *method_##name(PyObject *self, PyObject *const *arguments, Py_ssize_t count) \
     { \

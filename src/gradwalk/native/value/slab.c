@@ -59,10 +59,10 @@ static inline Slab *slab_of(Value *node)
 }
 
 #if defined(__GNUC__)
-static inline int lowest_bit(uint64_t bits) { return __builtin_ctzll(bits); }
-static inline int count_bits(uint64_t bits) { return __builtin_popcountll(bits); }
+static inline int slab_lowest_bit(uint64_t bits) { return __builtin_ctzll(bits); }
+static inline int slab_count_bits(uint64_t bits) { return __builtin_popcountll(bits); }
 #else
-static inline int lowest_bit(uint64_t bits)
+static inline int slab_lowest_bit(uint64_t bits)
 {
     int n = 0;
     while (!(bits >> n & 1))
@@ -70,7 +70,7 @@ static inline int lowest_bit(uint64_t bits)
     return n;
 }
 
-static inline int count_bits(uint64_t bits)
+static inline int slab_count_bits(uint64_t bits)
 {
     int n = 0;
     for (; bits; bits &= bits - 1)
@@ -81,19 +81,19 @@ static inline int count_bits(uint64_t bits)
 
 #if defined(_WIN32)
 
-static void *map_slab(void)
+static void *slab_map(void)
 {
     return _aligned_malloc(SLAB_BYTES, SLAB_BYTES);
 }
 
-static void unmap_slab(Slab *slab)
+static void slab_unmap(Slab *slab)
 {
     _aligned_free(slab);
 }
 
 #else
 
-static void *map_slab(void)
+static void *slab_map(void)
 {
     /* twice the size, so that an aligned slab is inside; the rest goes back at once */
     char *start = mmap(NULL, 2 * SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -111,7 +111,7 @@ static void *map_slab(void)
     return slab;
 }
 
-static void unmap_slab(Slab *slab)
+static void slab_unmap(Slab *slab)
 {
     munmap(slab, SLAB_BYTES);
 }
@@ -141,9 +141,9 @@ INTERNAL unsigned slab_scope(Value *node)
     return slab->scopes == NULL ? 0 : slab->scopes[node - (Value *)slab];
 }
 
-static Slab *new_slab(void)
+static Slab *slab_new(void)
 {
-    Slab *slab = map_slab();
+    Slab *slab = slab_map();
     if (slab == NULL) {
         PyErr_NoMemory();
         return NULL;
@@ -159,25 +159,25 @@ static Slab *new_slab(void)
 }
 
 /* Takes the lowest word of the slab that has a free node in hand; false if the slab is full. */
-static int take_in_hand(Slab *slab)
+static int slab_take_in_hand(Slab *slab)
 {
     for (size_t i = 0; i < SUMMARY_WORDS; i++) {
         if (slab->summary[i] != 0) {
-            size_t word = i * 64 + (size_t)lowest_bit(slab->summary[i]);
+            size_t word = i * 64 + (size_t)slab_lowest_bit(slab->summary[i]);
             slab->summary[i] &= slab->summary[i] - 1;
             in_hand = slab->free[word];
             in_hand_first = (Value *)slab + word * 64;
             slab->free[word] = 0;
-            slab->live += (size_t)count_bits(in_hand);
+            slab->live += (size_t)slab_count_bits(in_hand);
             return 1;
         }
     }
     return 0;
 }
 
-static int find_room(void)
+static int slab_find_room(void)
 {
-    while (current == NULL || !take_in_hand(current)) {
+    while (current == NULL || !slab_take_in_hand(current)) {
         if (with_room != NULL) {
             current = with_room;
             with_room = current->next;
@@ -189,7 +189,7 @@ static int find_room(void)
             empty_count--;
         }
         else {
-            Slab *slab = new_slab();
+            Slab *slab = slab_new();
             if (slab == NULL)
                 return -1;
             current = slab;
@@ -200,9 +200,9 @@ static int find_room(void)
 
 INTERNAL inline Value *slab_take(void)
 {
-    if (in_hand == 0 && find_room() < 0)
+    if (in_hand == 0 && slab_find_room() < 0)
         return NULL;
-    Value *node = in_hand_first + lowest_bit(in_hand);
+    Value *node = in_hand_first + slab_lowest_bit(in_hand);
     in_hand &= in_hand - 1;
     ALLOW(node);
     return node;
@@ -220,7 +220,7 @@ static void slab_fell_empty(Slab *slab)
     if (empty_count >= EMPTY_SLABS_KEPT) {
         PyMem_RawFree(slab->scopes);
         ALLOW_ALL(slab);
-        unmap_slab(slab);
+        slab_unmap(slab);
         return;
     }
     slab->next = empty_slabs;

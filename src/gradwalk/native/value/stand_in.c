@@ -35,7 +35,7 @@ static StandIn *stand_ins;
 static Py_ssize_t stand_in_count;
 
 /* The type itself, or the one that a script's subclass derives from. */
-static PyTypeObject *node_type_of(PyTypeObject *type)
+static PyTypeObject *stand_in_node_type(PyTypeObject *type)
 {
     while (!is_node_type(type))
         type = type->tp_base;
@@ -45,7 +45,7 @@ static PyTypeObject *node_type_of(PyTypeObject *type)
 /* Borrowed; NULL for the plain Value. The last one made is nearly always the only one. */
 static StandIn *stand_in_of(PyTypeObject *type)
 {
-    type = node_type_of(type);
+    type = stand_in_node_type(type);
     for (Py_ssize_t i = stand_in_count; i-- > 0;) {
         if (stand_ins[i].type == type)
             return &stand_ins[i];
@@ -55,7 +55,7 @@ static StandIn *stand_in_of(PyTypeObject *type)
 
 int stand_in_is(PyTypeObject *type) { return stand_in_of(type) != NULL; }
 
-static int has_way(PyTypeObject *type, enum way way)
+static int stand_in_has_way(PyTypeObject *type, enum way way)
 {
     StandIn *stand_in = stand_in_of(type);
     return stand_in != NULL && (stand_in->ways & way) != 0;
@@ -63,13 +63,13 @@ static int has_way(PyTypeObject *type, enum way way)
 
 uint64_t stand_in_fresh(PyTypeObject *type, PyObject *data)
 {
-    uint64_t flags = has_way(type, GRAD_STARTS) ? GRAD_INT : 0;
-    return data != NULL && PyLong_Check(data) && !has_way(type, ALWAYS_FLOAT) ? flags | DATA_INT : flags;
+    uint64_t flags = stand_in_has_way(type, GRAD_STARTS) ? GRAD_INT : 0;
+    return data != NULL && PyLong_Check(data) && !stand_in_has_way(type, ALWAYS_FLOAT) ? flags | DATA_INT : flags;
 }
 
 void stand_in_join(Value *out, Value *child)
 {
-    PyTypeObject *type = node_type_of(Py_TYPE(child));
+    PyTypeObject *type = stand_in_node_type(Py_TYPE(child));
     nodes_made++;
     out->ob_base.ob_type = type; /* these types live for ever: nodes do not count as references */
     out->link |= stand_in_fresh(type, NULL);
@@ -84,13 +84,14 @@ void stand_in_infer(Value *out, int operands_are_ints)
     unsigned op = op_of(out);
     int kept = op == OP_add || op == OP_sub || op == OP_mul || op == OP_neg || op == OP_abs || op == OP_relu
             || (op == OP_pow_number && out->number >= 0.0);
-    if (op == OP_relu && isnan(out->data) && has_way(Py_TYPE(out), RELU_OF_NAN)) {
+    if (op == OP_relu && isnan(out->data) && stand_in_has_way(Py_TYPE(out), RELU_OF_NAN)) {
         out->data = 0.0;
         operands_are_ints = 1;
     }
     else if (op == OP_relu && out->data == 0.0) {
         double x = first_of(out)->data;
-        kept = operands_are_ints = operands_are_ints || has_way(Py_TYPE(out), x < 0.0 ? RELU_BELOW : RELU_AT_ZERO);
+        kept = operands_are_ints =
+            operands_are_ints || stand_in_has_way(Py_TYPE(out), x < 0.0 ? RELU_BELOW : RELU_AT_ZERO);
     }
     if (operands_are_ints && kept && fabs(out->data) < EXACT_INTS)
         out->link |= DATA_INT;
@@ -100,14 +101,14 @@ void stand_in_note_number(Value *out, PyObject *number)
 {
     int constant = kind_of(out) != ONE_NUMBER; /* it would be an object of the class */
     if (!PyLong_Check(number) || fabs(out->number) >= EXACT_INTS
-        || (constant && has_way(Py_TYPE(out), ALWAYS_FLOAT)))
+        || (constant && stand_in_has_way(Py_TYPE(out), ALWAYS_FLOAT)))
         return;
     out->link |= NUMBER_INT;
     stand_in_infer(out, (first_of(out)->link & DATA_INT) != 0);
 }
 
 /* Whether the local gradient by a child would be an int in Python. */
-static int local_is_int(const Value *node, int second)
+static int stand_in_local_is_int(const Value *node, int second)
 {
     const Details *details = kind_of(node) == MANY ? details_of(node) : NULL;
     if (details != NULL && details->count > 2)
@@ -127,8 +128,8 @@ static int local_is_int(const Value *node, int second)
     }
     switch (op_of(node)) {
     case OP_add:
-    case OP_sub: return has_way(Py_TYPE(node), SUM_PASSES);
-    case OP_relu: return has_way(Py_TYPE(node), RELU_PASSES);
+    case OP_sub: return stand_in_has_way(Py_TYPE(node), SUM_PASSES);
+    case OP_relu: return stand_in_has_way(Py_TYPE(node), RELU_PASSES);
     case OP_mul: return other != 0;
     case OP_pow_number: return node->link & NUMBER_INT && first->link & DATA_INT && number >= 1.0;
     default: return 0;
@@ -142,19 +143,19 @@ void stand_in_push_ints(Value *node)
     case LEAF:
         break;
     case TWO:
-        if (!is_int || !local_is_int(node, 1))
+        if (!is_int || !stand_in_local_is_int(node, 1))
             node->second->link &= ~GRAD_INT;
         /* fall through */
     case ONE:
     case ONE_NUMBER:
     case CHILD_CONSTANT:
     case CONSTANT_CHILD:
-        if (!is_int || !local_is_int(node, 0))
+        if (!is_int || !stand_in_local_is_int(node, 0))
             first_of(node)->link &= ~GRAD_INT;
         break;
     case MANY:
         for (Py_ssize_t i = 0; i < details_of(node)->count; i++) {
-            if (!is_int || !local_is_int(node, i != 0))
+            if (!is_int || !stand_in_local_is_int(node, i != 0))
                 details_of(node)->children[i]->link &= ~GRAD_INT;
         }
         break;
@@ -166,14 +167,14 @@ COLD void stand_in_show_constant(Value *v, Value *constant, int right)
 {
     stand_in_join(constant, v);
     constant->link |= v->link & NUMBER_INT ? DATA_INT : 0;
-    if (v->link & PUSHED && !(v->link & GRAD_INT && local_is_int(v, right)))
+    if (v->link & PUSHED && !(v->link & GRAD_INT && stand_in_local_is_int(v, right)))
         constant->link &= ~GRAD_INT;
 }
 
 void stand_in_seed(Value *root)
 {
     root->grad = 1.0;
-    root->link = (root->link & ~GRAD_INT) | (has_way(Py_TYPE(root), SEED) ? GRAD_INT : 0);
+    root->link = (root->link & ~GRAD_INT) | (stand_in_has_way(Py_TYPE(root), SEED) ? GRAD_INT : 0);
 }
 
 /* ---------------------------------------------------------------- numbers that were changed since */
@@ -193,7 +194,7 @@ void stand_in_read_late(Value *node)
     unsigned op = op_of(node);
     if (kind == MANY && details_of(node)->formula != NULL)
         formula_read_late(node);
-    if (kind == LEAF || op >= OP_COUNT || op_inputs[op] > 2 || !has_way(Py_TYPE(node), READS_LATE))
+    if (kind == LEAF || op >= OP_COUNT || op_inputs[op] > 2 || !stand_in_has_way(Py_TYPE(node), READS_LATE))
         return;
     Details *details = kind == MANY ? details_of(node) : NULL;
     if (details != NULL && (details->local_count != op_inputs[op] || details->count != op_inputs[op]))
@@ -222,7 +223,7 @@ void stand_in_read_late(Value *node)
     READ_OF_ONE(tanh)
     READ_OF_ONE(sigmoid)
     case OP_relu:
-        relu_local_grads(has_way(Py_TYPE(node), RELU_READS_OUT) ? node->data : in[0], node->data, local_grads);
+        relu_local_grads(stand_in_has_way(Py_TYPE(node), RELU_READS_OUT) ? node->data : in[0], node->data, local_grads);
         break;
     default:
         op_evaluate(op, in, &out, local_grads);
@@ -234,7 +235,7 @@ void stand_in_read_late(Value *node)
 static PyObject *stand_in_add(PyObject *left, PyObject *right)
 {
     binaryfunc add = value_type->tp_as_number->nb_add;
-    if (is_value(left) || !has_way(Py_TYPE(right), RADD))
+    if (is_value(left) || !stand_in_has_way(Py_TYPE(right), RADD))
         return add(left, right);
     /* a subclass, or the script by now, may have a sum of its own */
     return Py_TYPE(right)->tp_as_number->nb_add == stand_in_add ? add(right, left) : PyNumber_Add(right, left);
@@ -243,18 +244,18 @@ static PyObject *stand_in_add(PyObject *left, PyObject *right)
 static PyObject *stand_in_mul(PyObject *left, PyObject *right)
 {
     binaryfunc mul = value_type->tp_as_number->nb_multiply;
-    if (is_value(left) || !has_way(Py_TYPE(right), RMUL))
+    if (is_value(left) || !stand_in_has_way(Py_TYPE(right), RMUL))
         return mul(left, right);
     return Py_TYPE(right)->tp_as_number->nb_multiply == stand_in_mul ? mul(right, left) : PyNumber_Multiply(right, left);
 }
 
-static int composes(PyObject *left, PyObject *right, enum way way, enum way reflected)
+static int stand_in_composes(PyObject *left, PyObject *right, enum way way, enum way reflected)
 {
-    return is_value(left) ? has_way(Py_TYPE(left), way) : has_way(Py_TYPE(right), reflected);
+    return is_value(left) ? stand_in_has_way(Py_TYPE(left), way) : stand_in_has_way(Py_TYPE(right), reflected);
 }
 
 /* Steals `second`, which may be NULL. */
-static PyObject *combined(binaryfunc function, PyObject *first, PyObject *second)
+static PyObject *stand_in_combined(binaryfunc function, PyObject *first, PyObject *second)
 {
     PyObject *out = second ? function(first, second) : NULL;
     Py_XDECREF(second);
@@ -263,19 +264,19 @@ static PyObject *combined(binaryfunc function, PyObject *first, PyObject *second
 
 static PyObject *stand_in_neg(PyObject *self)
 {
-    if (!has_way(Py_TYPE(self), NEG))
+    if (!stand_in_has_way(Py_TYPE(self), NEG))
         return value_type->tp_as_number->nb_negative(self);
-    return combined(PyNumber_Multiply, self, PyLong_FromLong(-1));
+    return stand_in_combined(PyNumber_Multiply, self, PyLong_FromLong(-1));
 }
 
 static PyObject *stand_in_sub(PyObject *left, PyObject *right)
 {
-    if (!composes(left, right, SUB, RSUB))
+    if (!stand_in_composes(left, right, SUB, RSUB))
         return value_type->tp_as_number->nb_subtract(left, right);
-    return combined(PyNumber_Add, left, PyNumber_Negative(right));
+    return stand_in_combined(PyNumber_Add, left, PyNumber_Negative(right));
 }
 
-static PyObject *reciprocal(PyObject *x)
+static PyObject *stand_in_reciprocal(PyObject *x)
 {
     PyObject *exponent = PyLong_FromLong(-1);
     PyObject *out = exponent ? PyNumber_Power(x, exponent, Py_None) : NULL;
@@ -285,9 +286,9 @@ static PyObject *reciprocal(PyObject *x)
 
 static PyObject *stand_in_div(PyObject *left, PyObject *right)
 {
-    if (!composes(left, right, TRUEDIV, RTRUEDIV))
+    if (!stand_in_composes(left, right, TRUEDIV, RTRUEDIV))
         return value_type->tp_as_number->nb_true_divide(left, right);
-    return combined(PyNumber_Multiply, left, reciprocal(right));
+    return stand_in_combined(PyNumber_Multiply, left, stand_in_reciprocal(right));
 }
 
 /* ---------------------------------------------------------------- the types */
@@ -307,7 +308,7 @@ static int stand_in_bool(PyObject *self)
 
 int stand_in_push_by_method(Value *node)
 {
-    if (!has_way(Py_TYPE(node), HAS_METHOD))
+    if (!stand_in_has_way(Py_TYPE(node), HAS_METHOD))
         return 0; /* nothing is handed on until somebody says what */
     PyObject *result = PyObject_CallMethod((PyObject *)node, "_backward", NULL);
     Py_XDECREF(result);
@@ -315,7 +316,7 @@ int stand_in_push_by_method(Value *node)
 }
 
 /* What a node calls its operation; a script may say so afterwards. None. */
-static PyObject *set_op(PyObject *self, PyObject *given)
+static PyObject *stand_in_set_op(PyObject *self, PyObject *given)
 {
     int named = PyUnicode_Check(given) && cycles_about_to_hold((Value *)self, given) == 0;
     Details *details = named ? value_details((Value *)self) : NULL;
@@ -327,19 +328,19 @@ static PyObject *set_op(PyObject *self, PyObject *given)
 }
 
 /* What vars() shows of a node of a class without slots. New. */
-static PyObject *get_dict(PyObject *self, void *closure)
+static PyObject *stand_in_get_dict(PyObject *self, void *closure)
 {
     (void)closure;
     return PyObject_CallMethod(self, "_shown_in_vars", NULL);
 }
 
 static PyGetSetDef stand_in_getset[] = {
-    {"__dict__", get_dict, NULL, "The attributes of this node.", NULL},
+    {"__dict__", stand_in_get_dict, NULL, "The attributes of this node.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyMethodDef stand_in_methods[] = {
-    {"_set_op", set_op, METH_O, "_set_op($self, op, /)\n--\n\nCall this node's operation so."},
+    {"_set_op", stand_in_set_op, METH_O, "_set_op($self, op, /)\n--\n\nCall this node's operation so."},
     {"backward", backward_keeping, METH_NOARGS, "Set this gradient to 1, and add to that of every node below."},
     {NULL, NULL, 0, NULL},
 };

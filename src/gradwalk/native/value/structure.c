@@ -4,6 +4,16 @@
 
 /* ---------------------------------------------------------------- rows */
 
+/* Item i; a list may have changed meanwhile, because turning an object into a number can run Python code. New. */
+PyObject *structure_item(PyObject *list, Py_ssize_t i)
+{
+    if (i >= PySequence_Fast_GET_SIZE(list)) {
+        PyErr_SetString(PyExc_RuntimeError, "expected a list that stays as it is, got one that changed while being read");
+        return NULL;
+    }
+    return Py_NewRef(PySequence_Fast_GET_ITEM(list, i));
+}
+
 static inline int structure_is_plain(PyObject *given)
 {
     return PyFloat_CheckExact(given) || PyLong_CheckExact(given);
@@ -135,7 +145,7 @@ static PyObject *structure_keys(const Reader *self, PyObject *items)
     Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
     PyObject *keys = PyTuple_New(count);
     for (Py_ssize_t i = 0; keys != NULL && i < count; i++) {
-        PyObject *item = item_of(items, i);
+        PyObject *item = structure_item(items, i);
         PyObject *key = item != NULL ? structure_key(self, item) : NULL;
         Py_XDECREF(item);
         if (key == NULL)

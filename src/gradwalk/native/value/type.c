@@ -6,9 +6,9 @@ static PyObject *value_repr(PyObject *self)
 {
     if (modes_in_use & MODES_READ && modes_read(self, "text") < 0)
         return NULL;
-    PyObject *label = value_label((Value *)self);
+    PyObject *label = attributes_label((Value *)self);
     PyObject *data = PyFloat_FromDouble(((Value *)self)->data);
-    PyObject *grad = value_grad((Value *)self);
+    PyObject *grad = attributes_grad((Value *)self);
     PyObject *text = NULL;
     if (label && data && grad) {
         if (PyUnicode_GET_LENGTH(label) > 0)
@@ -37,29 +37,29 @@ PyObject *type_set_equality_is_identity(PyObject *module, PyObject *given)
 }
 
 /* -1 with an exception set. */
-static int compared(PyObject *left, double number, PyObject *right, int comparison)
+static int type_compared(PyObject *left, double number, PyObject *right, int comparison)
 {
     int outcome = number_compared(((Value *)left)->data, comparison, number);
     return modes_in_use & MODES_COMPARE && modes_compared(left, right, comparison, outcome) < 0 ? -1 : outcome;
 }
 
-static PyObject *truth(int outcome) { return outcome < 0 ? NULL : PyBool_FromLong(outcome); }
+static PyObject *type_truth(int outcome) { return outcome < 0 ? NULL : PyBool_FromLong(outcome); }
 
 static PyObject *value_richcompare(PyObject *self, PyObject *other, int comparison)
 {
     if (equality_is_identity && (comparison == Py_EQ || comparison == Py_NE))
         Py_RETURN_NOTIMPLEMENTED; /* Python then compares identities */
     if (is_value(other))
-        return truth(compared(self, ((Value *)other)->data, other, comparison));
+        return type_truth(type_compared(self, ((Value *)other)->data, other, comparison));
     if (PyFloat_CheckExact(other))
-        return truth(compared(self, PyFloat_AS_DOUBLE(other), other, comparison));
+        return type_truth(type_compared(self, PyFloat_AS_DOUBLE(other), other, comparison));
     double number;
     PyObject *bound = number_to_compare(other, &comparison, self, &number);
     if (bound == NULL || bound == Py_NotImplemented)
         return bound;
-    int outcome = compared(self, number, bound, comparison);
+    int outcome = type_compared(self, number, bound, comparison);
     Py_DECREF(bound);
-    return truth(outcome);
+    return type_truth(outcome);
 }
 
 static int value_bool(PyObject *self)
@@ -69,12 +69,12 @@ static int value_bool(PyObject *self)
     if (!(modes_in_use & MODES_COMPARE))
         return ((Value *)self)->data != 0.0;
     PyObject *zero = PyFloat_FromDouble(0.0);
-    int outcome = zero ? compared(self, 0.0, zero, Py_NE) : -1;
+    int outcome = zero ? type_compared(self, 0.0, zero, Py_NE) : -1;
     Py_XDECREF(zero);
     return outcome;
 }
 
-static PyObject *value_conjugate(PyObject *self, PyObject *unused)
+static PyObject *type_conjugate(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return Py_NewRef(self);
@@ -87,10 +87,10 @@ static Py_hash_t value_hash(PyObject *self)
 }
 
 static PyMethodDef value_methods[] = {
-    {"backward", (PyCFunction)(void (*)(void))backward, METH_FASTCALL | METH_KEYWORDS,
+    {"backward", (PyCFunction)(void (*)(void))backward_run, METH_FASTCALL | METH_KEYWORDS,
      "backward($self, create_graph=False)\n--\n\n"
      "Add to the grad of every leaf the derivative of this Value with respect to it."},
-    {"conjugate", value_conjugate, METH_NOARGS,
+    {"conjugate", type_conjugate, METH_NOARGS,
      "conjugate($self, /)\n--\n\nThis Value: NumPy asks for it in norms and variances."},
     {"_push", backward_push, METH_NOARGS, "_push($self, /)\n--\n\nHand this node's gradient on to its children."},
     {"_gradients", backward_gradients, METH_O,
@@ -107,7 +107,7 @@ static PyMethodDef value_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyObject *refuse_float(PyObject *self)
+static PyObject *value_float(PyObject *self)
 {
     return errors_call("refuse_conversion", self);
 }
@@ -139,8 +139,8 @@ int type_ready(PyObject *module)
         {Py_tp_getset, value_getset},
         {Py_tp_methods, value_methods},
         {Py_nb_bool, value_bool},
-        {Py_nb_float, refuse_float},
-        {Py_nb_int, refuse_float},
+        {Py_nb_float, value_float},
+        {Py_nb_int, value_float},
     };
     enum { OWN = sizeof own / sizeof own[0], MOST = OWN + 16 };
     PyType_Slot slots[MOST];

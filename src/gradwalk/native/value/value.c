@@ -79,7 +79,7 @@ Value *value_over(PyObject *children)
 }
 
 /* Apart, so that the loops around the product stay small. */
-INTERNAL NEVER_INLINE double contribution_of_nan(unsigned op, double local_grad, double grad)
+INTERNAL NEVER_INLINE double value_contribution_of_nan(unsigned op, double local_grad, double grad)
 {
     const Composite *composite = composite_of(op);
     int chooses = composite != NULL ? composite->chooses : op < OP_COUNT && op_chooses[op];
@@ -155,7 +155,7 @@ Details *value_details(Value *v)
 static Value *dying;   /* nodes nobody refers to, not yet freed; the list holds one reference to each */
 static int is_freeing; /* somewhere up the stack, the list is being worked off already */
 
-static inline void release_child(Value *child)
+static inline void value_release_child(Value *child)
 {
     if (Py_REFCNT(child) == 1 && !(child->link & COLLECTED)) {
         if (kind_of(child) == LEAF) {
@@ -176,7 +176,7 @@ static void details_drop(Details *details)
     careful_nodes -= (details->local_count < details->count) + (details->hand_written != NULL)
                    + (details->grad_value != NULL);
     for (Py_ssize_t i = 0; details->together == NULL && i < details->count; i++)
-        release_child(details->children[i]);
+        value_release_child(details->children[i]);
     Py_XDECREF(details->together);
     Py_XDECREF(details->hand_written);
     Py_XDECREF(details->formula);
@@ -195,13 +195,13 @@ static inline void history_drop(uint64_t link, Value *second)
     case LEAF:
         break;
     case TWO:
-        release_child(second);
+        value_release_child(second);
         /* fall through */
     case ONE:
     case ONE_NUMBER:
     case CHILD_CONSTANT:
     case CONSTANT_CHILD:
-        release_child(first_of(&had));
+        value_release_child(first_of(&had));
         break;
     case MANY:
         details_drop(details_of(&had));

@@ -102,11 +102,11 @@ static inline int is_leaf(const Value *v)
 
 /* What a child gets from a node of that op: the product. But 0 · inf is 0 here: what has no part in the result gets
  * nothing; and what was not chosen, whatever comes. */
-INTERNAL double contribution_of_nan(unsigned op, double local_grad, double grad);
+INTERNAL double value_contribution_of_nan(unsigned op, double local_grad, double grad);
 static inline double contribution(unsigned op, double local_grad, double grad)
 {
     double product = local_grad * grad;
-    return LIKELY(product == product) ? product : contribution_of_nan(op, local_grad, grad);
+    return LIKELY(product == product) ? product : value_contribution_of_nan(op, local_grad, grad);
 }
 
 /* ---- slab.c: memory for nodes ---- */
@@ -203,8 +203,8 @@ void formula_read_late(Value *node);                           /* stand_in_read_
 
 extern Py_ssize_t collected_nodes; /* live nodes that the interpreter's collector sees */
 
-int grad_value_set(Value *v, PyObject *value);      /* NULL: none any more; that cannot fail */
-int hand_written_set(Value *v, PyObject *function); /* the same */
+int cycles_set_grad_value(Value *v, PyObject *value);      /* NULL: none any more; that cannot fail */
+int cycles_set_hand_written(Value *v, PyObject *function); /* the same */
 int cycles_watch(Value *v); /* the node's details are about to hold something that may lead back to the node */
 int cycles_about_to_hold(Value *v, PyObject *given); /* the same, if this is what may lead back: no plain string does */
 int cycles_may_lead_back(const Details *details);
@@ -221,6 +221,7 @@ PyObject *construct_leaves(PyObject *unused, PyObject *numbers);    /* new: a li
 /* ---- structure.c: what people nest numbers in ---- */
 
 extern PyMethodDef structure_functions[];
+PyObject *structure_item(PyObject *list, Py_ssize_t i); /* new; of a list or tuple */
 /* The doubles of an array that lies in memory as C has it; -1 with an exception set if it is no such array. */
 int structure_doubles_of(PyObject *array, Py_buffer *view, int flags);
 
@@ -231,10 +232,10 @@ int attributes_ready(void);
 int attributes_refuse_label(PyObject *given); /* true, with an exception set, unless it is a string */
 int attributes_set_grad(Value *v, PyObject *given);
 int value_setattro(PyObject *self, PyObject *name, PyObject *given);
-PyObject *value_grad(Value *v);                          /* new */
-PyObject *value_label(Value *v);                         /* new */
-PyObject *value_children(PyObject *self, void *closure); /* new */
-const char *value_op_name(const Value *v);
+PyObject *attributes_grad(Value *v);                          /* new */
+PyObject *attributes_label(Value *v);                         /* new */
+PyObject *attributes_children(PyObject *self, void *closure); /* new */
+const char *attributes_op_name(const Value *v);
 
 /* ---- type.c ---- */
 
@@ -246,7 +247,6 @@ PyObject *type_set_equality_is_identity(PyObject *module, PyObject *given); /* n
 /* 1: *number is set; 0: not ours (NotImplemented); -1: an exception is set. `beside` may be NULL. */
 int number_from(PyObject *given, const char *operation, Value *beside, double *number);
 PyObject *number_to_compare(PyObject *given, int *comparison, PyObject *beside, double *number); /* new */
-PyObject *item_of(PyObject *list, Py_ssize_t i); /* new; of a list or tuple */
 
 /* How it comes out, with a sign of Python's: Py_LT and the like. */
 static inline int number_compared(double left, int sign, double right)
@@ -262,7 +262,10 @@ static inline int number_compared(double left, int sign, double right)
     }
 }
 
-int number_check(unsigned op, const double *in, double out, PyObject *const *inputs); /* raises what is out of domain */
+/* ---- errors.c ---- */
+
+PyObject *errors_module(void); /* borrowed */
+int errors_check(unsigned op, const double *in, double out, PyObject *const *inputs); /* raises what is out of domain */
 PyObject *errors_call(const char *function, PyObject *argument);              /* new; for functions that only raise */
 
 /* ---- modes.c: no_grad, and functions that are told what happens ---- */
@@ -303,7 +306,7 @@ static inline Value *recorded(Value *out) { return modes_in_use & MODES_RECORD ?
 
 /* ---- record.c: operations ---- */
 
-PyObject *record(unsigned op, PyObject *const *arguments, Py_ssize_t count); /* new: a Value, or a float */
+PyObject *record_op(unsigned op, PyObject *const *arguments, Py_ssize_t count); /* new: a Value, or a float */
 extern PyType_Slot record_slots[];
 extern PyMethodDef record_methods[];
 extern PyMethodDef record_functions[];
@@ -311,7 +314,7 @@ PyObject *record_apply(PyObject *self, PyObject *const *arguments, Py_ssize_t co
 
 /* ---- backward.c ---- */
 
-PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords); /* None */
+PyObject *backward_run(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords); /* None */
 PyObject *backward_keeping(PyObject *self, PyObject *unused); /* None: for stand-ins */
 PyObject *backward_push(PyObject *self, PyObject *unused);                                          /* None */
 PyObject *backward_gradients(PyObject *self, PyObject *inputs); /* new: a list of floats, or None */

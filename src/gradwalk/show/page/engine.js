@@ -314,7 +314,7 @@ function nudged(graph, data, at, x) {
   for (let i = at + 1; i < graph.nodes.length; i += 1) {
     const node = graph.nodes[i];
     // what passes a stop_gradient counts as a constant
-    if (node.op !== "stop_gradient" && node.children.some((child) => moved[child])) {
+    if (!OPS[node.op]?.stops && node.children.some((child) => moved[child])) {
       moved[i] = 1;
       numbers[i] = computed(node, numbers) ?? NaN;
     }

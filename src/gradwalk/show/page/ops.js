@@ -449,6 +449,7 @@ export const OPS = Object.fromEntries(Object.entries({
   },
   stop_gradient: {
     chooses: true,
+    stops: true,
     doc: "x itself, but no gradient flows back through it.",
     latex: "x",
     localGradsLatex: ["0"],
