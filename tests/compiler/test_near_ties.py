@@ -6,6 +6,7 @@ import functools
 import math
 import random
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,15 @@ from gradwalk.compiler.flat import SIGNED
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 from gradwalk.operation import nowhere
 from gradwalk.ops import OPS
+
+
+@pytest.fixture(autouse=True, scope="module", params=[executors.executor_for, executors.Interpreted])
+def _each_executor(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The one of the engine under test, and the reference engine's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executors, "executor_for", request.param)
+        yield
+
 
 KINDS = ("sum", "scaled", "tanh", "two ways", "loop", "product")
 
@@ -296,13 +306,9 @@ def test_what_is_raised_at_the_end_of_a_domain_is_what_the_plain_function_raises
 EDGES = [name for name, row in OPS.items() if row.edge_inputs and row.kinks is not nowhere]
 
 
-@pytest.mark.parametrize("executor", [executors.executor_for, executors.Interpreted])
 @pytest.mark.parametrize("name", [*EDGES, "norm", "largest", "smallest", "max"])
-def test_slopes_at_a_kink_are_those_of_the_plain_function(
-    name: str, executor: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slopes_at_a_kink_are_those_of_the_plain_function(name: str) -> None:
     """Thirty parts of nothing: on which side of 0 they end, and with it the slope, depends on the order."""
-    monkeypatch.setattr(executors, "executor_for", executor)
 
     def kinked(xs: list[Any]) -> Any:
         first, second = sum(xs) * 2.0, gradwalk.dot(xs[::-1], [2.0] * len(xs))
@@ -394,14 +400,10 @@ TOTALS = {
 }
 
 
-@pytest.mark.parametrize("executor", [executors.executor_for, executors.Interpreted])
 @pytest.mark.parametrize("how", TOTALS)
 @pytest.mark.parametrize(("name", "place"), [(name, place) for name in SIGNED for place in SIGNED[name]])
-def test_the_sign_of_a_zero_is_the_plain_functions(
-    name: str, place: int, how: str, executor: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sign_of_a_zero_is_the_plain_functions(name: str, place: int, how: str) -> None:
     """Zeros that are added up in another order, or to one more, may have another sign: atan2(-0.0, -1) is -π."""
-    monkeypatch.setattr(executors, "executor_for", executor)
 
     def function(xs: list[Any]) -> Any:
         given: list[Any] = [-1.0, -1.0]
