@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from gradwalk.compiler import executors, interpret
 from gradwalk.compiler.compile import Compiled, compile
 from gradwalk.compiler.flat import SIGNED
 from gradwalk.compiler.program import Guard, Instruction, Program, View
-from gradwalk.operation import nowhere
+from gradwalk.operation import Op, nowhere
 from gradwalk.ops import OPS
 
 
@@ -171,10 +172,35 @@ MADE_LARGER = {
     "an angle": lambda xs: gradwalk.atan2(gradwalk.sum(xs), xs[0] * 1e-9) - 1e-7,
     "a logarithm near its end": lambda xs: gradwalk.log(gradwalk.sum(xs) + 1e-12) - math.log(1e-12) - 1e-4,
 }
+UNNAMED = {"div": operator.truediv, "pow": operator.pow, "pow_number": operator.pow}  # functions have a name
+
+
+def beside_its_border(op: Op, numbers: Sequence[float], place: int) -> Any:
+    """What nothing makes of a result, added to an input that is beside where the domain ends."""
+
+    def made(xs: list[Any]) -> Any:
+        given = list(numbers)
+        given[place] = gradwalk.sum(xs) + numbers[place]
+        return UNNAMED.get(op.name, getattr(gradwalk, op.name, None))(*given) - op.forward(*numbers)
+
+    return made
+
+
+BESIDE_BORDERS = {
+    f"{op.name}{numbers}": beside_its_border(op, numbers, place)
+    for op in OPS.values()
+    for point in op.samples
+    for parameters in [np.atleast_1d(point).tolist()[len(op.inputs) :]]
+    for place in range(len(op.inputs))
+    for border in (-1.0, 0.0, 1.0)
+    for away in (-1e-12, 1e-12)
+    for numbers in [(*[0.7] * place, border + away, *[0.7] * (len(op.inputs) - place - 1), *parameters)]
+    if op.borders(*numbers) < 1e-9 and op.domain(*numbers)
+}
 
 
 @pytest.mark.parametrize("kinked", [False, True])
-@pytest.mark.parametrize("made", MADE_LARGER.values(), ids=MADE_LARGER)
+@pytest.mark.parametrize("made", [*MADE_LARGER.values(), *BESIDE_BORDERS.values()], ids=[*MADE_LARGER, *BESIDE_BORDERS])
 def test_rounding_that_is_made_larger_on_the_way_is_not_trusted(made: Any, kinked: bool) -> None:
     """Thirty parts of nothing, whose sum is compared only after something else was made of it."""
 

@@ -38,7 +38,7 @@ COLD static unsigned guards_judged(const Executor *self, const Memory *memory, C
     }
     for (Count i = 0; i < self->edge_count && verdict == 0; i++) {
         const Step *step = &self->steps[self->edges[i]];
-        if (step->out <= reach && KINDS[step->kind]->is_doubtful(step, &one, doubt))
+        if (step->out < reach && KINDS[step->kind]->is_doubtful(step, &one, doubt))
             verdict = UNDECIDED(lane);
     }
     PyMem_RawFree(doubt);
@@ -130,8 +130,7 @@ INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Coun
     for (Count i = 0; i < self->edge_count && self->steps[self->edges[i]].out < end; i++) {
         const Step *step = &self->steps[self->edges[i]];
         unsigned near = KINDS[step->kind]->near(step, memory, guards_margin(self, memory, &measured, step->out));
-        /* near where its slope is infinite, it makes much of a little doubt: all that comes after it may be close */
-        reach = near ? step->kind == KIND_ENTRIES && step->entries.steep ? end : step->out : reach;
+        reach = near ? end : reach; /* it may make much of a little doubt: all that comes after it may be close */
         close |= near;
     }
     for (Count i = 0; i < count; i++) {
