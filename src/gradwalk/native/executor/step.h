@@ -103,6 +103,7 @@ INTERNAL unsigned entries_read(const Step *step);
 INTERNAL int entries_are_steep(const Step *step);
 
 INTERNAL void rows_choose(Step *step, const Kernels *kernels, Count parameters);
+INTERNAL double rows_steepest(const Step *step, const Memory *memory, Count rows);
 INTERNAL int products_find_pairs(Step *step, const unsigned char *written, const double *initial);
 INTERNAL int products_sort_pairs(Step *step);
 INTERNAL void products_release(Step *step);
