@@ -171,7 +171,9 @@ def _with_open_target(row: Composite, function: Callable[..., Any]) -> Callable[
             made = found[1]._composite(row.name, found[0])
         return function(*found) if made is None else made
 
-    return update_wrapper(composite, function)
+    update_wrapper(composite, function)
+    composite.__name__ = composite.__qualname__ = row.name  # by which pickle finds it
+    return composite
 
 
 def for_engine(name: str) -> SimpleNamespace:

@@ -213,7 +213,7 @@ def _function(op: Op, apply: Callable[..., Any]) -> Callable[..., Any]:
         recorded = apply(op.name, *arguments)
         return recorded if any(isinstance(argument, Interface) for argument in arguments) else recorded._data
 
-    call.__name__ = call.__qualname__ = op.name
+    call.__module__, call.__name__, call.__qualname__ = "gradwalk.functions", op.name, op.name  # for pickle
     call.__doc__ = op.doc
     call.__signature__ = op.signature  # type: ignore[attr-defined]
     return call

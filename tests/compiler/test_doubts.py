@@ -16,6 +16,9 @@ import pytest
 from running_programs import make, native, slot_array
 
 from gradwalk.compiler.program import Guard, Instruction, Program, View
+from gradwalk.operation import nowhere
+from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES
 
 TERMS, SCALED, BOUND, NUMBERS = 20, 21, 22, 23  # the sum, it times a number, a bound; then inputs: 16 of them
 SIZE, WIDE = NUMBERS + 16, 2.0**10  # times that: beside it, what a step rounds by itself is nothing
@@ -312,19 +315,23 @@ def test_the_larger_of_a_number_and_itself_is_known(op: str) -> None:
         assert executor.run(np.array([*PARTS[:-1], 0.25, *given({})[20:]])) is is_known
 
 
+@pytest.mark.parametrize(
+    "op", ["relu", *(row.name for row in COMPOSITES.values() if row.chooses or row.edges is not nowhere)]
+)
 @pytest.mark.parametrize("lane", range(11))
-def test_in_a_batch_only_the_example_that_is_too_close_is_undecided(lane: int) -> None:
+def test_in_a_batch_only_the_example_that_is_too_close_is_undecided(lane: int, op: str) -> None:
     """To a bound, or to an edge; further away none is."""
-    whole = reach_of(SCALED, (), {}, SIZE)
+    whole, outputs = reach_of(SCALED, (), {}, SIZE), 2 if op in OPS or COMPOSITES[op].per_entry else 1
+    far = {BOUND: 1.0, NUMBERS: 1.0, EXACT[1]: 1.0 if op in OPS else 0.0}
     instructions = (
         Instruction("sub", SIZE, 1, 1, (View(1, 1, SCALED), View(1, 1, NUMBERS))),
-        Instruction("relu", SIZE + 1, 1, 2, (gathered([EXACT[1], SIZE]),)),
+        Instruction(op, SIZE + 1, 1, outputs, (gathered([EXACT[1], SIZE]),)),
     )
-    executor = make(begun(*instructions, guards=(Guard(SCALED, "<=", BOUND, True),), size=SIZE + 3))
+    executor = make(begun(*instructions, guards=(Guard(SCALED, "<=", BOUND, True),), size=SIZE + 1 + outputs))
     for slot in (BOUND, NUMBERS):
         for offset, expected in ((whole / 2, [lane]), (whole * 2, [])):
-            examples = [given({BOUND: 1.0, NUMBERS: 1.0, EXACT[1]: 1.0}) for _ in range(11)]
-            examples[lane] = given({BOUND: 1.0, NUMBERS: 1.0, EXACT[1]: 1.0} | {slot: offset})
+            examples = [given(far) for _ in range(11)]
+            examples[lane] = given(far | {slot: offset})
             assert expected == executor.run_batch(np.array(examples), (), np.empty((11, 1)))
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import random
 import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,18 @@ from gradwalk.compiler import executors, interpret
 from gradwalk.compiler.compile import Compiled, compile
 from gradwalk.compiler.flat import SIGNED
 from gradwalk.compiler.program import Guard, Instruction, Program, View
-from gradwalk.operation import nowhere
+from gradwalk.operation import Op, nowhere
 from gradwalk.ops import OPS
+from gradwalk.row_ops import COMPOSITES, Composite
+
+
+@pytest.fixture(autouse=True, scope="module", params=[executors.executor_for, executors.Interpreted])
+def _each_executor(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The one of the engine under test, and the reference engine's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executors, "executor_for", request.param)
+        yield
+
 
 KINDS = ("sum", "scaled", "tanh", "two ways", "loop", "product")
 
@@ -151,6 +163,7 @@ MADE_LARGER = {
     "sums of curves": lambda xs: gradwalk.sum([gradwalk.tanh(gradwalk.sum(xs[i:] + xs[:i])) for i in (0, 5, 9)]),
     "divided": lambda xs: gradwalk.sum(xs) / 1e-9 - 1e-7,
     "divided by two numbers": lambda xs: gradwalk.sum(xs) / 1e-9 + gradwalk.sum(xs[::-1]) / 2e-9,
+    "two divided by one number": lambda xs: gradwalk.sum(xs) / 1e-9 + gradwalk.sum(xs[::-1]) / 1e-9 - 1e-7,
     "divided by one that is given": lambda xs: gradwalk.sum(xs) / (xs[0] * xs[0] * 1e-9) - 1e-7,
     "divided twice": lambda xs: gradwalk.sum(xs) / (xs[0] * xs[0] * 1e-5) / (xs[1] * xs[1] * 1e-5) - 1e-7,
     "times a reciprocal": lambda xs: (1e9 / (xs[0] * xs[0])) * gradwalk.sum(xs) - 1e-7,
@@ -161,6 +174,49 @@ MADE_LARGER = {
     "an angle": lambda xs: gradwalk.atan2(gradwalk.sum(xs), xs[0] * 1e-9) - 1e-7,
     "a logarithm near its end": lambda xs: gradwalk.log(gradwalk.sum(xs) + 1e-12) - math.log(1e-12) - 1e-4,
 }
+UNNAMED = {"div": operator.truediv, "pow": operator.pow, "pow_number": operator.pow}  # functions have a name
+
+
+def beside_its_border(op: Op, numbers: Sequence[float], place: int) -> Any:
+    """What nothing makes of a result, added to an input that is beside where the domain ends."""
+
+    def made(xs: list[Any]) -> Any:
+        given = list(numbers)
+        given[place] = gradwalk.sum(xs) + numbers[place]
+        return UNNAMED.get(op.name, getattr(gradwalk, op.name, None))(*given) - op.forward(*numbers)
+
+    return made
+
+
+def beside_nothing(row: Composite, parameters: tuple[float, ...]) -> Any:
+    """What nothing makes of a result, added to entries that are all small."""
+    small = [1e-12, -2e-12, 4e-12]
+
+    def of(entries: list[Any]) -> Any:
+        out = getattr(gradwalk, row.called_by)(*[entries] * len(row.inputs), *[0] * bool(row.target), *parameters)
+        return out[0] if row.per_entry else out
+
+    return lambda xs: of([gradwalk.sum(xs[i:] + xs[:i]) + x for i, x in enumerate(small)]) - of(small)
+
+
+BESIDE_NOTHING = {
+    f"{row.name}{parameters}": beside_nothing(row, parameters)
+    for row in COMPOSITES.values()
+    for given in (row.defaults, [0.0] * 2, [1e-30] * 2)
+    for parameters in [tuple(given[: len(row.parameters)])]
+}
+BESIDE_BORDERS = {
+    f"{op.name}{numbers}": beside_its_border(op, numbers, place)
+    for op in OPS.values()
+    for point in op.samples
+    for parameters in [np.atleast_1d(point).tolist()[len(op.inputs) :]]
+    for place in range(len(op.inputs))
+    for border in (-1.0, 0.0, 1.0)
+    for away in (-1e-12, 1e-12)
+    for numbers in [(*[0.7] * place, border + away, *[0.7] * (len(op.inputs) - place - 1), *parameters)]
+    if op.borders(*numbers) < 1e-9 and op.domain(*numbers)
+}
+MADE_LARGER |= BESIDE_BORDERS | BESIDE_NOTHING
 
 
 @pytest.mark.parametrize("kinked", [False, True])
@@ -175,13 +231,16 @@ def test_rounding_that_is_made_larger_on_the_way_is_not_trusted(made: Any, kinke
         return xs[0] if rest > 0.0 else xs[0] * 5.0 + 1.0
 
     compiled = compile(function)
-    rng = random.Random(0)
+    rng, rows, outs = random.Random(0), [], []
     for _ in range(60):
         parts = [rng.choice([0.1, 0.2, 0.3, -0.1, -0.7]) for _ in range(29)]
         xs = [*parts, -sum(parts)]
         rng.shuffle(xs)
         expected, actual = with_gradients(function, (xs,)), with_gradients(compiled, (xs,))
         assert expected == pytest.approx(list(actual), rel=1e-9, abs=1e-12)
+        rows.append(xs)
+        outs.append(expected[0])
+    assert outs == pytest.approx([out.data for out in compiled.map(rows)], rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e5])
@@ -296,13 +355,9 @@ def test_what_is_raised_at_the_end_of_a_domain_is_what_the_plain_function_raises
 EDGES = [name for name, row in OPS.items() if row.edge_inputs and row.kinks is not nowhere]
 
 
-@pytest.mark.parametrize("executor", [executors.executor_for, executors.Interpreted])
 @pytest.mark.parametrize("name", [*EDGES, "norm", "largest", "smallest", "max"])
-def test_slopes_at_a_kink_are_those_of_the_plain_function(
-    name: str, executor: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slopes_at_a_kink_are_those_of_the_plain_function(name: str) -> None:
     """Thirty parts of nothing: on which side of 0 they end, and with it the slope, depends on the order."""
-    monkeypatch.setattr(executors, "executor_for", executor)
 
     def kinked(xs: list[Any]) -> Any:
         first, second = sum(xs) * 2.0, gradwalk.dot(xs[::-1], [2.0] * len(xs))
@@ -394,14 +449,10 @@ TOTALS = {
 }
 
 
-@pytest.mark.parametrize("executor", [executors.executor_for, executors.Interpreted])
 @pytest.mark.parametrize("how", TOTALS)
 @pytest.mark.parametrize(("name", "place"), [(name, place) for name in SIGNED for place in SIGNED[name]])
-def test_the_sign_of_a_zero_is_the_plain_functions(
-    name: str, place: int, how: str, executor: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sign_of_a_zero_is_the_plain_functions(name: str, place: int, how: str) -> None:
     """Zeros that are added up in another order, or to one more, may have another sign: atan2(-0.0, -1) is -π."""
-    monkeypatch.setattr(executors, "executor_for", executor)
 
     def function(xs: list[Any]) -> Any:
         given: list[Any] = [-1.0, -1.0]

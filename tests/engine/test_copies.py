@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from measures import python
 
 import gradwalk
 import gradwalk.engine
@@ -280,3 +281,30 @@ def test_a_checkpoint_is_run_again_as_it_was_run() -> None:
         y = gradwalk.checkpoint(lambda x: x.log())(x)
     y.backward()
     assert x.grad == math.inf
+
+
+PUBLIC = """
+import importlib, inspect, pickle, gradwalk
+
+def of(module):
+    names = dir(module) if "numpy" in module.__name__ or "scipy" in module.__name__ else module.__all__
+    return {name: getattr(module, name) for name in names if not name.startswith("_")}
+
+for name in ("", ".functions", ".math", ".statistics", ".numpy", ".numpy.linalg", ".scipy.special", ".scipy.stats",
+             ".scipy.integrate"):
+    theirs = vars(importlib.import_module(name[1:])) if name not in ("", ".functions") else {}
+    for each, it in of(importlib.import_module("gradwalk" + name)).items():
+        if inspect.isroutine(it) and it is not theirs.get(each):
+            try:
+                assert pickle.loads(pickle.dumps(it)) is it, "another object"
+            except Exception as error:
+                print(name, each, error)
+assert pickle.loads(pickle.dumps(gradwalk.compile(gradwalk.math.sin)))(0.0).data == 0.0
+"""
+
+
+@pytest.mark.parametrize("name", ["native", "reference"])
+def test_functions_are_pickled_by_name(name: str) -> None:
+    """Each that is not the standard library's, NumPy's or SciPy's own comes back as itself."""
+    done = python(PUBLIC, GRADWALK_ENGINE=name)
+    assert (done.stdout, done.stderr) == ("", "")

@@ -26,6 +26,7 @@ _UNIT = 2.0**-53
 SAFETY = 4.0
 _EDGES = {op.name: [op.inputs.index(each) for each in op.edge_inputs] for op in OPS.values() if op.edge_inputs}
 _ROW_EDGES = {row.name for row in COMPOSITES.values() if row.chooses or row.edges is not nowhere}
+_WITH_EDGES = _ROW_EDGES.union(_EDGES)
 SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne
 }  # fmt: skip
@@ -151,12 +152,12 @@ def judged(program: Program, slots: Array, guards: Sequence[Guard], end: int) ->
     `relu` near 0.
     """
     undecided = False
-    near = [] if program.exact else [each for each in program.instructions if _is_near_edge(each, slots, end)]
-    if program.exact or not (guards or near):
+    edges = [each for each in program.instructions if each.op in _WITH_EDGES and each.out < end]
+    if program.exact or not (guards or edges):
         doubt = np.zeros(program.size)
     else:
         doubt = doubts(program, slots, end)
-        undecided = any(_is_beyond_edge(each, slots, doubt) for each in near)
+        undecided = any(_is_beyond_edge(each, slots, doubt) for each in edges)
     for guard in guards:
         left, right = slots[guard.left], slots[guard.right]
         doubtful = SAFETY * (doubt[guard.left] + doubt[guard.right])
@@ -190,14 +191,6 @@ def _row_edge_distance(instruction: Instruction, slots: Array) -> Array:
         others = np.where((entries == chosen) & (apart == 0.0), np.inf, apart)
         distance = np.minimum(distance, others.min(axis=(1, 2))[:, None])
     return distance
-
-
-def _is_near_edge(instruction: Instruction, slots: Array, end: int) -> bool:
-    """Whether it is worth asking for the doubt."""
-    if (instruction.op not in _EDGES and instruction.op not in _ROW_EDGES) or instruction.out >= end:
-        return False
-    most = float(np.abs(slots).max(initial=1.0))
-    return not bool((_edge_distance(instruction, slots) > 1e-9 * most * most).all())
 
 
 def _is_beyond_edge(instruction: Instruction, slots: Array, doubt: Array) -> bool:

@@ -56,10 +56,25 @@ def _listed(given: Any) -> Any:
     return accepting(np.array(given, object)) if isinstance(given, list | tuple) and has_values(given) else given
 
 
+def _of_this_module(functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    for name, function in functions.items():
+        function.__module__, function.__qualname__ = __name__, name
+    return functions
+
+
 # what NumPy does by itself on arrays that accept Values, and otherwise than on floats on those that do not
 _REDUCING = (np.clip, np.max, np.min, np.amax, np.amin, np.ptp, np.any, np.all, np.prod, np.mean, np.cumsum, np.cumprod)
 _OF_LISTS = (*_REDUCING, *HANDLED)
-ACCEPTING = {
-    **{name: _with_lists(each) for name, each in vars(np).items() if any(each is one for one in _OF_LISTS)},
-    **{name: accepts_values(getattr(np, name)) for name in _MAKERS},
-}
+ACCEPTING = _of_this_module(
+    {
+        **{name: _with_lists(each) for name, each in vars(np).items() if any(each is one for one in _OF_LISTS)},
+        **{name: accepts_values(getattr(np, name)) for name in _MAKERS},
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    """By this pickle finds them: as names of the module, `any` and others would stand before those used above."""
+    if name not in ACCEPTING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return ACCEPTING[name]

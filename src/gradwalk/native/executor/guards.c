@@ -38,7 +38,7 @@ COLD static unsigned guards_judged(const Executor *self, const Memory *memory, C
     }
     for (Count i = 0; i < self->edge_count && verdict == 0; i++) {
         const Step *step = &self->steps[self->edges[i]];
-        if (step->out <= reach && KINDS[step->kind]->is_doubtful(step, &one, doubt))
+        if (step->out < reach && KINDS[step->kind]->is_doubtful(step, &one, doubt))
             verdict = UNDECIDED(lane);
     }
     PyMem_RawFree(doubt);
@@ -68,26 +68,29 @@ COLD INTERNAL void guards_measure_leaves(Executor *self)
     self->measured_at = self->read_at;
 }
 
-/* The largest factor by which a division takes its numbers, in any lane. */
-static double guards_steepest(const Step *step, const double *values, Count width)
+/* The largest factor by which a division, or a composite, takes its numbers, in any lane. */
+static double guards_steepest(const Step *step, const Memory *memory)
 {
+    if (step->kind == KIND_ROWS)
+        return rows_steepest(step, memory, step->rows);
     double least = INFINITY;
     for (Count i = 0; i < step->rows * step->columns; i++) {
-        const double *by = values + view_slot(&step->operands[1], i / step->columns, i % step->columns) * width;
-        for (Count lane = 0; lane < width; lane++)
+        Count slot = view_slot(&step->operands[1], i / step->columns, i % step->columns);
+        const double *by = memory->values + slot * memory->width;
+        for (Count lane = 0; lane < memory->width; lane++)
             least = by[lane] != 0.0 && fabs(by[lane]) < least ? fabs(by[lane]) : least;
     }
     return 1.0 / least;
 }
 
-/* How far the sizes and the divisions have been looked at, and the largest. */
+/* How far the sizes and what is steep have been looked at, and the largest. */
 typedef struct {
-    Count range, slot, division;
+    Count range, slot, steep;
     double most;
 } Measured;
 
 /* Closer than that, it is worth asking for the doubt about a number that is made of the slots before `end`, which only
- * grows. Generous: in products of two numbers, most digits may have cancelled; a division is a product, too. */
+ * grows. Generous: in products of two numbers, most digits may have cancelled; what is steep is a product, too. */
 static double guards_margin(const Executor *self, const Memory *memory, Measured *measured, Count end)
 {
     enum { AHEAD = 128 }; /* at least so many slots at a time */
@@ -108,11 +111,11 @@ static double guards_margin(const Executor *self, const Memory *memory, Measured
             if (to > end)
                 break;
         }
-        for (; measured->division < self->division_count; measured->division++) {
-            const Step *step = &self->steps[self->divisions[measured->division]];
+        for (; measured->steep < self->steep_count; measured->steep++) {
+            const Step *step = &self->steps[self->steep[measured->steep]];
             if (step->out >= end)
                 break;
-            double steepest = guards_steepest(step, memory->values, memory->width);
+            double steepest = guards_steepest(step, memory);
             most = steepest > most ? steepest : most;
         }
         measured->slot = end;
@@ -130,8 +133,7 @@ INTERNAL unsigned guards_failed(const Executor *self, const Memory *memory, Coun
     for (Count i = 0; i < self->edge_count && self->steps[self->edges[i]].out < end; i++) {
         const Step *step = &self->steps[self->edges[i]];
         unsigned near = KINDS[step->kind]->near(step, memory, guards_margin(self, memory, &measured, step->out));
-        /* near where its slope is infinite, it makes much of a little doubt: all that comes after it may be close */
-        reach = near ? step->kind == KIND_ENTRIES && step->entries.steep ? end : step->out : reach;
+        reach = near ? end : reach; /* it may make much of a little doubt: all that comes after it may be close */
         close |= near;
     }
     for (Count i = 0; i < count; i++) {
@@ -248,22 +250,25 @@ static int guards_list_sizes(Executor *self, const unsigned char *marks, unsigne
     return 0;
 }
 
-/* The divisions that something asked for is made of: by constants, once and for all; by others, those to look at. */
-static int guards_list_divisions(Executor *self, const unsigned char *marks)
+/* What takes numbers by large factors that something asked for is made of: a division by constants, once and for all;
+ * those to look at, by others, and a composite that is steep where all that it does not know yet is 0. */
+static int guards_list_steep(Executor *self, const unsigned char *marks)
 {
-    if ((self->divisions = PyMem_Malloc((size_t)(self->step_count + 1) * sizeof *self->divisions)) == NULL) {
+    enum { STEEP = 10000 }; /* times rounding is well below any margin */
+    if ((self->steep = PyMem_Malloc((size_t)(self->step_count + 1) * sizeof *self->steep)) == NULL) {
         PyErr_NoMemory();
         return -1;
     }
     for (Count i = 0; i < self->step_count; i++) {
         const Step *step = &self->steps[i];
-        int asked = 0;
-        for (Count k = 0; step->kind == KIND_ENTRIES && step->op == OP_div && k < step->rows * step->columns; k++)
+        int asked = 0, divides = step->kind == KIND_ENTRIES && step->op == OP_div;
+        for (Count k = 0; (divides || step->kind == KIND_ROWS) && k < step->rows * step->columns; k++)
             asked |= (marks[step->out + k] & (BELOW | ROUNDED)) == (BELOW | ROUNDED);
-        if (asked && step->operands[1].constants == NULL)
-            self->divisions[self->division_count++] = (int32_t)i;
-        double steepest = asked && step->operands[1].constants != NULL ? guards_steepest(step, self->initial, 1) : 0.0;
+        int constant = divides && step->operands[1].constants != NULL;
+        double steepest = asked && constant ? guards_steepest(step, &self->single) : 0.0;
         self->steepest = steepest > self->steepest ? steepest : self->steepest;
+        if (asked && !constant && (divides || rows_steepest(step, &self->single, 1) > STEEP))
+            self->steep[self->steep_count++] = (int32_t)i;
     }
     return 0;
 }
@@ -311,7 +316,7 @@ static int guards_find_doubtful(Executor *self)
         }
         for (Count i = self->step_count; i-- > 0;)
             sums &= guards_mark_sizes(&self->steps[i], marks);
-        failed = guards_list_sizes(self, marks, sums ? SIZED : BELOW) < 0 || guards_list_divisions(self, marks) < 0;
+        failed = guards_list_sizes(self, marks, sums ? SIZED : BELOW) < 0 || guards_list_steep(self, marks) < 0;
     }
     PyMem_Free(marks);
     return failed ? -1 : 0;

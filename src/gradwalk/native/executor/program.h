@@ -53,9 +53,9 @@ typedef struct {
     int32_t *edges; /* steps that are near an edge, maybe on the other side than in the eager engine */
     Range *sizes;   /* the slots whose largest number says what is near */
     Count edge_count, size_count;
-    int32_t *divisions; /* steps that divide what guards and edges look at by what is no constant */
-    Count division_count;
-    double steepest; /* the largest factor of those by constants */
+    int32_t *steep; /* steps that take what guards and edges look at by factors to look at in every run */
+    Count steep_count;
+    double steepest; /* the largest factor of divisions by constants */
     Count moving_from, moving_to; /* the inputs of a direction, as the steps are marked for; from 0: they are not */
     PyObject *gradients_again; /* what knows that 0 times infinity hands on nothing, or NULL */
     PyObject *known_leaves; /* the last tuple that was found to be one of Values: it stays one */

@@ -262,26 +262,52 @@ static void rows_reverse(const Kernels *kernels, const Step *step, const Memory 
 
 /* ---------------------------------------------------------------- doubt */
 
+/* Output i of one example; behind the row `x` that it is made of, as many local gradients. */
+static double rows_slopes(const Step *step, const Memory *memory, Count i, Count lane, double *x)
+{
+    const Composite *composite = composite_of(step->op);
+    Count row = i / step->columns, n = rows_length(step, row), columns = step->operands[0].columns;
+    Count at = step->operand_count > 1 ? (Count)rows_target(step, memory, row, lane) : i % step->columns;
+    double *local_grads = x + columns, *facts = local_grads + columns;
+    view_lane(&step->operands[0], memory, row, lane, x);
+    composite_keep(composite, n, x, step->parameters, facts);
+    double out = composite_output(composite, n, x, at, step->parameters, facts);
+    composite_slopes(composite, n, x, at, step->parameters, facts, out, local_grads);
+    return out;
+}
+
 COLD static void rows_doubt(const Step *step, const Memory *memory, double *doubt)
 {
     const Operand *operand = &step->operands[0];
-    double *x = memory->scratch, *local_grads = x + operand->columns, *facts = local_grads + operand->columns;
-    const Composite *composite = composite_of(step->op);
+    double *x = memory->scratch, *local_grads = x + operand->columns;
     for (Count i = 0; i < step->rows * step->columns; i++) {
         Count row = i / step->columns, n = rows_length(step, row);
         if (i % step->columns >= rows_outputs(step, n))
             continue; /* and 0 is what is there */
-        Count at = step->operand_count > 1 ? (Count)rows_target(step, memory, row, 0) : i % step->columns;
-        view_lane(operand, memory, row, 0, x);
-        composite_keep(composite, n, x, step->parameters, facts);
-        double out = composite_output(composite, n, x, at, step->parameters, facts);
-        composite_slopes(composite, n, x, at, step->parameters, facts, out, local_grads);
-        double size = fabs(out) + composite->is_logarithm;
+        double out = rows_slopes(step, memory, i, 0, x);
+        double size = fabs(out) + composite_of(step->op)->is_logarithm;
         for (Count k = 0; k < n; k++)
             size += fabs(local_grads[k] * x[k]);
         double own = step->rounds ? (double)(n + 16) * UNIT * size : 0.0;
         doubt[step->out + i] = own + step_carried_doubt(operand, row, n, local_grads, doubt);
     }
+}
+
+/* The largest local gradient of the first rows, in any lane; infinite if one is nan. Of two outputs each: where one entry
+ * of a row decides what an output does not depend on, another output says how steep it is. */
+INTERNAL double rows_steepest(const Step *step, const Memory *memory, Count rows)
+{
+    double *x = memory->scratch, *local_grads = x + step->operands[0].columns, most = 0.0;
+    Count outputs = step->columns < 2 ? step->columns : 2;
+    for (Count i = 0; i < rows * outputs * memory->width; i++) {
+        Count place = i / memory->width, row = place / outputs, column = place % outputs, n = rows_length(step, row);
+        if (column >= rows_outputs(step, n))
+            continue;
+        rows_slopes(step, memory, row * step->columns + column, i % memory->width, x);
+        for (Count k = 0; k < n; k++)
+            most = fabs(local_grads[k]) <= most ? most : isnan(local_grads[k]) ? INFINITY : fabs(local_grads[k]);
+    }
+    return most;
 }
 
 /* ---------------------------------------------------------------- edges */

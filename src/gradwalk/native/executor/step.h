@@ -108,8 +108,9 @@ INTERNAL void step_release(Step *step);
 INTERNAL double step_carried_doubt(const Operand *operand, Count row, Count count, const double *local_grads,
                                    const double *doubt);
 
-/* ---- call.c ---- */
+/* ---- rows.c, call.c ---- */
 
+INTERNAL double rows_steepest(const Step *step, const Memory *memory, Count rows);
 INTERNAL int call_python(const Step *step, const Memory *memory);
 
 #endif

@@ -43,7 +43,7 @@ static void executor_dealloc(PyObject *object)
     PyMem_Free(self->guards);
     PyMem_Free(self->edges);
     PyMem_Free(self->sizes);
-    PyMem_Free(self->divisions);
+    PyMem_Free(self->steep);
     PyMem_Free(self->inputs);
     PyMem_Free(self->stretches);
     PyMem_Free(self->outputs);
@@ -108,8 +108,8 @@ static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *keyw
         || (self->inputs = read_slots(inputs, "inputs", size, -1, &self->input_count)) == NULL
         || (self->stretches = program_stretches(self->inputs, self->input_count, size)) == NULL
         || (self->outputs = read_slots(outputs, "outputs", size, -1, &self->output_count)) == NULL
-        || program_read(self, instructions, functions) < 0 || guards_read(self, guards) < 0
-        || program_memory_make(self, &self->single, 1) < 0) {
+        || program_read(self, instructions, functions) < 0 || program_memory_make(self, &self->single, 1) < 0
+        || guards_read(self, guards) < 0) {
         Py_DECREF(self);
         return NULL;
     }
