@@ -222,10 +222,10 @@ def _check_entry(f: Callable[[float], float | None], x: float, derivative: float
             continue
         estimates.append(estimate)
         if _agree(derivative, estimate, tolerance, GOOD):
-            verdict = KINK if _looks_bent(f, x) and _singularity(f, x) == KINK else OK
+            verdict = KINK if _looks_bent(f, x) and _singularity(f, x, derivative) == KINK else OK
             return Entry(name, derivative, estimate, verdict)
     best = min(estimates, key=lambda estimate: estimate.error, default=None)
-    singularity = _singularity(f, x)
+    singularity = _singularity(f, x, derivative)
     if singularity is not None:
         return Entry(name, derivative, best, singularity)
     if best is None:
@@ -361,14 +361,17 @@ def _one_sided(f: Callable[[float], float | None], x: float, step: float) -> tup
     return (above - here) / step, (here - below) / step, rounding
 
 
-def _singularity(f: Callable[[float], float | None], x: float) -> str | None:
+def _singularity(f: Callable[[float], float | None], x: float, derivative: float) -> str | None:
     """`discontinuity` or `kink` if there is one at x, as far as steps down to 1e-7 can tell."""
     steps = [_size(x) * 10.0**-k for k in (4, 5, 6, 7)]
-    if f(0.0) is None:
+    here, tiny = f(0.0), math.ulp(x)
+    if here is None:
         return None
-    tiny = 4.0 * math.ulp(x)
     if (f(tiny) is None) != (f(-tiny) is None):
-        return KINK  # the edge of the domain: there is only one side
+        inward = tiny if f(-tiny) is None else -tiny
+        slope = ((f(inward) or 0.0) - here) / inward
+        # the edge of the domain: there is only one side; or the last float before it, where there is a derivative
+        return None if abs(slope - derivative) < 0.75 * abs(derivative) else KINK
     slopes = [_one_sided(f, x, step) for step in steps]
     seen = [(slope, step) for slope, step in zip(slopes, steps, strict=True) if slope is not None]
     if len(seen) < len(steps):

@@ -266,10 +266,21 @@ def fma(x: Any, y: Any, z: Any) -> Any:
     10.0
     """
     if any(map(is_value, (x, y, z))) or not all(map(_standard.isfinite, (x, y, z))):
-        return x * y + z
+        return like_standard(x * y + z, "fma", x, y, z)
     from fractions import Fraction
 
-    return float(Fraction(x) * Fraction(y) + Fraction(z))
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    return float(exact) if exact else x * y + z  # a zero of the right sign
+
+
+def like_standard(out: Any, name: str, *given: Any) -> Any:
+    """What is composed of operations that may overflow; the standard function raises where it is inf or nan of none."""
+    if not isfinite(out) and not current().ieee:
+        if isnan(out) and not any(map(isnan, given)) and not all(map(isfinite, given)):
+            raise DomainError(f"{name}: expected numbers of which it is one, got infinite ones")
+        if all(map(isfinite, given)):
+            raise RangeError(f"{name}: the result overflows; scale the input down")
+    return out
 
 
 # ---------------------------------------------------------------- angles
@@ -379,8 +390,11 @@ def ldexp(x: Any, i: int) -> Any:
     """
     if not is_value(x):
         return _standard.ldexp(x, i)
-    half = i // 2  # in two steps: 2.0**i alone may be out of range where the result is not
-    return x * 2.0**half * 2.0 ** (i - half)
+    out, i = x, max(-2200, min(i, 2200))  # from the smallest number to infinity, and back to 0
+    while i:  # 2.0**i may be out of range where the result is not; what rounds is the last step alone
+        step = min(i, 1023) if i >= -1022 else max(i + 1022, -1022)
+        out, i = out * 2.0**step, i - step
+    return like_standard(out, "ldexp", x)
 
 
 def remainder(x: Any, y: Any) -> Any:

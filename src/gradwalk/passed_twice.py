@@ -1,4 +1,4 @@
-"""Lists, dicts, arrays and dataclasses that are in several places of the arguments.
+"""Lists, dicts, arrays (views of one memory, too) and dataclasses that are in several places of the arguments.
 
 A derivative by each argument takes them as several. That holds as long as the function changes none of them: what it
 writes to one would be in the others too. A call of a function that does is refused.
@@ -27,6 +27,7 @@ from gradwalk.structure import (
 )
 
 _NUMBERS = (float, int, *VALUE_TYPES)
+_EXACT = 10_000  # steps to find out whether views that lie between one another have a number in common
 _NONE: frozenset[int] = frozenset()
 _stands_for: ContextVar[Mapping[int, int]] = ContextVar("stands_for", default={})  # noqa: B039  # never changed
 
@@ -36,6 +37,7 @@ def repeated(arguments: tuple[Any, ...]) -> frozenset[int]:
     if all_plain(arguments):
         return _NONE
     holders: list[int] = []
+    arrays: list[Any] = []
     looked_into = Counter[int]()  # twice, and what is inside is in several places, too
     waiting = list(arguments)
     while waiting:
@@ -52,15 +54,51 @@ def repeated(arguments: tuple[Any, ...]) -> frozenset[int]:
             kind = kind_of(cls)
             if kind is ARRAY or (isinstance(kind, Container) and not isinstance(part, tuple)):
                 holders.append(id(part))
+            if kind is ARRAY:
+                arrays.append(part)
             if isinstance(kind, Container) and looked_into[id(part)] < 2:
                 looked_into[id(part)] += 1
                 waiting += _parts(part)
-    stands_for = _stands_for.get()
+    stands_for, shared = _stands_for.get(), overlapping(arrays)
     if not stands_for and len(set(holders)) == len(holders):
-        return _NONE
+        return shared
     originals = [stands_for.get(each, each) for each in holders]
     counts = Counter(originals)
-    return frozenset(each for each, original in zip(holders, originals, strict=True) if counts[original] > 1)
+    return shared.union(each for each, original in zip(holders, originals, strict=True) if counts[original] > 1)
+
+
+def overlapping(arrays: list[Any]) -> frozenset[int]:
+    """The ids of those of which a number is in another of them, too: of rows of a matrix there are none."""
+    if len(arrays) < 2 or all(array.base is None for array in arrays):
+        return _NONE
+    views: dict[int, list[Any]] = {}
+    for array in arrays:
+        root = array
+        while (base := getattr(root, "base", None)) is not None:
+            root = base
+        views.setdefault(id(root), []).append(array)
+    return frozenset(each for among in views.values() if len(among) > 1 for each in _overlapping_views(among))
+
+
+def _overlapping_views(views: list[Any]) -> Iterator[int]:
+    import numpy as np
+
+    before: list[tuple[int, Any]] = []  # where they end, and begin before this one
+    for low, high, place in sorted((*_bounds(view), place) for place, view in enumerate(views)):
+        before = [(end, other) for end, other in before if end > low]
+        for _, other in before:
+            if np.may_share_memory(views[place], other, max_work=_EXACT):  # type: ignore[arg-type]
+                yield from (id(views[place]), id(other))
+        before.append((high, views[place]))
+
+
+def _bounds(array: Any) -> tuple[int, int]:
+    """Where its numbers begin in memory, and where they end."""
+    first = array.__array_interface__["data"][0]
+    if array.flags.c_contiguous:
+        return first, first + array.nbytes
+    reach = [(count - 1) * stride for count, stride in zip(array.shape, array.strides, strict=True)]
+    return first + sum(min(0, each) for each in reach), first + sum(max(0, each) for each in reach) + array.itemsize
 
 
 class Watching(Source):
@@ -100,7 +138,7 @@ class Watching(Source):
             if len(now) != len(before) or any(x is not y for x, y in zip(now, before, strict=True)):
                 raise TypeError(
                     f"{what}: expected no changes to the {type(holder).__name__} that is in several places of the "
-                    "arguments, which a derivative takes as several, got a function that makes some; give it a copy in "
+                    "arguments, where it is taken as several, got a function that makes some; give it a copy in "
                     "all but one of them"
                 ) from error
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gradwalk import composites, functions
-from gradwalk.math import begun_with_0
+from gradwalk.errors import DivisionByZeroError, DomainError, refusals, refused_like_floats
+from gradwalk.math import begun_with_0, like_standard
 from gradwalk.structure import is_value
 
 
@@ -33,9 +34,18 @@ def _on_values(ours: Callable[..., Any]) -> Callable[..., Any]:
             return theirs(*listed, **options)
         if not listed[0]:
             raise _standard.StatisticsError(f"{ours.__name__}: expected at least one number, got none")
-        return ours(*listed, **options)
+        before = refusals()
+        try:
+            return ours(*listed, **options)
+        except (DivisionByZeroError, DomainError) as error:
+            refused_like_floats(before)
+            raise _standard.StatisticsError(*error.args) from None
 
     return chosen
+
+
+def _mean(data: Sequence[Any]) -> Any:
+    return like_standard(composites.mean(data), "mean", *data)
 
 
 @_on_values
@@ -45,7 +55,7 @@ def mean(data: Sequence[Any]) -> Any:
     >>> mean([1.0, 2.0, 6.0])
     3.0
     """
-    return begun_with_0(composites.mean(data))
+    return begun_with_0(_mean(data))
 
 
 @_on_values
@@ -56,7 +66,7 @@ def fmean(data: Sequence[Any], weights: Sequence[Any] | None = None) -> Any:
     1.75
     """
     if weights is None:
-        return begun_with_0(composites.mean(data))
+        return begun_with_0(_mean(data))
     return begun_with_0(composites.dot(data, weights)) / composites.sum(weights)
 
 
@@ -72,13 +82,18 @@ def harmonic_mean(data: Sequence[Any], weights: Sequence[Any] | None = None) -> 
     if any(x < 0.0 for x in data):
         raise _standard.StatisticsError("harmonic_mean: expected numbers of at least 0, got a negative one")
     shares = [1.0] * len(data) if weights is None else weights
-    return composites.sum(shares) / composites.sum([share / x for share, x in zip(shares, data, strict=True)])
+    pairs = [(share, x) for share, x in zip(shares, data, strict=True) if share or x]
+    zero = next((x for _, x in pairs if not x), None)
+    if zero is None:
+        return composites.sum(shares) / composites.sum([share / x for share, x in pairs])
+    # both times the zero: what it is divided by is 1 where it is another number's zero, too
+    return composites.sum(shares) * zero / composites.sum([share * (zero / x) if x else share for share, x in pairs])
 
 
 def _squares(data: Sequence[Any], centre: Any) -> Any:
-    middle = composites.mean(data) if centre is None else centre
+    middle = _mean(data) if centre is None else centre
     apart = [x - middle for x in data]
-    return composites.dot(apart, apart)
+    return like_standard(composites.dot(apart, apart), "variance", *data)
 
 
 def _at_least_two(name: str, data: Sequence[Any]) -> None:
@@ -156,7 +171,7 @@ def covariance(x: Sequence[Any], y: Sequence[Any], /) -> Any:
 
 
 def _products(x: Sequence[Any], y: Sequence[Any]) -> Any:
-    of_x, of_y = composites.mean(x), composites.mean(y)
+    of_x, of_y = _mean(x), _mean(y)
     return composites.dot([one - of_x for one in x], [one - of_y for one in y])
 
 
@@ -172,4 +187,4 @@ def linear_regression(x: Sequence[Any], y: Sequence[Any], /) -> Any:
     """Slope and intercept of the line closest to the pairs."""
     _at_least_two("linear_regression", x)
     slope = _products(x, y) / _squares(x, None)
-    return _standard.LinearRegression(slope, begun_with_0(composites.mean(y)) - slope * composites.mean(x))
+    return _standard.LinearRegression(slope, begun_with_0(_mean(y)) - slope * _mean(x))

@@ -550,3 +550,43 @@ def test_the_name_of_an_operation_is_a_text():
     found = with_gradwalk("s.py")
     assert found.stdout == "total\n"
     assert "op: expected a string, got 5" in found.stderr
+
+
+DERIVED = {
+    "== says what != does": "__eq__(self, o): return self.data == getattr(o, 'data', o)\n"
+    "    __hash__ = object.__hash__",
+    "equal nodes are one": "__eq__(self, o): return self.data == getattr(o, 'data', o)\n"
+    "    def __hash__(self): return hash(self.data)",
+    "an empty one is false": "__len__(self): return int(self.data)",
+    "a length that is none": "__len__(self): return -1",
+    "an index is a number": "__index__(self): return int(self.data)",
+    "a float has a floor": "__float__(self): return self.data + 0.5",
+    "< says what > does": "__lt__(self, o): return self.data < getattr(o, 'data', o)",
+    "items are iterated": "__getitem__(self, i): return [self.data, 7.0][i]",
+    "what is iterated contains": "__iter__(self): return iter([self.data, 7.0])",
+    "a text is formatted": "__str__(self): return 'it is ' + str(self.data)",
+    "a state is copied": "__getstate__(self): return None, {'data': 5.0, 'grad': 0.0}",
+    "how it is made is copied": "__reduce__(self): return Value, (5.0,)",
+}
+ASKED = """
+import copy, math, operator
+a, b, c, zero = Value(2.0), Value(2.0), Value(3.0), Value(0.0)
+asked = [bool, operator.not_, list, float, int, complex, math.floor, math.ceil, math.sqrt, lambda v: "%d" % v]
+asked += [lambda v: 7.0 in v, lambda v: f"{v}"[:5] == "it is", lambda v: copy.copy(v).data]
+asked += [lambda v: copy.deepcopy(v).data]
+for sign in (operator.eq, operator.ne, operator.lt, operator.gt, operator.le):
+    asked += [lambda v, s=sign: s(v, a), lambda v, s=sign: s(b, v), lambda v, s=sign: s(v, 2.0)]
+for i, ask in enumerate(asked):
+    for v in (a, c, zero):
+        try: print(i, ask(v))
+        except Exception as error: print(i, type(error).__name__)
+((a * b) * (b * c)).backward()
+print(a.grad, b.grad, c.grad)
+"""
+
+
+@pytest.mark.parametrize("kind", DERIVED)
+def test_what_python_takes_for_a_method_that_is_not_there(kind):
+    """With one of these, a class has more than that method."""
+    write("s.py", MICROGPT_CLASS + f"    def {DERIVED[kind]}\n" + ASKED)
+    assert with_gradwalk("s.py").stdout == with_python("s.py").stdout

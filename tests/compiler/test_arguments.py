@@ -108,6 +108,45 @@ def test_changes_to_what_derivatives_take_as_two_are_refused(kind: str, made: An
             call(*_given(kind, lambda first: first))
 
 
+def shifted(a: Any, b: Any) -> Any:
+    a += 1.0
+    return (a * b).sum()
+
+
+SHARED = {
+    "shifted": lambda x: (x[:8], x[1:9]), "the whole and a part": lambda x: (x, x[3:4]),
+    "backward": lambda x: (x[::-1][:8], x[8:]), "an empty step": lambda x: (x[::2][:4], x[::3][:4]),
+    "a column and a row": lambda x: (x.reshape(4, 4)[:, 1], x.reshape(4, 4)[2]),
+    "a view of a view": lambda x: (x[2:][1:5], x.reshape(4, 4)[1]),
+    "a buffer": lambda x: (np.frombuffer(x)[:4], x[3:7]),
+}  # fmt: skip
+DISJOINT = {
+    "rows": lambda x: tuple(x.reshape(4, 4)[1:3]), "columns": lambda x: tuple(x.reshape(4, 4).T[1:3]),
+    "turns": lambda x: (x[::2], x[1::2]), "halves": lambda x: (x[:8], x[8:]),
+    "another's": lambda x: (x[:8], x.copy()[:8]),
+}  # fmt: skip
+CALLS_OF_TWO = {
+    "value_and_grad": lambda f: gradwalk.value_and_grad(f), "both": lambda f: gradwalk.value_and_grad(f, (0, 1)),
+    "of a compiled one": lambda f: gradwalk.value_and_grad(compile(f), (0, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS_OF_TWO.values(), ids=CALLS_OF_TWO)
+def test_arrays_that_share_memory_are_in_several_places(call: Any) -> None:
+    """What is written to one of them is in the other, too, unless no number is in both."""
+    changing, reading = call(shifted), call(lambda a, b: (a * b).sum())
+
+    for views in DISJOINT.values():
+        a, b = views(np.arange(16.0))
+        assert changing(a, b)[0] == ((a + 1.0) * b).sum()
+    for views in SHARED.values():
+        a, b = views(np.arange(16.0))
+        with pytest.raises(TypeError, match=r"in several places of the arguments.*give it a copy"):
+            changing(a, b)
+        assert reading(a, b)[0] == (a * b).sum()
+    assert changing(np.arange(8.0), np.arange(1.0, 9.0))[0] == 204.0  # copies
+
+
 @pytest.mark.parametrize("made", [lambda f: f, compile])
 @pytest.mark.parametrize("outer", [lambda inner: [inner], lambda inner: {0: inner}, lambda inner: (inner,)])
 def test_what_is_inside_of_what_is_in_two_places_is_so_too(made: Any, outer: Any) -> None:

@@ -14,6 +14,7 @@ from scipy import integrate, optimize
 
 import gradwalk
 from gradwalk import Value, compile, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from gradwalk.optim import SGD
 
 Function = Callable[..., Any]
 Pair = namedtuple("Pair", "left right")
@@ -428,3 +429,38 @@ def test_a_compiled_functions_derivatives_can_be_differentiated(function: Any, e
     """They came back as numbers, cut off from what they depend on."""
     assert gradwalk.grad(function)(3.0) == expected
     assert gradwalk.jvp(function)(3.0, 1.0) == expected
+
+
+ALONE = {
+    "grad": lambda f, x: grad(f)(x),
+    "value_and_grad": lambda f, x: value_and_grad(f)(x),
+    "hvp": lambda f, x: hvp(f)(x, x),
+    "hessian": lambda f, x: hessian(f)(x),
+    "gradient of a gradient": lambda f, x: grad(lambda q: grad(f)(q)[0])(x),
+    "its value_and_grad": lambda f, x: f.value_and_grad(x),
+    "of Values": lambda f, x: f.value_and_grad(np.array([Value(2.0)])),
+    "hessian_vector": lambda f, x: f.hessian_vector(x, vector=x),
+    "backward": lambda f, x: f.backward(x),
+    "train_step": lambda f, x: f.train_step(SGD([SCALE], lr=0.0), x),
+    "map_backward": lambda f, x: f.map_backward([x, x]),
+    "map_train_step": lambda f, x: f.map_train_step(SGD([SCALE], lr=0.0), [x, x]),
+    "map_gradients": lambda f, x: f.map_gradients([x, x], [SCALE]),
+    "models": lambda f, x: f.models([[3.0], [1.0]], [SCALE]).step(SGD([SCALE], lr=0.0), [x, x], lr=[0.0, 0.0]),
+}
+SCALE = Value(3.0)
+
+
+@pytest.mark.parametrize("asked", ALONE.values(), ids=ALONE)
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)], ids=str)
+def test_an_array_of_one_entry_is_one_value(asked: Any, shape: tuple[int, ...]) -> None:
+    """Whoever takes one result; a list of one is several."""
+    x = np.array([2.0])
+
+    def numbers(function: Any) -> list[float]:
+        found = asked(compile(function), x)
+        parts = found if isinstance(found, tuple) else (found,)
+        return [number for part in parts for number in np.ravel(part).tolist()]
+
+    assert numbers(lambda x: x[0] * x[0] * SCALE) == numbers(lambda x: (x * x * SCALE).reshape(shape))
+    with pytest.raises(TypeError, match=r"one number, got a list of 1|return one Value"):
+        numbers(lambda x: [x[0] * SCALE])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from planted_programs import BUGS, Program, is_effective
 
+import gradwalk.math
 from gradwalk import Value
 from gradwalk.gradient_check import Entry, Estimate, Report, assert_gradients, extrapolated, gradcheck
 
@@ -238,3 +239,16 @@ def test_extrapolation_tells_its_error(x: float, step: float) -> None:
         estimate = extrapolated(lambda h, f=f: f(x + h), x, step)
         assert estimate is not None
         assert abs(estimate.derivative - derivative) <= 4.0 * estimate.error <= 1e-9
+
+
+ENDS = [("acos", -1.0, 1.0), ("asin", -1.0, 1.0), ("acosh", 1.0, 2.0), ("atanh", -1.0, 1.0), ("log1p", -1.0, 0.0)]
+
+
+@pytest.mark.parametrize(("name", "low", "high"), ENDS)
+def test_the_last_float_of_a_domain_is_no_kink(name: str, low: float, high: float) -> None:
+    """The derivative there is right, and there is no room for differences; at the end itself there is one side only."""
+    function = getattr(gradwalk.math, name)
+    for end, inside in ((low, high), (high, low))[: 2 if high == 1.0 else 1]:
+        assert gradcheck(function, math.nextafter(end, inside)).verdict == "can't tell at this step"
+        if name not in ("atanh", "log1p"):  # which are infinite there
+            assert gradcheck(function, end).verdict == "kink"

@@ -12,6 +12,7 @@ import pytest
 
 import gradwalk
 import gradwalk.math
+import gradwalk.optim
 from gradwalk import Value, compile, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from gradwalk.lost_derivatives import SEARCH
 from gradwalk.numpy import everywhere
@@ -65,6 +66,34 @@ def test_a_compiled_function_tells_of_a_search_when_it_is_asked_for_the_derivati
         assert function.value_and_grad(3.0, 4.0)[1] == (2.0, 0.0)
     with pytest.warns(RuntimeWarning, match="does not depend on a, which was compared with 60 times"):
         assert grad(function, argnums=(0, 1))(3.0, 4.0) == (2.0, 0.0)
+
+
+BACKWARD = {
+    "a call": lambda f, v: f(v).backward(),
+    "backward": lambda f, v: f.backward(v),
+    "train_step": lambda f, v: f.train_step(gradwalk.optim.SGD([v], lr=0.1), v),
+    "map": lambda f, v: f.map([(v,)])[0].backward(),
+    "map_backward": lambda f, v: f.map_backward([(v,)]),
+    "map_gradients": lambda f, v: f.map_gradients([(v,)], [v]),
+    "a part": lambda f, v: grad(lambda x: f(x) * x)(v.data),
+    "value_and_grad": lambda f, v: f.value_and_grad(v.data),
+    "array": lambda f, v: value_and_grad(compile(lambda row: f.function(row[0])))(np.array([v.data])),
+}
+
+
+@pytest.mark.parametrize("derivative", BACKWARD.values(), ids=BACKWARD)
+@pytest.mark.parametrize("leaf", [1.0, Value(3.0)], ids=["alone", "with a leaf"])
+def test_whatever_goes_backward_through_a_compiled_search_is_told_once(derivative: Any, leaf: Any) -> None:
+    """Also by Values that are given to it, and by each call one time: programs that do not apply tell nothing."""
+    function = compile(lambda a: root_by_bisection(a) * leaf)
+    for a in (2.0, 3.0, 5.0):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            function(Value(a))
+            assert not told
+            derivative(function, Value(a))
+        assert ["compared with 60 times" in str(each.message) for each in told] == [True]
+        assert told[0].filename == __file__
 
 
 @pytest.mark.parametrize(("times", "told"), [(SEARCH, 1), (SEARCH - 1, 0)])
@@ -252,10 +281,13 @@ def test_a_compiled_result_that_is_rounded_is_told(function: Any) -> None:
         with pytest.warns(RuntimeWarning, match="the derivative is 0, because the result is rounded") as told:
             assert derivative(1.234) == 0.0
         assert {warning.filename for warning in told} == {__file__}
+    with pytest.warns(RuntimeWarning, match="the derivative is 0, because the result is rounded"):
+        compiled.backward(Value(1.234))
     both = compile(lambda x, y: gradwalk.math.floor(3.0 * x) * y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert compiled(1.234) == function(1.234)
+        assert grad(lambda x: x - compiled(x))(1.234) == 1.0
         assert grad(both, argnums=(0, 1))(1.5, 2.0) == (0.0, 4.0)
     with pytest.warns(RuntimeWarning, match="the derivative is 0, because the result is rounded"):
         assert grad(both)(1.5, 2.0) == 0.0

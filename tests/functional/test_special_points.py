@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import statistics as standard_statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -12,12 +13,14 @@ import pytest
 
 import gradwalk
 import gradwalk.math as gm
+import gradwalk.statistics as statistics
 from gradwalk import Value
 
 SPECIAL: list[Any] = [
     0, -0.0, 1, -1, 0.5, -2.5, 3, 4503599627370497.0, math.inf, -math.inf, math.nan, 1.7e308, -1e308, 5e-324, -1e-310,
     -1e-17, 170.7, 10**30,
 ]  # fmt: skip
+FLOATS = [float(x) for x in SPECIAL]
 KINDS = (ZeroDivisionError, OverflowError, ValueError, TypeError)
 # not of numbers, or of more than two, or of whole numbers alone
 OTHERS = {"comb", "dist", "factorial", "fma", "fsum", "gcd", "isqrt", "lcm", "ldexp", "perm", "prod", "sumprod"}
@@ -67,6 +70,79 @@ def test_math_at_special_points(name: str) -> None:
             assert agrees(expected, outcome(ours, *given)), (name, given)
 
 
+def called_before(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled, and called before with numbers that are no edges."""
+    made = gradwalk.compile(function)
+    made(0.5)
+    return made
+
+
+EXPONENTS = (0, 1, -1, 1023, 1024, -1022, -1060, -1074, 2000, 2098, -2098, 10**30, -(10**30))
+
+
+@pytest.mark.parametrize("exponent", EXPONENTS)
+def test_ldexp_is_the_standard_one_to_the_bit(exponent: int) -> None:
+    """What is denormal is rounded once, and what is too large is no infinity."""
+
+    def shifted(x: Any) -> Any:
+        return gm.ldexp(x, exponent)
+
+    for x in [*FLOATS, 1.1e-3, 3.3e-310, 0.1, 2.0**-1000 / 3.0]:
+        assert outcome(math.ldexp, x, exponent) == outcome(shifted, Value(x)), x
+        if exponent < 1024:
+            assert outcome(math.ldexp, x, exponent) == outcome(called_before(shifted), x), x
+
+
+FUSED = [
+    (2.0, 1e308, 1e308, OverflowError), (1e200, -1e200, 1.0, OverflowError), (math.inf, 0.0, 1.0, ValueError),
+    (math.inf, 1.0, -math.inf, ValueError), (math.inf, 0.0, math.nan, math.nan), (math.inf, 2.0, 1.0, math.inf),
+    (-0.0, 1.0, -0.0, -0.0), (1.0, -2.0, 2.0, 0.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("x", "y", "z", "expected"), FUSED)
+def test_fma_at_special_points(x: float, y: float, z: float, expected: Any) -> None:
+    """Python has it since 3.13; before, it is this one."""
+    wanted = [expected] if isinstance(expected, type) else [spelled(expected)]
+    assert wanted == outcome(gm.fma, x, y, z) == outcome(called_before(lambda x: gm.fma(x, y, z)), x)
+    assert all(wanted == outcome(gm.fma, *given) for given in as_values((x, y, z)))
+
+
+@pytest.mark.parametrize(("name", "samples"), [
+    ("mean", [[1e308, 1e308, 1e308]]), ("fmean", [[1e308, 1e308]]), ("variance", [[1e200, -1e200]]),
+    ("pvariance", [[1e308, -1e308, 1.0]]), ("pstdev", [[1e200, -1e200]]),
+])  # fmt: skip
+def test_statistics_that_overflow_are_no_infinity(name: str, samples: Any) -> None:
+    for function in (getattr(statistics, name), gradwalk.compile(getattr(statistics, name))):
+        function([1.0, 2.0, 4.0])
+        with pytest.raises(OverflowError, match="the result overflows; scale the input down"):
+            function(*([Value(x) for x in each] for each in samples))
+
+
+@pytest.mark.parametrize(("name", "samples"), [
+    ("correlation", [[1.0, 1.0], [1.0, 2.0]]), ("correlation", [[1.0, 2.0], [1.0, 1.0]]),
+    ("linear_regression", [[1.0, 1.0], [1.0, 2.0]]), ("fmean", [[1.0, 2.0], [1.0, -1.0]]),
+    ("harmonic_mean", [[0.0, 2.0]]), ("harmonic_mean", [[2.0, 0.0, 0.0]]), ("harmonic_mean", [[1.0, 0.0], [1.0, 0.0]]),
+    ("harmonic_mean", [[1.0, 2.0], [0.0, 0.0]]), ("harmonic_mean", [[-1.0, 2.0]]), ("geometric_mean", [[-1.0, 2.0]]),
+    ("geometric_mean", [[math.inf, 2.0]]), ("median", [[1e308, 1.7e308]]), ("mean", [[math.inf, 1e308]]),
+])  # fmt: skip
+def test_statistics_at_special_points(name: str, samples: Any) -> None:
+    """The standard number, or its kind of error."""
+    standard, ours = getattr(standard_statistics, name), getattr(statistics, name)
+    try:
+        expected = standard(*samples)
+    except standard_statistics.StatisticsError:
+        with pytest.raises(standard_statistics.StatisticsError):
+            ours(*([Value(x) for x in each] for each in samples))
+    else:
+        assert ours(*([Value(x) for x in each] for each in samples)).data == expected
+        assert gradwalk.compile(ours)(*samples).data == expected
+
+
+def test_the_harmonic_mean_has_a_derivative_where_one_number_is_0() -> None:
+    assert gradwalk.value_and_grad(statistics.harmonic_mean)([3.0, 0.0, 4.0]) == (0.0, [0.0, 3.0, 0.0])
+
+
 UNARY: dict[str, Callable[..., Any]] = {
     "neg": operator.neg, "abs": abs, "round": round, "to two digits": lambda x: round(x, 2), "floor": math.floor,
     "ceil": math.ceil, "trunc": math.trunc, "is_integer": lambda x: x.is_integer(),
@@ -74,7 +150,6 @@ UNARY: dict[str, Callable[..., Any]] = {
 BINARY: dict[str, Callable[..., Any]] = {
     name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "lt", "eq")
 } | {"max": max, "min": min}
-FLOATS = [float(x) for x in SPECIAL]
 
 
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])

@@ -447,8 +447,8 @@ class Compiled(functional.Replayed, Generic[P, R]):
             return call.applied(self.function, given)
 
     def _one(self, out: Any, called: str = "value_and_grad") -> Any:
-        """The result, if it is one Value, on its own or in an array of no dimension."""
-        if isinstance(out, np.ndarray) and out.shape == ():
+        """The result, if it is one Value, on its own or the only one of an array."""
+        if isinstance(out, np.ndarray) and out.size == 1:
             out = out.item()
         return out if is_value(out) else constant(out) if is_number(out) else self._refuse_many(called)
 

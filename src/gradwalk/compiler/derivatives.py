@@ -86,8 +86,8 @@ def _traced(
     if not of_gradient:
         results = result_of(out, function, trace is None or trace.branches).values
         return inputs, results, list(results)
-    if getattr(out, "shape", None) == () and not is_value(out):
-        out = out.item()  # of an array of no dimension
+    if getattr(out, "size", None) == 1 and not is_value(out):
+        out = out.item()  # of an array of one number
     if type(out) in (int, float):  # of a branch that depends on nothing
         return inputs, [0.0] * len(inputs), [_as_value(float(out))]
     if not is_value(out):

@@ -159,7 +159,7 @@ def judged(program: Program, slots: Array, guards: Sequence[Guard], end: int) ->
         doubt = doubts(program, slots, end)
         undecided = any(_is_beyond_edge(each, slots, doubt) for each in edges)
     for guard in guards:
-        left, right = slots[guard.left], slots[guard.right]
+        left, right = slots.item(guard.left), slots.item(guard.right)
         doubtful = SAFETY * (doubt[guard.left] + doubt[guard.right])
         if guard.left != guard.right and doubtful != 0.0 and not abs(left - right) > doubtful:
             undecided = True

@@ -245,7 +245,7 @@ class Result:
         if not self.values:
             refuse_result(function, returned)
         self.is_bare = self.key == VALUE
-        self.single = self.is_bare or self.key[1:2] == ((),)  # or in an array of no dimension
+        self.single = self.is_bare or (self.key[0] is _OBJECTS and self.key[2] == (ROW, list, 1))  # in an array
         # holds no Value: the graph that was traced must not stay alive
         self.hollow = Source([None] * len(self.values)).filled(self.key, returned)
 

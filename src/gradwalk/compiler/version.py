@@ -66,24 +66,30 @@ class Version:
         self.of_children = np.array([*self.values, *range(len(trace.entries), len(self.program.inputs))], np.int32)
         self._calls = bool(trace.functions)
         self._idle = [Run(self)]
-        self._searched, self._rounded = trace.searched(), trace.rounded()
-        self.loses = bool(self._searched) or any(self._rounded.values())
+        self.searched, self._rounded = trace.searched(), trace.rounded()
+        self.loses = bool(self.searched) or any(self._rounded.values())
         if self.loses:
             self._names = list(argument_names(function, call))
             self.used = self._used_and_told  # type: ignore[method-assign]
 
     def _used_and_told(self, use: Callable[..., Any], numbers: Any, call: Call | None = None) -> Any:
-        if use is Run.value_and_gradient:
+        made = Version.used(self, use, numbers, call)
+        if use is Run.value_and_gradient and not isinstance(made, Refused):
             self.tell("compile: value_and_grad", range(len(self._names)))
-        return Version.used(self, use, numbers, call)
+        elif use is Run.backward and not isinstance(made, Refused):
+            self.tell("compile: backward", self.values)
+        return made
 
-    def tell(self, what: str, entries: Sequence[int]) -> None:
-        """Warn of the first of these that is only compared with; or if all that count are rounded away."""
+    def tell(self, what: str, entries: Sequence[int], is_part: bool = False) -> None:
+        """Warn of the first of these that is only compared with; or if all that count are rounded away.
+
+        What is rounded may be a part of something that loses nothing, as `x - floor(x)`.
+        """
         for entry in entries:
-            if entry in self._searched:
-                name, times = self._names[entry], self._searched[entry]
+            if entry in self.searched:
+                name, times = self._names[entry], self.searched[entry]
                 return warn_of_search(what, name, times) if times else warn_of_equal(what, name)
-        if {self._rounded[entry] for entry in entries if entry in self._rounded} == {True}:
+        if not is_part and {self._rounded[entry] for entry in entries if entry in self._rounded} == {True}:
             warn_of_rounded(what)
 
     def used(self, use: Callable[..., Any], numbers: Any, call: Call | None = None) -> Any:
@@ -237,7 +243,8 @@ class Run:
             return refused
         version, no_grad = self.version, current_modes().no_grad
         result = version.result
-        if result.single and not no_grad and (self.leaves or version.values):
+        tells = version.searched and version.values  # when it comes to a derivative, which a node of C's would not
+        if result.single and not no_grad and (self.leaves or version.values) and not tells:
             node = self._one_node(call)
             return node if result.is_bare else result.fill([node])
         self.executor.outputs(self._out)
@@ -259,6 +266,8 @@ class Run:
         version, inputs = self.version, self.inputs(numbers)  # leaves may have moved on when it does
 
         def backward(seeds: list[float]) -> None:
+            if version.searched:
+                version.tell("compile: backward", version.values, is_part=True)
             gradient = version.used(lambda run, inputs, _: run.gradients_at(inputs, np.array([seeds])), inputs)[0]
             for child, contribution in zip(children, gradient[version.of_children].tolist(), strict=True):
                 child.grad += contribution

@@ -12,7 +12,8 @@ from types import FunctionType
 from typing import Any
 
 # a class with one of these behaves in a way that a stand-in would not
-NOT_REPLACEABLE = {"__new__", "__getattr__", "__getattribute__", "__setattr__", "__delattr__", "__del__", "__call__"}
+NOT_REPLACEABLE = {"__new__", "__getattr__", "__getattribute__", "__setattr__", "__delattr__", "__del__", "__call__",
+                   "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"}  # fmt: skip
 PLAIN = (int, float, str, bool, type(None))
 
 

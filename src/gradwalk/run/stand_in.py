@@ -34,8 +34,16 @@ NOT_MEMBERS = {"backward", "_backward", "__module__", "__qualname__", "__dict__"
                "__init__", "__annotations__", "__firstlineno__", "__static_attributes__", "__annotate__",
                "__annotate_func__", "__annotations_cache__"}  # fmt: skip
 # without one of its own, a class has object's: gradwalk's would be something new
-AS_OF_OBJECT = ("__repr__", "__str__", "__float__", "__int__", "__lt__", "__le__", "__gt__", "__ge__", "__abs__",
-                "__floor__", "__ceil__", "__round__", "__format__")  # fmt: skip
+AS_OF_OBJECT = ("__repr__", "__str__", "__float__", "__int__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
+                "__abs__", "__floor__", "__ceil__", "__round__", "__format__")  # fmt: skip
+# what Python asks a class for instead, which the type of a node does not come to: it has something in that place
+FOLLOWING = (
+    ("__bool__", {"__len__"}, lambda node: len(node) != 0),
+    ("__float__", {"__index__"}, lambda node: float(node.__index__())),
+    ("__int__", {"__index__"}, lambda node: node.__index__()),
+    ("__floor__", {"__float__", "__index__"}, lambda node: math.floor(float(node))),
+    ("__ceil__", {"__float__", "__index__"}, lambda node: math.ceil(float(node))),
+)
 # what Python says of an object whose class has no such method
 LACKING = {
     "__float__": "float() argument must be a string or a real number, not {!r}",
@@ -187,6 +195,9 @@ class Replacement:
             if name not in members:
                 inherited = getattr(object, name, None)
                 setattr(self.cls, name, lacking(name) if inherited is None else inherited)
+        for name, asked, follows in FOLLOWING:
+            if name not in members and not asked.isdisjoint(members):
+                setattr(self.cls, name, follows)
         for name in native - set(members) - instance:
             if not name.startswith("_"):
                 setattr(self.cls, name, Lacking(name))
