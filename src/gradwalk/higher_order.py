@@ -148,7 +148,7 @@ def local_grads_of(node: Any) -> Any:
 
 def _backward_with_graph(root: Any) -> None:
     gradients = gradient_values(root)
-    with THE_PASS.lock:
+    with engine.taking_turns(), THE_PASS.lock:
         before = {leaf: leaf.grad for leaf in gradients}
         root.backward()  # sets the gradients on the way, and checks that the walk is possible
         for leaf, gradient in gradients.items():

@@ -14,6 +14,7 @@ from gradwalk.compiler import interpret
 from gradwalk.compiler.checked import checked
 from gradwalk.compiler.program import Program
 from gradwalk.interface import number_of
+from gradwalk.passes import THE_PASS
 
 Array = npt.NDArray[np.float64]
 
@@ -80,8 +81,9 @@ class Interpreted:
         return np.array([leaf.data for leaf in leaves], np.float64).tobytes()
 
     def add_gradients(self, leaves: tuple[Any, ...], gradients: Array) -> None:
-        for leaf, gradient in zip(leaves, gradients.tolist(), strict=True):
-            leaf.grad = number_of(leaf.grad) + gradient
+        with THE_PASS.lock:
+            for leaf, gradient in zip(leaves, gradients.tolist(), strict=True):
+                leaf.grad = number_of(leaf.grad) + gradient
 
     def node(self, children: tuple[Any, ...], places: Array) -> Any:
         local_grads = interpret.gradients(self.program, self.slots, np.ones(1))[places]

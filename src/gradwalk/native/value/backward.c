@@ -201,7 +201,7 @@ static int backward_walk_carefully(Value *root, int keeping)
 static PyObject *name_release; /* made before there is anything to release: that has to work where memory ends */
 
 /* passes.THE_PASS.lock, waited for and taken: new, for pass_leave. NULL with an exception set. */
-COLD static PyObject *pass_wait(void)
+COLD PyObject *pass_wait(void)
 {
     static PyObject *the_pass; /* whose lock is another one after a fork */
     if (name_release == NULL && (name_release = PyUnicode_InternFromString("release")) == NULL)
@@ -220,7 +220,7 @@ COLD static PyObject *pass_wait(void)
 }
 
 /* Steals the lock. */
-COLD static void pass_leave(PyObject *lock)
+COLD void pass_leave(PyObject *lock)
 {
     PyObject *kind, *error, *traceback; /* of what was done, if it failed: releasing must not see it */
     PyErr_Fetch(&kind, &error, &traceback);

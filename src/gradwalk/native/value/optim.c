@@ -148,8 +148,10 @@ static PyObject *optim_adam(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O" ADAM_FORMAT "OO:adam", &parameters, ADAM_SETTINGS_OF(&adam), &means, &squares)
         || adam_hold(&adam, parameters, means, squares) < 0)
         return NULL;
-    int failed = !parameters_may_be_used(adam.parameters)
+    PyObject *lock = NULL;
+    int failed = !parameters_may_be_used(adam.parameters) || pass_begin(&lock) < 0
               || adam_move(&adam, 0, PyTuple_GET_SIZE(adam.parameters), NULL, NULL) < 0;
+    pass_end(lock);
     adam_release(&adam);
     return failed ? NULL : Py_NewRef(Py_None);
 }
@@ -174,7 +176,9 @@ static PyObject *optim_sgd(PyObject *module, PyObject *args)
         return NULL;
     }
     double *velocity = velocities.buf;
-    for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject *lock;
+    int failed = pass_begin(&lock) < 0;
+    for (Py_ssize_t i = 0; i < count && !failed; i++) {
         Value *parameter = PARAMETER(parameters, i);
         double direction = gradient_of(parameter);
         if (decay != 0.0)
@@ -186,10 +190,11 @@ static PyObject *optim_sgd(PyObject *module, PyObject *args)
         parameter->data = parameter->data - rate * direction;
     }
     data_writes++;
+    pass_end(lock);
     if (velocity != NULL)
         PyBuffer_Release(&velocities);
     Py_DECREF(parameters);
-    Py_RETURN_NONE;
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 /* ---------------------------------------------------------------- gradients */
@@ -202,7 +207,8 @@ static PyObject *optim_zero_grad(PyObject *module, PyObject *given)
         Py_XDECREF(parameters);
         return NULL;
     }
-    int failed = 0, careful = careful_nodes != 0;
+    PyObject *lock;
+    int failed = pass_begin(&lock) < 0, careful = careful_nodes != 0;
     for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(parameters); i++) {
         Value *parameter = parameter_at(parameters, i);
         failed = parameter == NULL;
@@ -214,6 +220,7 @@ static PyObject *optim_zero_grad(PyObject *module, PyObject *given)
         else
             parameter->grad = 0.0;
     }
+    pass_end(lock);
     Py_DECREF(parameters);
     return failed ? NULL : Py_NewRef(Py_None);
 }

@@ -316,6 +316,23 @@ PyObject *backward_keeping(PyObject *self, PyObject *unused); /* None: for stand
 PyObject *backward_push(PyObject *self, PyObject *unused);                                          /* None */
 PyObject *backward_gradients(PyObject *self, PyObject *inputs); /* new: a list of floats, or None */
 
+PyObject *pass_wait(void); /* new: a lock, for pass_leave */
+void pass_leave(PyObject *lock);
+
+/* Python code that lends gradients out, to give them back as they were, has the lock, and keeps a careful node alive:
+ * whoever changes gradients in one go waits for it. *lock is NULL where there is none; -1 with an exception set. */
+static inline int pass_begin(PyObject **lock)
+{
+    *lock = NULL;
+    return LIKELY(careful_nodes == 0) || (*lock = pass_wait()) != NULL ? 0 : -1;
+}
+
+static inline void pass_end(PyObject *lock)
+{
+    if (lock != NULL)
+        pass_leave(lock);
+}
+
 /* ---- order.c, cut.c ---- */
 
 PyObject *order_topological(PyObject *self, PyObject *unused); /* new: a list of Values */
