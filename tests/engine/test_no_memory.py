@@ -337,3 +337,27 @@ def test_a_pass_that_fails_gives_its_lock_back() -> None:
     code = PREAMBLE.replace("MOST", str(MOST)) + WORK["by hand"] + UNLOCKED + "\nsweep(work, look)\nprint('done')"
     done = python(code, GRADWALK_ENGINE="native", **ALLOCATING)
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr[-2000:]
+
+
+FORGOTTEN = {
+    "grad": """
+w = Value(0.5)
+def work():
+    return gradwalk.grad(lambda x: x[0] * x[1] * w)([1.0, 2.0])
+""",
+    "checkpoint": """
+square = gradwalk.checkpoint(lambda x: x * x)
+def work():
+    square(Value(0.5)).backward()
+""",
+}
+
+
+@pytest.mark.parametrize("engine_name", ["native", "reference"])
+@pytest.mark.parametrize("name", FORGOTTEN)
+def test_what_was_differentiated_is_forgotten(name: str, engine_name: str) -> None:
+    """A leaf that a derivative was taken by can be copied and pickled again."""
+    code = PREAMBLE.replace("MOST", "400") + "Value = gradwalk.Value\n" + FORGOTTEN[name]
+    code += "\ndef look(nth):\n    assert not gradwalk.control.differentiated, nth\nsweep(work, look)\nprint('done')"
+    done = python(code, GRADWALK_ENGINE=engine_name, **ALLOCATING)
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr[-2000:]
