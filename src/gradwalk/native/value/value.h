@@ -146,6 +146,7 @@ static inline int is_value(PyObject *object)
 }
 
 void value_dealloc(PyObject *self);
+void value_forked(void); /* in the child */
 
 /* Value, or a type that stands in for it: one whose nodes operations make. No subclass written in Python is. */
 static inline int is_node_type(PyTypeObject *type) { return type->tp_dealloc == value_dealloc; }
