@@ -14,6 +14,7 @@ import mpmath
 import pytest
 from measures import bits, snapshot
 
+from gradwalk.control import changed
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
 from gradwalk.optim import SGD
@@ -285,6 +286,26 @@ def test_a_gradient_penalty(engine: Any) -> None:
 
 
 # ---------------------------------------------------------------- refusals
+
+
+def test_a_pass_that_fails_changes_nothing(engine: Any) -> None:
+    """As where memory ends, or a signal's exception comes, when some leaves have their gradient and others do not."""
+    a, b = engine.Value(2.0), engine.Value(1.0)
+    inner = a * 3.0
+    root = inner + b * 4.0
+    a.grad, b.grad, inner.grad = 7.0, 8.0, 9.0
+    before, told = snapshot(root), []
+
+    def fail_at_the_second(_: Any) -> None:
+        told.append(a.grad)
+        if len(told) == 2:
+            raise MemoryError
+
+    with changed(on_record=fail_at_the_second), pytest.raises(MemoryError):
+        root.backward(create_graph=True)
+    assert told[1].data == 10.0
+    assert snapshot(root) == before
+    assert type(a.grad) is float
 
 
 def test_changed_data_is_refused(engine: Any) -> None:
