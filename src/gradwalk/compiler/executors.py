@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gradwalk import custom, engine
 from gradwalk.compiler import interpret
-from gradwalk.compiler.checked import checked
+from gradwalk.compiler.checked import check_shapes, checked
 from gradwalk.compiler.program import Program
 from gradwalk.interface import number_of
 from gradwalk.passes import THE_PASS
@@ -108,7 +108,10 @@ def executor_for(program: Program) -> Any:
         return Interpreted(program)
     native: Any = engine.load("native").Executor
     instructions: Any = program.instructions
-    if any(each.batch > 1 for each in instructions if each.op == "matmul"):
+    products = [each for each in instructions if each.op == "matmul"]
+    for each in products:
+        check_shapes(each, program)  # before it is taken apart
+    if any(each.batch > 1 for each in products):
         instructions = tuple(part for each in instructions for part in each.unbatched())
     parts = (program.size, program.initial, program.inputs, program.outputs, instructions, program.guards)
     again = functools.partial(interpret.gradients_again, program)
