@@ -22,7 +22,7 @@ from gradwalk import engine
 from gradwalk.control import WithBlock, changed, on_construct
 from gradwalk.interface import number_of
 from gradwalk.modes import current
-from gradwalk.passes import Shared
+from gradwalk.passes import THE_PASS, Shared
 from gradwalk.reference import contribution
 from gradwalk.scopes import path_of
 from gradwalk.structure import VALUE_TYPES, is_value
@@ -117,18 +117,19 @@ class _Detector:
 
     def backward(self, original: Any, root: Any, create_graph: bool) -> None:
         order = engine.topological_order(root)
-        leaves = [(node, node.grad) for node in order if not node._children]
-        for leaf, grad in leaves:
-            number = number_of(grad)
-            if not leaf._constant and not math.isfinite(number):
-                text = f"the grad of {_shown(leaf)} was {number!r} before this backward pass; set it to 0 first"
-                raise NonFiniteError(text, leaf, "backward", None)
-        original(root, create_graph)
-        found = self.first_nonfinite(order)
-        if found is not None:
+        with engine.taking_turns(), THE_PASS.lock:
+            leaves = [(node, node.grad) for node in order if not node._children]
             for leaf, grad in leaves:
-                leaf.grad = grad
-            raise found
+                number = number_of(grad)
+                if not leaf._constant and not math.isfinite(number):
+                    text = f"the grad of {_shown(leaf)} was {number!r} before this backward pass; set it to 0 first"
+                    raise NonFiniteError(text, leaf, "backward", None)
+            original(root, create_graph)
+            found = self.first_nonfinite(order)
+            if found is not None:
+                for leaf, grad in leaves:
+                    leaf.grad = grad
+                raise found
 
     def first_nonfinite(self, order: list[Any]) -> NonFiniteError | None:
         """Walk as backward() did: the first node whose own gradient is finite and what it hands on is not."""
@@ -395,15 +396,16 @@ def gradient_report(loss: Any, depth: int | None = None) -> GradientReport:
     if not is_value(loss):
         raise TypeError(f"gradient_report: expected a Value, got a {type(loss).__name__}")
     order = engine.topological_order(loss)
-    kept = [(node, node.grad) for node in order if not node._children]
-    for leaf, _ in kept:
-        leaf.grad = 0.0
-    try:
-        loss.backward()
-        sizes = _sizes_by_scope(order, depth)
-    finally:
-        for leaf, grad in kept:
-            leaf.grad = grad
+    with engine.taking_turns(), THE_PASS.lock:
+        kept = [(node, node.grad) for node in order if not node._children]
+        try:
+            for leaf, _ in kept:
+                leaf.grad = 0.0
+            loss.backward()
+            sizes = _sizes_by_scope(order, depth)
+        finally:
+            for leaf, grad in kept:
+                leaf.grad = grad
     return GradientReport([_summary(name, found) for name, found in sizes.items()])
 
 

@@ -118,12 +118,16 @@ def is_moving(value: Any) -> bool:
 @contextmanager
 def inside(inputs: Collection[Any]) -> Iterator[None]:
     """Inside, it is as in a function that is differentiated by these: copies keep their history, derivatives theirs."""
+    key = id(inputs)
     with changed(derivatives=current().derivatives or 1):
         try:
-            differentiated[id(inputs)] = inputs
+            differentiated[key] = inputs
             yield
         finally:
-            differentiated.pop(id(inputs), None)
+            try:
+                differentiated.pop(key, None)
+            finally:  # once more, for where a signal came in the middle, or memory ended
+                differentiated.pop(key, None)
 
 
 def is_watched() -> bool:

@@ -10,7 +10,7 @@ import importlib
 import os
 import sys
 import warnings
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -131,11 +131,22 @@ else:
     Value = _module.Value
 
 FUNCTIONS: dict[str, Any] = _module.FUNCTIONS
+_counted: Any = available()[0].Value  # the native engine counts its nodes that have a _backward of their own
 
 
 def topological_order(root: Value) -> list[Value]:
     """Every node reachable from `root`, each after all of its children: the order backward() walks in reverse."""
     return root._topological_order()
+
+
+def taking_turns() -> AbstractContextManager[Any]:
+    """Inside, the native engine takes THE_PASS.lock for whatever it does to gradients, as others always do.
+
+    With the lock besides, gradients can be lent out and put back: other threads wait.
+    """
+    by_hand = _counted(0.0)
+    by_hand._backward = taking_turns  # while there is a node like this
+    return nullcontext(by_hand)
 
 
 def gradients_of(root: Value, leaves: list[Any]) -> list[float]:
@@ -144,9 +155,7 @@ def gradients_of(root: Value, leaves: list[Any]) -> list[float]:
         gradients: list[float] | None = root._gradients(leaves)
         if gradients is not None:
             return gradients
-    by_hand = type(root)(0.0)
-    by_hand._backward = lambda: None  # while there is a node like this, the native engine takes the lock for every pass
-    with THE_PASS.lock:
+    with taking_turns(), THE_PASS.lock:
         kept = [(node, node.grad) for node in (*topological_order(root), *leaves)]
         try:
             for node, _ in kept:

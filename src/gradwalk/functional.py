@@ -139,7 +139,10 @@ class Recording:
                 advise_on_arrays(error)
                 raise
             finally:
-                differentiated.pop(key, None)
+                try:
+                    differentiated.pop(key, None)
+                finally:  # once more, for where a signal came in the middle, or memory ended
+                    differentiated.pop(key, None)
         if refusals() != refused:
             warn_of_caught(what, refused, [structure.key for structure in structures.values()])
         self.outputs: list[Any] = []

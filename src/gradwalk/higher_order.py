@@ -152,12 +152,17 @@ def local_grads_of(node: Any) -> Any:
 
 def _backward_with_graph(root: Any) -> None:
     gradients = gradient_values(root)
-    with THE_PASS.lock:
-        before = {leaf: leaf.grad for leaf in gradients}
-        root.backward()  # sets the gradients on the way, and checks that the walk is possible
-        for leaf, gradient in gradients.items():
-            earlier = before[leaf]
-            leaf.grad = gradient if isinstance(earlier, float) and earlier == 0.0 else gradient + earlier
+    with engine.taking_turns(), THE_PASS.lock:
+        before = {node: node.grad for node in engine.topological_order(root)}
+        try:
+            root.backward()  # sets the gradients on the way, and checks that the walk is possible
+            for leaf, gradient in gradients.items():
+                earlier = before[leaf]
+                leaf.grad = gradient if isinstance(earlier, float) and earlier == 0.0 else gradient + earlier
+        except BaseException:
+            for node, grad in before.items():
+                node.grad = grad
+            raise
 
 
 for _module in engine.available():

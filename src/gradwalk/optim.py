@@ -14,6 +14,7 @@ from typing import Any
 
 from gradwalk import engine, reference
 from gradwalk.interface import number_of
+from gradwalk.passes import THE_PASS
 from gradwalk.structure import float64s
 
 __all__ = [
@@ -53,20 +54,22 @@ def sgd_moved(
 
 def _adam(parameters: Parameters, *settings_and_moments: Any) -> None:
     *settings, means, squares = settings_and_moments
-    for i, parameter in enumerate(parameters):
-        given = *settings, means[i], squares[i]
-        parameter.data, means[i], squares[i] = adam_moved(parameter.data, number_of(parameter.grad), *given)
+    with THE_PASS.lock:
+        for i, parameter in enumerate(parameters):
+            given = *settings, means[i], squares[i]
+            parameter.data, means[i], squares[i] = adam_moved(parameter.data, number_of(parameter.grad), *given)
 
 
 def _sgd(
     parameters: Parameters, rate: float, momentum: float, decay: float, nesterov: float, velocities: Any = ()
 ) -> None:
-    for i, parameter in enumerate(parameters):
-        velocity = velocities[i] if momentum != 0.0 else 0.0
-        grad = number_of(parameter.grad)
-        parameter.data, velocity = sgd_moved(parameter.data, grad, rate, momentum, decay, nesterov, velocity)
-        if momentum != 0.0:
-            velocities[i] = velocity
+    with THE_PASS.lock:
+        for i, parameter in enumerate(parameters):
+            velocity = velocities[i] if momentum != 0.0 else 0.0
+            grad = number_of(parameter.grad)
+            parameter.data, velocity = sgd_moved(parameter.data, grad, rate, momentum, decay, nesterov, velocity)
+            if momentum != 0.0:
+                velocities[i] = velocity
 
 
 def _adam_of_arrays(data: Any, grad: Any, moments: Any, settings: Any, _: Any, root: Any) -> Any:
@@ -84,8 +87,9 @@ _OF_ARRAYS: dict[str, Callable[..., Any]] = {"adam": _adam_of_arrays, "sgd": _sg
 
 
 def _zero_grad(parameters: Parameters) -> None:
-    for parameter in parameters:
-        parameter.grad = 0.0
+    with THE_PASS.lock:
+        for parameter in parameters:
+            parameter.grad = 0.0
 
 
 def _gradient_norm(parameters: Parameters) -> float:
@@ -394,13 +398,14 @@ def clip_gradients(parameters: Iterable[Any], max_norm: float) -> float:
     checked = tuple(parameters)
     loops = _loops_for("clip_gradients", checked)
     longest = _checked_number("clip_gradients", "max_norm", max_norm, 0.0)
-    length: float = loops.gradient_norm(checked)
-    if not math.isfinite(length):
-        grads = [number_of(parameter.grad) for parameter in checked]
-        where = next((f"{grad} at parameter {i}" for i, grad in enumerate(grads) if not math.isfinite(grad)), "inf")
-        raise ValueError(f"clip_gradients: expected a finite gradient norm, got {where}; nothing was scaled")
-    if length > longest:
-        loops.scale_gradients(checked, longest / length)
+    with THE_PASS.lock:
+        length: float = loops.gradient_norm(checked)
+        if not math.isfinite(length):
+            grads = [number_of(parameter.grad) for parameter in checked]
+            where = next((f"{grad} at parameter {i}" for i, grad in enumerate(grads) if not math.isfinite(grad)), "inf")
+            raise ValueError(f"clip_gradients: expected a finite gradient norm, got {where}; nothing was scaled")
+        if length > longest:
+            loops.scale_gradients(checked, longest / length)
     return length
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from gradwalk import engine
 from gradwalk.errors import refuse_backward
 from gradwalk.interface import number_of
+from gradwalk.passes import THE_PASS
 from gradwalk.reference import contribution
 
 # What each mode does differently. "right" is what backward() does.
@@ -214,16 +215,17 @@ class Walk:
         """What a `_backward` written by hand does to the children: it is run on lent gradients, then undone."""
         children = list(dict.fromkeys(node._children))
         lent = [node, *children]
-        own = [each.grad for each in lent]
         upstream, before = self._at(node), [self._at(child) for child in children]
-        try:
-            for each in lent:
-                each.grad = self._at(each)
-            node._backward()
-            after = [float(child.grad) for child in children]
-        finally:
-            for each, grad in zip(lent, own, strict=True):
-                each.grad = grad
+        with engine.taking_turns(), THE_PASS.lock:
+            own = [each.grad for each in lent]
+            try:
+                for each in lent:
+                    each.grad = self._at(each)
+                node._backward()
+                after = [float(child.grad) for child in children]
+            finally:
+                for each, grad in zip(lent, own, strict=True):
+                    each.grad = grad
         for child, grad in zip(children, after, strict=True):
             self._furthest[self._place[child]] = grad
         return tuple(

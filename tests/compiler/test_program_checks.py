@@ -20,7 +20,7 @@ import pytest
 from running_programs import make, slot_array
 
 from gradwalk import _native
-from gradwalk.compiler.executors import Interpreted
+from gradwalk.compiler.executors import Interpreted, executor_for
 from gradwalk.compiler.program import Guard, Instruction, Program, View
 
 HOSTILE: tuple[Any, ...] = (
@@ -125,6 +125,28 @@ def test_one_field_changed_is_refused_or_harmless(exact: bool) -> None:
         except (ValueError, TypeError, IndexError, OverflowError, AttributeError, BufferError):
             refused += 1
     assert refused > 1000
+
+
+def products() -> Program:
+    """Two products in one instruction."""
+    instruction = Instruction("matmul", 4, 2, 1, (View(2, 2, 0, 2, 1), View(2, 2, 0, 2, 1)))
+    return Program(6, np.zeros(6), slot_array([0, 1, 2, 3]), slot_array([4, 5]), (instruction,))
+
+
+def test_products_that_are_taken_apart_are_checked_before() -> None:
+    """As where a program is run that is from a file."""
+    whole = products()
+    executor_for(whole)
+    instruction = whole.instructions[0]
+    left, right = instruction.operands
+    assert instruction.batch == 2
+    for fields in (
+        {"operands": ()}, {"operands": (left,)}, {"operands": 3 * (left,)}, {"columns": 0}, {"columns": -1},
+        {"rows": 3}, {"operands": (left, changed(right, rows=3, row_stride=0))},
+        {"operands": (left, changed(right, rows=2**40))}, {"operands": (changed(left, start=5), right)},
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="Program: expected"):
+            executor_for(with_instruction(whole, 0, changed(instruction, **fields)))
 
 
 @pytest.mark.parametrize(

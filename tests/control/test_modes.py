@@ -20,7 +20,7 @@ import pytest
 
 import gradwalk
 import gradwalk.numpy
-from gradwalk import control, modes, scopes
+from gradwalk import control, functional, modes, scopes
 from gradwalk.compiler.rolling import _uncollected
 from gradwalk.structure import VALUE_TYPES
 
@@ -423,6 +423,26 @@ def test_out_of_memory_leaves_nothing_stuck() -> None:
         finally:
             testcapi.remove_mem_hooks()
         assert not modes.current().no_grad
+
+
+def test_what_is_differentiated_is_forgotten_though_a_signal_comes_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(dict[Any, Any]):
+        """A signal handler raises before the first entry is gone."""
+
+        waiting = True
+
+        def pop(self, *args: Any) -> Any:
+            if self.waiting:
+                self.waiting = False
+                raise KeyboardInterrupt
+            return super().pop(*args)
+
+    for place, work in ((functional, INTERRUPTED["grad"]), (control, INTERRUPTED["checkpoint"])):
+        noted = Interrupted()
+        monkeypatch.setattr(place, "differentiated", noted)
+        with pytest.raises(KeyboardInterrupt):
+            work()
+        assert not noted
 
 
 # ---------------------------------------------------------------- fork

@@ -14,7 +14,7 @@ import mpmath
 import pytest
 from measures import bits, snapshot
 
-from gradwalk.control import ieee
+from gradwalk.control import changed, ieee
 from gradwalk.operation import Op
 from gradwalk.ops import OPS
 from gradwalk.optim import SGD
@@ -293,6 +293,26 @@ def test_a_slope_of_0_hands_on_what_it_does_in_an_ordinary_pass(engine: Any, fla
             (x._apply(flat, x) * beyond + x).backward(create_graph=create_graph)
             gradients.append(getattr(x.grad, "data", x.grad))
     assert gradients[0] == gradients[1] or all(map(math.isnan, gradients))
+
+
+def test_a_pass_that_fails_changes_nothing(engine: Any) -> None:
+    """As where memory ends, or a signal's exception comes, when some leaves have their gradient and others do not."""
+    a, b = engine.Value(2.0), engine.Value(1.0)
+    inner = a * 3.0
+    root = inner + b * 4.0
+    a.grad, b.grad, inner.grad = 7.0, 8.0, 9.0
+    before, told = snapshot(root), []
+
+    def fail_at_the_second(_: Any) -> None:
+        told.append(a.grad)
+        if len(told) == 2:
+            raise MemoryError
+
+    with changed(on_record=fail_at_the_second), pytest.raises(MemoryError):
+        root.backward(create_graph=True)
+    assert told[1].data == 10.0
+    assert snapshot(root) == before
+    assert type(a.grad) is float
 
 
 def test_changed_data_is_refused(engine: Any) -> None:

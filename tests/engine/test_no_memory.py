@@ -241,10 +241,12 @@ def chain(length, cls):
     for _ in range(length):
         y = y + x
     return x, y
+def once():
+    found[0] = way(x, y)  # a list that grows would fail after the pass
 for power, (name, way) in enumerate(WAYS.items()):
-    length, found, failed = 1500 << power, [], 0
+    length, found, failed = 1500 << power, [None], 0
     x, y = chain(length, gradwalk._native.stand_in("script.Value", 0) if name == "in a script" else Value)
-    while fails(lambda: found.append(way(x, y)), failed):
+    while fails(once, failed):
         failed += 1
     assert failed >= 2, name
     assert (found[-1] or x.grad) == length + 1.0, (name, found, x.grad)
@@ -313,4 +315,49 @@ def test_whatever_fails_nothing_is_left_behind(name: str) -> None:
 def test_a_pass_over_a_longer_graph_fails_and_is_repeated() -> None:
     """Nothing is marked any more, nothing was added: the next pass comes to the same as the first would have."""
     done = python(PREAMBLE.replace("MOST", "0") + LONGER, GRADWALK_ENGINE="native", **ALLOCATING)
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr[-2000:]
+
+
+UNLOCKED = """
+import threading
+from gradwalk.passes import THE_PASS
+def in_another_thread(work):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    thread.join()
+    return found[0]
+def look(nth):
+    assert in_another_thread(lambda: THE_PASS.lock.acquire(timeout=10.0) and not THE_PASS.lock.release()), nth
+"""
+
+
+def test_a_pass_that_fails_gives_its_lock_back() -> None:
+    """A node has a _backward of its own, so that the pass takes the lock that all threads share."""
+    code = PREAMBLE.replace("MOST", str(MOST)) + WORK["by hand"] + UNLOCKED + "\nsweep(work, look)\nprint('done')"
+    done = python(code, GRADWALK_ENGINE="native", **ALLOCATING)
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr[-2000:]
+
+
+FORGOTTEN = {
+    "grad": """
+w = Value(0.5)
+def work():
+    return gradwalk.grad(lambda x: x[0] * x[1] * w)([1.0, 2.0])
+""",
+    "checkpoint": """
+square = gradwalk.checkpoint(lambda x: x * x)
+def work():
+    square(Value(0.5)).backward()
+""",
+}
+
+
+@pytest.mark.parametrize("engine_name", ["native", "reference"])
+@pytest.mark.parametrize("name", FORGOTTEN)
+def test_what_was_differentiated_is_forgotten(name: str, engine_name: str) -> None:
+    """A leaf that a derivative was taken by can be copied and pickled again."""
+    code = PREAMBLE.replace("MOST", "400") + "Value = gradwalk.Value\n" + FORGOTTEN[name]
+    code += "\ndef look(nth):\n    assert not gradwalk.control.differentiated, nth\nsweep(work, look)\nprint('done')"
+    done = python(code, GRADWALK_ENGINE=engine_name, **ALLOCATING)
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr[-2000:]

@@ -95,6 +95,36 @@ stop.append(True)
 for thread in threads:
     thread.join()
 """,
+    "fork while another thread is in the middle of freeing": """
+class Deleted:
+    def __init__(self, then):
+        self.then = then
+    def __del__(self):
+        self.then()
+def free(then):
+    node = Value(0.5) * 2.0
+    node.held = Deleted(then)
+inside, leave, freed = threading.Event(), threading.Event(), []
+thread = threading.Thread(target=free, args=(lambda: (inside.set(), leave.wait()),))
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    for _ in range(2):
+        free(lambda: freed.append(True))
+    os._exit(0 if freed == [True, True] else 1)
+leave.set()
+assert os.waitpid(child, 0)[1] == 0
+thread.join()
+def fork():
+    global child
+    child = os.fork()
+    free(lambda: freed.append(True))
+free(fork)  # and while this very thread is
+if child == 0:
+    os._exit(0 if freed == [True] else 1)
+assert os.waitpid(child, 0)[1] == 0 and freed == [True]
+""",
     "spawn": """
 import operator
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -9,10 +10,16 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gradwalk
 from gradwalk import structure
+from gradwalk.compiler import executors
+from gradwalk.engine import gradients_of
+from gradwalk.interface import number_of
+from gradwalk.optim import SGD, Adam, clip_gradients
+from gradwalk.show.program import program_of
 
 
 @pytest.fixture(autouse=True)
@@ -212,3 +219,116 @@ def test_a_derivative_while_another_thread_imports_numpy(monkeypatch: pytest.Mon
     structure.kind_of.cache_clear()
     assert gradwalk.grad(lambda x: x[0] * x[1])([2.0, 3.0]) == [3.0, 2.0]
     assert gradwalk.grad(lambda x: x["a"] * 2.0)({"a": 2.0}) == {"a": 2.0}
+
+
+# ---------------------------------------------------------------- gradients that are lent out, and given back
+
+
+class Other:
+    """A thread that does its work once, in the middle of somebody else's."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=lambda: (work(), self._done.set()))
+
+    def begin(self) -> None:
+        if self._thread.ident is None:
+            self._thread.start()
+            self._done.wait(0.1)  # it is to wait for us
+
+    def after(self, monkeypatch: pytest.MonkeyPatch, place: Any, name: str) -> None:
+        """When that function has returned for the first time."""
+        function = getattr(place, name)
+
+        def and_begin(*args: Any, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            self.begin()
+            return result
+
+        monkeypatch.setattr(place, name, and_begin)
+
+    def end(self) -> None:
+        self._thread.join(20.0)
+        assert self._done.is_set()
+
+
+recomputed = gradwalk.checkpoint(lambda a, b: a * b)
+
+
+def overflows(x: Any) -> None:
+    with gradwalk.detect_nonfinite(), pytest.raises(gradwalk.NonFiniteError):
+        ((x * 1e-300) * 1e200 * 1e200 * 1e200).backward()
+
+
+LENDING: dict[str, Callable[[Any], object]] = {
+    "create_graph": lambda x: (x * 0.0).backward(create_graph=True),
+    "gradient_report": lambda x: gradwalk.gradient_report(x * 2.0),
+    "grad": lambda x: gradients_of(recomputed(type(x)(2.0), x), [x]),  # with a _backward of its own, the long way
+    "detect_nonfinite": overflows,
+}
+
+
+@pytest.mark.parametrize("name", LENDING)
+def test_backward_while_gradients_are_lent_out(engine: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for what puts gradients back, also where nothing else calls for a lock."""
+    x = engine.Value(2.0)
+    gc.collect()  # nodes with a _backward of their own
+    other = Other(lambda: (x * 3.0).backward())
+    other.after(monkeypatch, engine.Value, "backward")
+    LENDING[name](x)
+    other.end()
+    assert number_of(x.grad) == 3.0
+
+
+@pytest.mark.parametrize("looking", [gradwalk.walk, program_of])
+def test_backward_while_a_node_is_looked_at(looking: Any) -> None:
+    """What a _backward written by hand does is found on gradients that are lent out."""
+    x = gradwalk.Value(2.0)
+    out = gradwalk.Value(2.0, (x,), "same")
+    other = Other(lambda: (x * 3.0).backward())
+    out._backward = other.begin
+    list(looking(out))
+    other.end()
+    assert x.grad == 3.0
+
+
+def ways(x: Any) -> dict[str, tuple[Callable[[], object], tuple[float, float]]]:
+    """What changes the gradient of x in one go, and its number and gradient afterwards if they were 2 and 5."""
+    times = gradwalk.compile(lambda a: x * a)
+    times(3.0)
+    return {
+        "backward": (lambda: times.backward(3.0), (2.0, 8.0)),
+        "map_backward": (lambda: times.map_backward([1.0, 2.0]), (2.0, 8.0)),
+        "of one result": (lambda: times(3.0).backward(), (2.0, 8.0)),
+        "of many results": (lambda: sum(times.map([1.0, 2.0])).backward(), (2.0, 8.0)),
+        "train_step": (lambda: times.train_step(SGD([x], lr=1.0), 3.0), (-6.0, 0.0)),
+        "train_step of Adam": (lambda: times.train_step(Adam([x], lr=1.0, eps=1e-300), 3.0), (1.0, 0.0)),
+        "map_train_step": (lambda: times.map_train_step(SGD([x], lr=1.0), [1.0, 2.0]), (-6.0, 0.0)),
+        "step": (lambda: SGD([x], lr=1.0).step(), (-3.0, 5.0)),
+        "step of Adam": (lambda: Adam([x], lr=1.0, eps=1e-300).step(), (1.0, 5.0)),
+        "zero_grad": (lambda: SGD([x], lr=1.0).zero_grad(), (2.0, 0.0)),
+        "clip_gradients": (lambda: clip_gradients([x], 1.0), (2.0, 1.0)),
+    }
+
+
+@pytest.mark.parametrize("name", ways(gradwalk.Value(2.0)))
+def test_other_changes_while_gradients_are_lent_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever adds to gradients, uses or resets them in one go waits, too."""
+    x = gradwalk.Value(2.0)
+    work, expected = ways(x)[name]
+    x.grad = 5.0
+    other = Other(work)
+    other.after(monkeypatch, gradwalk.Value, "backward")
+    gradwalk.gradient_report(x * -2.0)
+    other.end()
+    assert (round(x.data, 9), round(x.grad, 5)) == expected
+
+
+def test_gradients_of_a_program_are_added_in_one_go(reference: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the native engine, another thread may come between reading one and setting it."""
+    x = reference.Value(2.0)
+    other = Other(lambda: (x * 3.0).backward())
+    other.after(monkeypatch, executors, "number_of")
+    executors.Interpreted.add_gradients(object.__new__(executors.Interpreted), (x,), np.array([1.0]))
+    other.end()
+    assert x.grad == 4.0

@@ -31,7 +31,7 @@ def checked_program(program: Program) -> Program:
     state = np.zeros(size, np.uint8)
     state[_slots("inputs", program.inputs, size)] = _WRITTEN
     for instruction in program.instructions:
-        _check(instruction, program, size, state)
+        _check(instruction, program, state)
     _slots("outputs", program.outputs, size)
     for guard in program.guards:
         _whole("a guard's slot", guard.left, 0, size - 1)
@@ -41,25 +41,32 @@ def checked_program(program: Program) -> Program:
     return program
 
 
-def _check(instruction: Instruction, program: Program, size: int, state: npt.NDArray[np.uint8]) -> None:
+def check_shapes(instruction: Instruction, program: Program) -> None:
+    """Whether its parts fit together, and stay inside the program's slots."""
+    size = program.size
     out = _whole("out", instruction.out, 0, size)
     rows = _whole("rows", instruction.rows, 1, size)
     columns = _whole("columns", instruction.columns, 1, (size - out) // rows)
-    views = [(view, *_shape(view, size)) for view in _tuple("operands", instruction.operands)]
+    shapes = [[*_shape(view, size)] for view in _tuple("operands", instruction.operands)]
     parameters = [0.0 + each for each in _tuple("parameters", instruction.parameters)]  # float() would take a text
     lengths = instruction.lengths
     if lengths is not None and (len(_slots("lengths", lengths, size + 1)) != rows or lengths.min() < 1):
         raise ValueError(f"Program: expected {rows} lengths from 1 on, got {lengths!r}")
-    if not _fits(instruction, rows, columns, [shape for _, *shape in views], parameters, program):
+    if not _fits(instruction, rows, columns, shapes, parameters, program):
         raise ValueError(
             f"Program: expected other operands for op {instruction.op!r} ({rows} by {columns} at slot {out})"
         )
-    for view, *_ in views:
+
+
+def _check(instruction: Instruction, program: Program, state: npt.NDArray[np.uint8]) -> None:
+    check_shapes(instruction, program)
+    for view in instruction.operands:
         read = state[view.slots]
         state[view.slots[read == _UNREAD]] = _CONSTANT
-    if state[out : out + rows * columns].any():
+    out, end = instruction.out, instruction.out + instruction.rows * instruction.columns
+    if state[out:end].any():
         raise ValueError(f"Program: expected slots that are written once, and then read, got others at slot {out}")
-    state[out : out + rows * columns] = _WRITTEN
+    state[out:end] = _WRITTEN
 
 
 def _fits(

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from gradwalk import custom, engine
 from gradwalk.compiler import interpret
-from gradwalk.compiler.checked import checked_program
+from gradwalk.compiler.checked import check_shapes, checked_program
 from gradwalk.compiler.program import Program
 from gradwalk.interface import number_of
+from gradwalk.passes import THE_PASS
 
 Array = npt.NDArray[np.float64]
 
@@ -80,8 +81,9 @@ class Interpreted:
         return np.array([leaf.data for leaf in leaves], np.float64).tobytes()
 
     def add_gradients(self, leaves: tuple[Any, ...], gradients: Array) -> None:
-        for leaf, gradient in zip(leaves, gradients.tolist(), strict=True):
-            leaf.grad = number_of(leaf.grad) + gradient
+        with THE_PASS.lock:
+            for leaf, gradient in zip(leaves, gradients.tolist(), strict=True):
+                leaf.grad = number_of(leaf.grad) + gradient
 
     def node(self, children: tuple[Any, ...], places: Array) -> Any:
         local_grads = interpret.gradients(self.program, self.slots, np.ones(1))[places]
@@ -106,7 +108,10 @@ def executor_for(program: Program) -> Any:
         return Interpreted(program)
     native: Any = engine.load("native").Executor
     instructions: Any = program.instructions
-    if any(each.batch > 1 for each in instructions if each.op == "matmul"):
+    products = [each for each in instructions if each.op == "matmul"]
+    for each in products:
+        check_shapes(each, program)  # before it is taken apart
+    if any(each.batch > 1 for each in products):
         instructions = tuple(part for each in instructions for part in each.unbatched())
     parts = (program.size, program.initial, program.inputs, program.outputs, instructions, program.guards)
     again = functools.partial(interpret.gradients_again, program)

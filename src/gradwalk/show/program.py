@@ -19,6 +19,7 @@ from gradwalk import engine, reference
 from gradwalk.formula import calls_library, variable
 from gradwalk.graph import Graph
 from gradwalk.ops import OPS
+from gradwalk.passes import THE_PASS
 from gradwalk.row_ops import COMPOSITES
 from gradwalk.scopes import path_of
 from gradwalk.walk import is_hand_written
@@ -178,16 +179,17 @@ def _operation(node: Any, places: dict[Any, int]) -> dict[str, Any]:
 def _observed(node: Any) -> list[float]:
     """The local gradients of a node whose `_backward` was written by hand: what it adds for a gradient of 1."""
     children = list(dict.fromkeys(node._children))
-    before = [(each, each.grad) for each in (node, *children)]
-    try:
-        for child in children:
-            child.grad = 0.0
-        node.grad = 1.0
-        node._backward()
-        return [float(child.grad) for child in children]
-    finally:
-        for each, grad in before:
-            each.grad = grad
+    with engine.taking_turns(), THE_PASS.lock:
+        before = [(each, each.grad) for each in (node, *children)]
+        try:
+            for child in children:
+                child.grad = 0.0
+            node.grad = 1.0
+            node._backward()
+            return [float(child.grad) for child in children]
+        finally:
+            for each, grad in before:
+                each.grad = grad
 
 
 def number(x: float) -> float | str:

@@ -386,7 +386,11 @@ INTERNAL int program_run_reverse(Executor *self, const double *seeds)
 /* How often this process is a fork's child. Whoever held a lock in the parent is not there to give it back. */
 static unsigned forks;
 #if !defined(_WIN32)
-static void program_forked(void) { forks++; }
+static void program_forked(void)
+{
+    forks++;
+    value_forked();
+}
 int program_watch_forks(void) { return pthread_atfork(NULL, NULL, program_forked); }
 #else
 int program_watch_forks(void) { return 0; }

@@ -104,8 +104,12 @@ INTERNAL PyObject *executor_run_values(Executor *self, PyObject *const *args, Py
     return result;
 }
 
-static void single_add_to_leaves(const Executor *self, PyObject *leaves)
+/* -1 with an exception set where it was not to wait for another thread's pass any longer. */
+static int single_add_to_leaves(const Executor *self, PyObject *leaves)
 {
+    PyObject *lock;
+    if (pass_begin(&lock) < 0)
+        return -1;
     Count first = self->input_count - PyTuple_GET_SIZE(leaves);
     const double *grads = self->single.grads;
     const int32_t *slots = self->inputs + first;
@@ -116,6 +120,8 @@ static void single_add_to_leaves(const Executor *self, PyObject *leaves)
     for (Count i = 0; i < count && careful; i++)
         optim_set_gradient(LEAF_AT(leaves, i), gradient_of(LEAF_AT(leaves, i)) + grads[slots[i]]);
     grad_writes++;
+    pass_end(lock);
+    return 0;
 }
 
 /* The only result, and in the same call, which no other thread can come between, its gradients: added to the leaves' own,
@@ -136,7 +142,7 @@ static PyObject *single_value(Executor *self, PyObject *const *args, int backwar
     if (!raised && failed == 0 && (backward || gradients != NULL)) {
         raised = program_run_reverse(self, &one) < 0;
         if (!raised && backward)
-            single_add_to_leaves(self, args[1]);
+            raised = single_add_to_leaves(self, args[1]) < 0;
         else if (!raised)
             single_read_inputs(self, self->single.grads, self->input_count, gradients->buf);
     }
@@ -219,12 +225,14 @@ INTERNAL PyObject *executor_add_gradients(Executor *self, PyObject *const *args,
     if (read_doubles(args[1], "gradients", -1, 0, &gradients) < 0)
         return NULL;
     Count leaves = gradients.len / (Count)sizeof(double);
-    int failed = program_check_values(self, args[0], leaves) < 0;
+    PyObject *lock = NULL;
+    int failed = program_check_values(self, args[0], leaves) < 0 || pass_begin(&lock) < 0;
     for (Count i = 0; !failed && i < leaves; i++) {
         Value *leaf = LEAF_AT(args[0], i);
         optim_set_gradient(leaf, gradient_of(leaf) + ((const double *)gradients.buf)[i]);
     }
     grad_writes++;
+    pass_end(lock);
     PyBuffer_Release(&gradients);
     return failed ? NULL : Py_NewRef(Py_None);
 }

@@ -77,9 +77,12 @@ INTERNAL PyObject *executor_train(Executor *self, PyObject *args)
         return NULL;
     }
     static const double one = 1.0;
+    PyObject *lock;
     program_lock(self);
-    if (train_take(self, adam.parameters, slots) == 0 && program_run_reverse(self, &one) == 0) {
+    if (train_take(self, adam.parameters, slots) == 0 && program_run_reverse(self, &one) == 0
+        && pass_begin(&lock) == 0) {
         train_move(self, &adam);
+        pass_end(lock);
         result = Py_NewRef(Py_None);
     }
     program_unlock(self);

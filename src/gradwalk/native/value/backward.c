@@ -198,11 +198,14 @@ static int backward_walk_carefully(Value *root, int keeping)
     return failed ? -1 : 0;
 }
 
-/* Hand-written code may let another thread run in the middle of the walk; the lock keeps its walk for later. It is
- * re-entrant, because that code may call backward() itself. */
-COLD static int backward_careful(Value *root, int keeping)
+static PyObject *name_release; /* made before there is anything to release: that has to work where memory ends */
+
+/* passes.THE_PASS.lock, waited for and taken: new, for backward_pass_leave. NULL with an exception set. */
+COLD PyObject *backward_pass_wait(void)
 {
-    static PyObject *the_pass; /* passes.THE_PASS, whose lock is another one after a fork */
+    static PyObject *the_pass; /* whose lock is another one after a fork */
+    if (name_release == NULL && (name_release = PyUnicode_InternFromString("release")) == NULL)
+        return NULL;
     if (the_pass == NULL) {
         PyObject *passes = PyImport_ImportModule("gradwalk.passes");
         the_pass = passes ? PyObject_GetAttrString(passes, "THE_PASS") : NULL;
@@ -210,20 +213,34 @@ COLD static int backward_careful(Value *root, int keeping)
     }
     PyObject *lock = the_pass ? PyObject_GetAttrString(the_pass, "lock") : NULL;
     PyObject *acquired = lock ? PyObject_CallMethod(lock, "acquire", NULL) : NULL;
-    if (acquired == NULL) {
-        Py_XDECREF(lock);
-        return -1;
-    }
-    Py_DECREF(acquired);
-    int failed = backward_walk_carefully(root, keeping) < 0;
-    PyObject *kind, *error, *traceback; /* the walk's, if it failed: releasing must not see it */
+    if (acquired == NULL)
+        Py_CLEAR(lock);
+    Py_XDECREF(acquired);
+    return lock;
+}
+
+/* Steals the lock. */
+COLD void backward_pass_leave(PyObject *lock)
+{
+    PyObject *kind, *error, *traceback; /* of what was done, if it failed: releasing must not see it */
     PyErr_Fetch(&kind, &error, &traceback);
-    PyObject *released = PyObject_CallMethod(lock, "release", NULL);
+    PyObject *released = PyObject_CallMethodNoArgs(lock, name_release);
     Py_XDECREF(released);
     Py_DECREF(lock);
     if (released == NULL)
         PyErr_Clear(); /* forked inside: the child has another lock by now */
     PyErr_Restore(kind, error, traceback);
+}
+
+/* Hand-written code may let another thread run in the middle of the walk; the lock keeps its walk for later. It is
+ * re-entrant, because that code may call backward() itself. */
+COLD static int backward_careful(Value *root, int keeping)
+{
+    PyObject *lock = backward_pass_wait();
+    if (lock == NULL)
+        return -1;
+    int failed = backward_walk_carefully(root, keeping) < 0;
+    backward_pass_leave(lock);
     return failed ? -1 : 0;
 }
 

@@ -150,8 +150,10 @@ static PyObject *optim_adam(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O" ADAM_FORMAT "OO:adam", &parameters, ADAM_SETTINGS_OF(&adam), &means, &squares)
         || optim_adam_hold(&adam, parameters, means, squares) < 0)
         return NULL;
-    int failed = !optim_parameters_may_be_used(adam.parameters)
+    PyObject *lock = NULL;
+    int failed = !optim_parameters_may_be_used(adam.parameters) || pass_begin(&lock) < 0
               || optim_adam_move(&adam, 0, PyTuple_GET_SIZE(adam.parameters), NULL, NULL) < 0;
+    pass_end(lock);
     optim_adam_release(&adam);
     return failed ? NULL : Py_NewRef(Py_None);
 }
@@ -176,7 +178,9 @@ static PyObject *optim_sgd(PyObject *module, PyObject *args)
         return NULL;
     }
     double *velocity = velocities.buf;
-    for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject *lock;
+    int failed = pass_begin(&lock) < 0;
+    for (Py_ssize_t i = 0; i < count && !failed; i++) {
         Value *parameter = PARAMETER(parameters, i);
         double direction = gradient_of(parameter);
         if (decay != 0.0)
@@ -188,10 +192,11 @@ static PyObject *optim_sgd(PyObject *module, PyObject *args)
         parameter->data = parameter->data - rate * direction;
     }
     data_writes++;
+    pass_end(lock);
     if (velocity != NULL)
         PyBuffer_Release(&velocities);
     Py_DECREF(parameters);
-    Py_RETURN_NONE;
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 /* ---------------------------------------------------------------- gradients */
@@ -204,7 +209,8 @@ static PyObject *optim_zero_grad(PyObject *module, PyObject *given)
         Py_XDECREF(parameters);
         return NULL;
     }
-    int failed = 0, careful = careful_nodes != 0;
+    PyObject *lock;
+    int failed = pass_begin(&lock) < 0, careful = careful_nodes != 0;
     for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(parameters); i++) {
         Value *parameter = optim_parameter(parameters, i);
         failed = parameter == NULL;
@@ -216,6 +222,7 @@ static PyObject *optim_zero_grad(PyObject *module, PyObject *given)
         else
             parameter->grad = 0.0;
     }
+    pass_end(lock);
     Py_DECREF(parameters);
     return failed ? NULL : Py_NewRef(Py_None);
 }

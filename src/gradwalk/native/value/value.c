@@ -222,6 +222,9 @@ static void value_free(Value *v)
     Py_DECREF(type);
 }
 
+/* In a fork's child: whoever was working it off may be a thread that is not there. */
+COLD void value_forked(void) { is_freeing = 0; }
+
 static ALWAYS_INLINE void work_off(void)
 {
     if (is_freeing)

@@ -146,6 +146,7 @@ static inline int is_value(PyObject *object)
 }
 
 void value_dealloc(PyObject *self);
+void value_forked(void); /* in the child */
 
 /* Value, or a type that stands in for it: one whose nodes operations make. No subclass written in Python is. */
 static inline int is_node_type(PyTypeObject *type) { return type->tp_dealloc == value_dealloc; }
@@ -318,6 +319,23 @@ PyObject *backward_run(PyObject *self, PyObject *const *arguments, Py_ssize_t co
 PyObject *backward_keeping(PyObject *self, PyObject *unused); /* None: for stand-ins */
 PyObject *backward_push(PyObject *self, PyObject *unused);                                          /* None */
 PyObject *backward_gradients(PyObject *self, PyObject *inputs); /* new: a list of floats, or None */
+
+PyObject *backward_pass_wait(void); /* new: a lock, for backward_pass_leave */
+void backward_pass_leave(PyObject *lock);
+
+/* Python code that lends gradients out, to give them back as they were, has the lock, and keeps a careful node alive:
+ * whoever changes gradients in one go waits for it. *lock is NULL where there is none; -1 with an exception set. */
+static inline int pass_begin(PyObject **lock)
+{
+    *lock = NULL;
+    return LIKELY(careful_nodes == 0) || (*lock = backward_pass_wait()) != NULL ? 0 : -1;
+}
+
+static inline void pass_end(PyObject *lock)
+{
+    if (lock != NULL)
+        backward_pass_leave(lock);
+}
 
 /* ---- order.c, cut.c ---- */
 
