@@ -74,7 +74,7 @@ def test_boxes_do_not_overlap(is_tall: bool) -> None:
     u = x * x
     root = (u + u * u * x).tanh() + x
     drawing = svg._Drawing(Graph(root).view(), is_tall=is_tall)
-    boxes = drawing.plan.boxes
+    boxes = drawing.layout.boxes
     for i, one in enumerate(boxes):
         for other in boxes[:i]:
             beside = one.x + one.width <= other.x or other.x + other.width <= one.x

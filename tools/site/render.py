@@ -36,7 +36,7 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", re.sub(r"<[^>]+>", "", text).lower()).strip("-")
 
 
-def walk_address(walk: source.Walk) -> str:
+def walk_address(walk: source.Embedded) -> str:
     """Where the walk of an expression is shown, below the site's root: the one place that knows the scheme."""
     parts = {"e": walk.expression}
     if walk.values:
@@ -71,7 +71,7 @@ class Renderer:
             return self.cell(part)
         if isinstance(part, source.Exercise):
             return self.exercise(part)
-        if isinstance(part, source.Walk):
+        if isinstance(part, source.Embedded):
             return self.walk(part)
         return self.text(part.markdown)
 
@@ -164,7 +164,7 @@ class Renderer:
         number = len(self.cells)
         return f'<section class="{kind}" id="cell-{number}" aria-label="{title} cell {number}">{code}{below}</section>'
 
-    def walk(self, walk: source.Walk) -> str:
+    def walk(self, walk: source.Embedded) -> str:
         address = html.escape(self.up + walk_address(walk))
         said = html.escape(walk.expression.splitlines()[-1])
         kind = "walk wrong" if "mode" in walk.settings else "walk"  # it says more, and needs more room on a phone
