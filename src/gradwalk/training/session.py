@@ -91,6 +91,9 @@ def _run(
 
     if plan.metrics and plan.resume is None and not plan.overwrite and plan.metrics.is_file():
         raise PlanError(f"{plan.metrics}: there is a file already; --overwrite replaces it")
+    if plan.metrics:
+        with closing(Held()) as metrics_held:  # what another run has is better known before the first save
+            _hold(metrics_held, plan.metrics)
     if goes_on_in is not None:
         target = goes_on_in
         remove_leftovers(target)
