@@ -7,12 +7,16 @@ import tempfile
 import time
 from pathlib import Path
 
+import click
 import pytest
 from small_runs import TINY_MODEL
 
 from gradwalk import engine
 from gradwalk.training import data
 from gradwalk.training.checkpoint import load
+from gradwalk.training.commands import sample
+from gradwalk.training.commands import train as train_command
+from gradwalk.training.sweep_command import sweep
 
 
 def refused(outcome, *parts):
@@ -251,3 +255,35 @@ def test_impossible_samples(train, gradwalk, arguments, words):
     """A prompt or setting that the model cannot work with is one line."""
     train("--steps", 1, "--checkpoint", "run")
     assert refused(gradwalk("sample", "run", *arguments), words)
+
+
+COMMANDS = {"train": train_command, "train moons": train_command.commands["moons"], "sample": sample, "sweep": sweep}
+WHOLE = [
+    (name, option.opts[0])
+    for name, command in COMMANDS.items()
+    for option in command.params
+    if isinstance(getattr(option.type, "each", option.type), click.IntRange)
+]
+
+
+@pytest.mark.parametrize(("command", "option"), WHOLE, ids=str)
+@pytest.mark.parametrize("number", [2**63, 10**30], ids=str)
+def test_numbers_have_an_end(gradwalk, tmp_path, command, option, number):
+    """More than can be worked with, or saved and read again, is refused before there is a file."""
+    file = ("nowhere",) if command == "sample" else ()
+    assert refused(gradwalk(*command.split(), *file, option, number), option, "is not in the range")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["--eval-every", "--eval-documents", "--checkpoint-every", "--stop-after", "--seed"])
+def test_the_largest_number(train, resume, option):
+    """A run that was begun with it goes on."""
+    assert train("--steps", 2, "--checkpoint", "run", "--samples", 0, option, 2**63 - 1).status == 0
+    assert resume("run", "--steps", 3).status == 0
+
+
+def test_most_points_and_processes(gradwalk):
+    """No more than there is memory for."""
+    assert refused(gradwalk("train", "moons", "--points", 10_001), "--points")
+    assert refused(gradwalk("train", "--workers", 1025), "--workers")
+    assert refused(gradwalk("sweep", "--workers", 1025), "--workers")
