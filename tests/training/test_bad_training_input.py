@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 import time
@@ -287,3 +288,46 @@ def test_most_points_and_processes(gradwalk):
     assert refused(gradwalk("train", "moons", "--points", 10_001), "--points")
     assert refused(gradwalk("train", "--workers", 1025), "--workers")
     assert refused(gradwalk("sweep", "--workers", 1025), "--workers")
+
+
+FILES = ["data", "resume", "checkpoint", "metrics", "plot"]
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(FILES, 2)))
+@pytest.mark.parametrize("link", [None, "symlink_to", "hardlink_to"])
+def test_two_options_with_one_file(train, gradwalk, names_file, tmp_path, one, other, link):
+    """They are refused by whatever names they have, and the file stays as it is; but a run is saved where it was."""
+    assert train("--steps", 4, "--stop-after", 2, "--checkpoint", "run.svg").status == 0
+    named = {"data": names_file, one: tmp_path / "same.svg", other: tmp_path / "same.svg"}
+    named[one].write_bytes((tmp_path / "run.svg" if "resume" in named else names_file).read_bytes())
+    if link:
+        named[other] = tmp_path / "link.svg"
+        getattr(named[other], link)(named[one])
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    options = [word for name, path in named.items() for word in (f"--{name}", path)]
+    shape = () if "resume" in named else TINY_MODEL
+    outcome = gradwalk("train", *options, *shape, "--overwrite", "--steps", 4)
+    if (one, other) == ("resume", "checkpoint"):
+        assert outcome.status == 0, outcome
+    else:
+        words = "" if (one, other) == ("data", "resume") else f"--{one} and --{other}: expected two files"
+        assert refused(outcome, words)  # a checkpoint is no text
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_sweep_does_not_draw_over_its_data(gradwalk, names_file, tmp_path):
+    """Neither a new one nor one that goes on."""
+    data = names_file.rename(tmp_path / "few.svg")
+    words = "--data and --plot: expected two files"
+    assert refused(gradwalk("sweep", "--data", data, "--plot", data), words)
+    assert list(tmp_path.iterdir()) == [data]
+    options = (*TINY_MODEL[:6], "--seed", "1,2", "--workers", 1, "--steps", 2, "-q")
+    assert gradwalk("sweep", "--data", data, *options).status == 0
+    assert refused(gradwalk("sweep", "--resume", "gradwalk-sweep", "--data", data, "--plot", "few.svg"), words)
+
+
+def test_a_new_checkpoint_is_not_where_the_metrics_go(gradwalk, names_file, tmp_path):
+    """Where nobody says where to save, it is beside them."""
+    metrics = ("--metrics", "gradwalk-few.safetensors", "--overwrite")
+    assert gradwalk("train", "--data", names_file, *TINY_MODEL, "--steps", 2, *metrics).status == 0
+    assert load(tmp_path / "gradwalk-few-2.safetensors").step == 2

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.files import Held, remove_leftovers, replace_file
+from gradwalk.files import Held, refuse_same, remove_leftovers, replace_file
 from gradwalk.training import data
 from gradwalk.training.checkpoint import (
     DAMAGES,
@@ -85,6 +85,8 @@ def _run(
     evaluation["documents"] = plan.evaluated_documents or evaluation["documents"]
     trainer, data_name = _trainer(plan, checkpoint, options, given, evaluation["documents"], may_open)
     check_workers(plan, trainer.configuration)
+    for own in ("resume", "checkpoint"):  # these two may be one
+        refuse_same(data=data_name, **{own: getattr(plan, own)}, metrics=plan.metrics, plot=plan.plot)
 
     def save_to(path: Path, new: bool = False) -> None:
         _save(replace(trainer.checkpoint(data_name), evaluation=evaluation), path, new, held)
@@ -183,7 +185,7 @@ def _first_save(plan: Plan, data_name: str | None, save_to: Callable[[Path, bool
     """
     for path in [plan.checkpoint] if plan.checkpoint else _new_names(Path(data_name or data.BUNDLED_NAMES).stem):
         replaces = plan.overwrite and path == plan.checkpoint
-        if replaces or not path.exists():
+        if replaces or not (path.exists() or path == plan.metrics):
             remove_leftovers(path)
             with suppress(FileExistsError):
                 save_to(path, True)

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from gradwalk.files import locked, read_file, remove_leftovers, replace_file
+from gradwalk.files import locked, read_file, refuse_same, remove_leftovers, replace_file
 from gradwalk.training import data
 from gradwalk.training.checkpoint import (
     DAMAGES,
@@ -337,6 +337,7 @@ def run(plan: Plan, options: Mapping[str, Sequence[Any]], reporter: Any, may_ope
 
 
 def _begun(plan: Plan, options: Mapping[str, Sequence[Any]], stack: ExitStack) -> tuple[Sweep, list[str]]:
+    refuse_same(data=plan.data, plot=plan.plot)
     documents = data.read_documents(plan.data or data.BUNDLED_NAMES)
     runs = combinations(options, plan.drawn)
     configurations = [Configuration(**run) for run in runs]
@@ -385,6 +386,7 @@ def _resumed(plan: Plan, may_open: Callable[[str], bool], stack: ExitStack) -> t
         raise PlanError(
             f"{plan.resume}: its data is another file: --data {shlex.quote(sweep.data_name)} says that it may be opened"
         )
+    refuse_same(data=sweep.data_name, plot=plan.plot)
     documents = data.read_documents(sweep.data_name or data.BUNDLED_NAMES)
     if data.digest(documents) != sweep.digest:
         raise PlanError(f"{plan.resume}: the data is not what the sweep began with: other lines, or another order")
