@@ -41,6 +41,21 @@ def refuse_special(path: str | os.PathLike[str]) -> None:
         raise OSError(errno.EINVAL, f"{kind}, expected a file", os.fspath(path))
 
 
+def refuse_same(**named: str | os.PathLike[str] | None) -> None:
+    """ValueError, where two options name one file: what one of them writes would be lost."""
+    files: dict[object, str] = {}
+    for name, path in named.items():
+        if path is None or special_file(path):
+            continue
+        identity: object = os.path.realpath(path)
+        with suppress(OSError, ValueError):
+            found = os.stat(path)
+            identity = found.st_dev, found.st_ino
+        other = files.setdefault(identity, name)
+        if other != name:
+            raise ValueError(f"--{other} and --{name}: expected two files, got {os.fspath(path)} for both")
+
+
 # ---------------------------------------------------------------- reading
 
 

@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -165,6 +166,8 @@ def _like(executor: Executor) -> Executor | None:
     """Another pool of the same kind, with as many workers."""
     kind, made_like = type(executor), vars(executor)
     if f"{kind.__module__}.{kind.__name__}" == "concurrent.futures.process.ProcessPoolExecutor":
+        if made_like["_initializer"] is _start_process:
+            return processes(made_like["_max_workers"])
         settings = {name: made_like[f"_{name}"] for name in ("max_workers", "mp_context", "initializer", "initargs")}
         return kind(**settings)
     if kind.__module__.startswith("loky."):
@@ -195,9 +198,28 @@ def _free_stuck(executor: Executor) -> None:
 def processes(count: int) -> Executor:
     """So many new interpreters on this machine; they leave it to their parent what a signal means, and end with it."""
     from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    from multiprocessing import get_context, resource_tracker
 
-    return ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_start_process)
+    with _blocked("SIGHUP"):
+        resource_tracker.ensure_running()  # which ignores the others by itself
+    with _blocked("SIGHUP", "SIGINT"):
+        executor = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_start_process)
+        for _ in range(count):
+            executor.submit(os.getpid)  # each starts one
+    return executor
+
+
+@contextmanager
+def _blocked(*names: str) -> Iterator[None]:
+    """What is started inside never hears what a terminal sends to all that run in it; we hear it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {getattr(signal, name) for name in names})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start_process() -> None:

@@ -207,6 +207,15 @@ if __name__ == '__main__':
     )
 
 
+@pytest.mark.parametrize("character", ["\0", "\ud800"], ids=ascii)
+def test_notebook_with_what_is_no_text(character):
+    """No Python can be made of it: one line."""
+    notebook("print(1)", f"x = '{character}'")
+    process = with_gradwalk("n.ipynb")
+    assert (process.stdout, process.returncode, process.stderr.count("\n")) == ("", 2, 1)
+    assert ": expected a notebook, got " in process.stderr
+
+
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_workers(method):
     """Workers see the class that the script sees, and hand its objects back; nothing is said twice."""
@@ -219,7 +228,9 @@ def test_workers(method):
 def test_workers_of_a_module():
     """-m: they import it by its name."""
     script_with_workers("spawn")
-    assert with_gradwalk("-m", "s").stdout == "[(4.0, True, 'gradwalk'), (9.0, True, 'gradwalk')]\n"
+    process = with_gradwalk("-m", "s")
+    assert process.stdout == "[(4.0, True, 'gradwalk'), (9.0, True, 'gradwalk')]\n"
+    assert process.stderr.count("\n") == 1
 
 
 OF_A_CELL = """\

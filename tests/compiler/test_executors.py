@@ -315,6 +315,30 @@ def test_processes_end_with_their_parent(tmp_path):
         raise
 
 
+HEARD_BY_ALL = """
+import os, signal, sys
+from gradwalk import workers
+if __name__ == "__main__":
+    number, heard = int(sys.argv[1]), []
+    signal.signal(number, lambda *_: heard.append(1))
+    pool = workers.processes(2)
+    for pool in (pool, workers._like(pool)):
+        os.killpg(0, number)
+        assert pool.submit(len, "done").result() == 4
+    print(len(heard))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_processes_that_only_start_leave_signals_to_their_parent(tmp_path, number):
+    """It comes before they can ignore it themselves; Python's own process beside them says nothing either."""
+    (tmp_path / "parent.py").write_text(HEARD_BY_ALL)
+    command = [sys.executable, str(tmp_path / "parent.py"), str(int(number))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, start_new_session=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("2\n", "", 0)
+
+
 class Deserted(Executor):
     """As Dask's, of a cluster whose workers are gone: what is given to it waits."""
 

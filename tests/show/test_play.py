@@ -7,6 +7,7 @@ import json
 import math
 import re
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -313,6 +314,32 @@ def asked(server: Server, host: str | None, path: str = "/", method: str = "GET"
     found = (answer.status, answer.read())
     connection.close()
     return found
+
+
+@pytest.mark.parametrize("asks", [b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n", b"GET / HT", b""], ids=repr)
+def test_a_browser_that_closes_too_soon(capfd: pytest.CaptureFixture[str], asks: bytes) -> None:
+    """Whenever it does, that is nobody's business."""
+    with Server("a page" * 10**7) as running:
+        running.daemon_threads = False  # waited for at the end
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        with socket.create_connection(running.server_address) as browser:
+            browser.sendall(asks)
+            if asks.endswith(b"\n"):
+                browser.recv(10)
+            browser.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+        running.shutdown()
+        thread.join()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_mistake_of_the_server_is_shown(server: Server, capfd: pytest.CaptureFixture[str]) -> None:
+    """What is not the browser's doing."""
+    try:
+        raise ValueError("ours")
+    except ValueError:
+        server.handle_error(None, ("127.0.0.1", 1))
+    assert "ValueError: ours" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.1:8000", "localhost:1", "[::1]:99"])

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 import time
 from pathlib import Path
 
+import click
 import pytest
 from small_runs import TINY_MODEL
 
 from gradwalk import engine
 from gradwalk.training import data
 from gradwalk.training.checkpoint import load
+from gradwalk.training.commands import sample
+from gradwalk.training.commands import train as train_command
+from gradwalk.training.sweep_command import sweep
 
 
 def refused(outcome, *parts):
@@ -251,3 +256,78 @@ def test_impossible_samples(train, gradwalk, arguments, words):
     """A prompt or setting that the model cannot work with is one line."""
     train("--steps", 1, "--checkpoint", "run")
     assert refused(gradwalk("sample", "run", *arguments), words)
+
+
+COMMANDS = {"train": train_command, "train moons": train_command.commands["moons"], "sample": sample, "sweep": sweep}
+WHOLE = [
+    (name, option.opts[0])
+    for name, command in COMMANDS.items()
+    for option in command.params
+    if isinstance(getattr(option.type, "each", option.type), click.IntRange)
+]
+
+
+@pytest.mark.parametrize(("command", "option"), WHOLE, ids=str)
+@pytest.mark.parametrize("number", [2**63, 10**30], ids=str)
+def test_numbers_have_an_end(gradwalk, tmp_path, command, option, number):
+    """More than can be worked with, or saved and read again, is refused before there is a file."""
+    file = ("nowhere",) if command == "sample" else ()
+    assert refused(gradwalk(*command.split(), *file, option, number), option, "is not in the range")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["--eval-every", "--eval-documents", "--checkpoint-every", "--stop-after", "--seed"])
+def test_the_largest_number(train, resume, option):
+    """A run that was begun with it goes on."""
+    assert train("--steps", 2, "--checkpoint", "run", "--samples", 0, option, 2**63 - 1).status == 0
+    assert resume("run", "--steps", 3).status == 0
+
+
+def test_most_points_and_processes(gradwalk):
+    """No more than there is memory for."""
+    assert refused(gradwalk("train", "moons", "--points", 10_001), "--points")
+    assert refused(gradwalk("train", "--workers", 1025), "--workers")
+    assert refused(gradwalk("sweep", "--workers", 1025), "--workers")
+
+
+FILES = ["data", "resume", "checkpoint", "metrics", "plot"]
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(FILES, 2)))
+@pytest.mark.parametrize("link", [None, "symlink_to", "hardlink_to"])
+def test_two_options_with_one_file(train, gradwalk, names_file, tmp_path, one, other, link):
+    """They are refused by whatever names they have, and the file stays as it is; but a run is saved where it was."""
+    assert train("--steps", 4, "--stop-after", 2, "--checkpoint", "run.svg").status == 0
+    named = {"data": names_file, one: tmp_path / "same.svg", other: tmp_path / "same.svg"}
+    named[one].write_bytes((tmp_path / "run.svg" if "resume" in named else names_file).read_bytes())
+    if link:
+        named[other] = tmp_path / "link.svg"
+        getattr(named[other], link)(named[one])
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    options = [word for name, path in named.items() for word in (f"--{name}", path)]
+    shape = () if "resume" in named else TINY_MODEL
+    outcome = gradwalk("train", *options, *shape, "--overwrite", "--steps", 4)
+    if (one, other) == ("resume", "checkpoint"):
+        assert outcome.status == 0, outcome
+    else:
+        words = "" if (one, other) == ("data", "resume") else f"--{one} and --{other}: expected two files"
+        assert refused(outcome, words)  # a checkpoint is no text
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_sweep_does_not_draw_over_its_data(gradwalk, names_file, tmp_path):
+    """Neither a new one nor one that goes on."""
+    data = names_file.rename(tmp_path / "few.svg")
+    words = "--data and --plot: expected two files"
+    assert refused(gradwalk("sweep", "--data", data, "--plot", data), words)
+    assert list(tmp_path.iterdir()) == [data]
+    options = (*TINY_MODEL[:6], "--seed", "1,2", "--workers", 1, "--steps", 2, "-q")
+    assert gradwalk("sweep", "--data", data, *options).status == 0
+    assert refused(gradwalk("sweep", "--resume", "gradwalk-sweep", "--data", data, "--plot", "few.svg"), words)
+
+
+def test_a_new_checkpoint_is_not_where_the_metrics_go(gradwalk, names_file, tmp_path):
+    """Where nobody says where to save, it is beside them."""
+    metrics = ("--metrics", "gradwalk-few.safetensors", "--overwrite")
+    assert gradwalk("train", "--data", names_file, *TINY_MODEL, "--steps", 2, *metrics).status == 0
+    assert load(tmp_path / "gradwalk-few-2.safetensors").step == 2

@@ -93,6 +93,11 @@ def test_folders_that_are_no_sweeps(gradwalk, sweep, names_file, tmp_path):
     lines.write_bytes(whole[:-5])  # killed as it wrote the last line: that run is made again
     assert gradwalk("sweep", "--resume", "gradwalk-sweep", "--data", names_file, "-q").status == 0
     assert lines.read_bytes() == whole
+    lines.write_bytes(whole[:-1])  # it is whole: nothing is made again
+    assert gradwalk("sweep", "--resume", "gradwalk-sweep", "--data", names_file, "-q").status == 0
+    assert lines.read_bytes() == whole
+    lines.write_bytes(whole + b"[1]")
+    refused("line 3 is not a line of this sweep")
     lines.write_bytes(b"{}\n" + whole)
     refused("line 1 is not a line of this sweep")
     lines.write_bytes(b'{"run": 77}\n')

@@ -237,7 +237,7 @@ def change_spawn(keep_class: bool, module: Any) -> None:
             data = {"gradwalk": Worker(keep_class, data.pop("init_main_from_path")), **data}
             data["init_main_from_name"] = WORKERS_MAIN
         elif "init_main_from_name" in data:  # the script was started with -m, and is imported by its name
-            data = {"gradwalk": Worker(keep_class, ""), **data}
+            data = {"gradwalk": Worker(keep_class, data["init_main_from_name"]), **data}
         else:  # a notebook, of which they import what its cells do
             data = {"gradwalk": Worker(keep_class, sys.argv[0]), **data}
         return data

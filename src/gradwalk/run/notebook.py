@@ -29,6 +29,8 @@ class Notebook:
         try:
             cells = json.loads(read_file(path, LARGEST_FILE, "a notebook"))["cells"]
             self.cells = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+            if b"\0" in "".join(self.cells).encode():  # an error for half a character
+                raise ValueError("a cell with a null character")
         except OSError as error:
             stop(f"{path}: {error.strerror}")
         except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:

@@ -23,7 +23,10 @@ from gradwalk.optim import OPTIMISERS, SCHEDULES, takers
 from gradwalk.training.options import Decorated, FiniteFloat, SectionCommand, SectionGroup, option
 
 FILE = click.Path(path_type=Path)
-COUNT = click.IntRange(min=1)
+LARGEST = 2**63 - 1  # what a checkpoint takes
+COUNT, COUNT_OR_NONE = click.IntRange(1, LARGEST), click.IntRange(0, LARGEST)
+PROCESSES, POINTS = click.IntRange(1, 1024), click.IntRange(4, 10_000)  # what there is room for
+LARGEST_SAMPLE = 1_000_000  # documents; some minutes
 POSITIVE = FiniteFloat(min=0.0, min_open=True)
 NOT_NEGATIVE = FiniteFloat(min=0.0)
 SHARE = FiniteFloat(min=0.0, max=1.0, max_open=True)
@@ -66,7 +69,7 @@ def engine_option(section: str, *more: str) -> Callable[[Decorated], Decorated]:
 @option(MODEL, "--block-size", type=COUNT, default=8, help="Characters of a document that the model sees.")
 @option(MODEL, "--activation", default="relu_squared", metavar="NAME", help="Such as relu, gelu, silu, tanh.")
 @option(MODEL, "--tied", is_flag=True, help="Use the token embedding as the output layer too.")
-@option(LEARNING, "--steps", type=click.IntRange(min=0), default=500, help="Updates of the parameters, in all.")
+@option(LEARNING, "--steps", type=COUNT_OR_NONE, default=500, help="Updates of the parameters, in all.")
 @option(LEARNING, "--batch-size", type=COUNT, default=1, help="Documents per step.")
 @option(LEARNING, "--lr", type=NOT_NEGATIVE, default=0.01, help="Learning rate.")
 @option(
@@ -76,9 +79,7 @@ def engine_option(section: str, *more: str) -> Callable[[Decorated], Decorated]:
     default="linear",
     help="How the learning rate falls over the steps.",
 )
-@option(
-    LEARNING, "--warmup", type=click.IntRange(min=0), default=0, help="Steps over which the learning rate first rises."
-)
+@option(LEARNING, "--warmup", type=COUNT_OR_NONE, default=0, help="Steps over which the learning rate first rises.")
 @option(
     LEARNING,
     "--optimizer",
@@ -102,10 +103,12 @@ def engine_option(section: str, *more: str) -> Callable[[Decorated], Decorated]:
     RUN, "--eval-every", type=COUNT, metavar="STEPS", help="Measure the validation loss this often.  [default: 100]"
 )
 @option(RUN, "--eval-documents", type=COUNT, help="On this many of the documents set aside.  [default: 200]")
-@option(RUN, "--workers", type=COUNT, help="Processes that share the work of a large batch; the bits are the same.")
+@option(RUN, "--workers", type=PROCESSES, help="Processes that share the work of a large batch; the bits are the same.")
 @option(RUN, "--dask", metavar="ADDRESS", help="Or the workers of a Dask cluster, such as tcp://host:8786.")
 @engine_option(RUN, COMPILED)
-@option(OUTPUT, "--samples", type=click.IntRange(min=0), default=20, help="Documents to make up at the end.")
+@option(
+    OUTPUT, "--samples", type=click.IntRange(0, LARGEST_SAMPLE), default=20, help="Documents to make up at the end."
+)
 @option(OUTPUT, "--metrics", type=FILE, help="Write one JSON line per step to this file.")
 @option(
     OUTPUT,
@@ -188,7 +191,7 @@ def may_open(data_name: str) -> bool:
 
 @train.command(cls=SectionCommand)
 @option(MOONS, "--steps", type=COUNT, default=100, help="Updates of the parameters.")
-@option(MOONS, "--points", type=click.IntRange(min=4), default=100, help="Points, half of them on either moon.")
+@option(MOONS, "--points", type=POINTS, default=100, help="Points, half of them on either moon.")
 @option(MOONS, "--noise", type=NOT_NEGATIVE, default=0.1, help="Deviation by which they are moved.")
 @option(MOONS, "--seed", type=int, default=1337, help="For points and initial weights.")
 @engine_option(MOONS)
@@ -227,7 +230,7 @@ def moons(
 
 @click.command(cls=SectionCommand)
 @click.argument("checkpoint", type=FILE)
-@option(SAMPLING, "-n", "--count", type=COUNT, default=20, help="How many.")
+@option(SAMPLING, "-n", "--count", type=click.IntRange(1, LARGEST_SAMPLE), default=20, help="How many.")
 @option(
     SAMPLING, "--temperature", type=NOT_NEGATIVE, default=0.5, help="Higher is bolder; 0 always takes the likeliest."
 )

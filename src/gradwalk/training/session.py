@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 from gradwalk import engine
-from gradwalk.files import Held, remove_leftovers, replace_file
+from gradwalk.files import Held, refuse_same, remove_leftovers, replace_file
 from gradwalk.training import data
 from gradwalk.training.checkpoint import (
     DAMAGES,
@@ -85,12 +85,17 @@ def _run(
     evaluation["documents"] = plan.evaluated_documents or evaluation["documents"]
     trainer, data_name = _trainer(plan, checkpoint, options, given, evaluation["documents"], may_open)
     check_workers(plan, trainer.configuration)
+    for own in ("resume", "checkpoint"):  # these two may be one
+        refuse_same(data=data_name, **{own: getattr(plan, own)}, metrics=plan.metrics, plot=plan.plot)
 
     def save_to(path: Path, new: bool = False) -> None:
         _save(replace(trainer.checkpoint(data_name), evaluation=evaluation), path, new, held)
 
     if plan.metrics and plan.resume is None and not plan.overwrite and plan.metrics.is_file():
         raise PlanError(f"{plan.metrics}: there is a file already; --overwrite replaces it")
+    if plan.metrics:
+        with closing(Held()) as metrics_held:  # what another run has is better known before the first save
+            _hold(metrics_held, plan.metrics)
     if goes_on_in is not None:
         target = goes_on_in
         remove_leftovers(target)
@@ -180,7 +185,7 @@ def _first_save(plan: Plan, data_name: str | None, save_to: Callable[[Path, bool
     """
     for path in [plan.checkpoint] if plan.checkpoint else _new_names(Path(data_name or data.BUNDLED_NAMES).stem):
         replaces = plan.overwrite and path == plan.checkpoint
-        if replaces or not path.exists():
+        if replaces or not (path.exists() or path == plan.metrics):
             remove_leftovers(path)
             with suppress(FileExistsError):
                 save_to(path, True)

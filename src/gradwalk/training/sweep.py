@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from gradwalk.files import locked, read_file, remove_leftovers, replace_file
+from gradwalk.files import locked, read_file, refuse_same, remove_leftovers, replace_file
 from gradwalk.training import data
 from gradwalk.training.checkpoint import (
     DAMAGES,
@@ -33,6 +33,7 @@ from gradwalk.training.checkpoint import (
     short,
 )
 from gradwalk.training.loop import Configuration, configuration_of, mean
+from gradwalk.training.metrics import cut_short
 from gradwalk.training.session import EVALUATION, PlanError, stop_signals
 from gradwalk.training.side_by_side import SIDE_BY_SIDE, RunState, advanced, pieces
 from gradwalk.workers import Sendable, Task, Workers, dask, processes
@@ -245,15 +246,17 @@ def _read_lines(sweep: Sweep) -> None:
     """What is over; a last line that is cut short, where a sweep was killed as it wrote it, is taken away."""
     path = sweep.folder / "runs.jsonl"
     content = read_file(path, LARGEST_FILE, "the lines of a sweep")
-    whole = content[: content.rfind(b"\n") + 1]
-    for place, text in enumerate(io.BytesIO(whole), 1):
+    for place, text in enumerate(io.BytesIO(content), 1):
+        if cut_short(text, b'{"run": '):
+            replace_file(path, content[: -len(text)])
+            break
         try:
             line = _line(sweep, json.loads(text))
         except DAMAGES:
             raise PlanError(f"{path}: line {place} is not a line of this sweep") from None
         sweep.lines[line["run"]] = line
-    if len(whole) < len(content):
-        replace_file(path, whole)
+        if not text.endswith(b"\n"):
+            replace_file(path, content + b"\n")
 
 
 def _line(sweep: Sweep, line: dict[str, Any]) -> dict[str, Any]:
@@ -336,6 +339,7 @@ def run_sweep(
 
 
 def _begun(plan: SweepPlan, options: Mapping[str, Sequence[Any]], stack: ExitStack) -> tuple[Sweep, list[str]]:
+    refuse_same(data=plan.data, plot=plan.plot)
     documents = data.read_documents(plan.data or data.BUNDLED_NAMES)
     runs = combinations(options, plan.drawn)
     configurations = [Configuration(**run) for run in runs]
@@ -384,6 +388,7 @@ def _resumed(plan: SweepPlan, may_open: Callable[[str], bool], stack: ExitStack)
         raise PlanError(
             f"{plan.resume}: its data is another file: --data {shlex.quote(sweep.data_name)} says that it may be opened"
         )
+    refuse_same(data=sweep.data_name, plot=plan.plot)
     documents = data.read_documents(sweep.data_name or data.BUNDLED_NAMES)
     if data.digest(documents) != sweep.digest:
         raise PlanError(f"{plan.resume}: the data is not what the sweep began with: other lines, or another order")

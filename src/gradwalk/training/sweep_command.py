@@ -16,6 +16,7 @@ from gradwalk.training.commands import (
     LEARNING,
     MODEL,
     OUTPUT,
+    PROCESSES,
     RUN,
     check_plot,
     engine_option,
@@ -93,7 +94,9 @@ def _varied() -> list[click.Parameter]:
     RUN, "--eval-every", type=COUNT, metavar="STEPS", help="Measure the validation loss this often.  [default: 100]"
 )
 @option(RUN, "--eval-documents", type=COUNT, help="On this many of the documents set aside.  [default: 200]")
-@option(RUN, "--workers", type=COUNT, help="Processes.  [default: one per core, where one program does not serve all]")
+@option(
+    RUN, "--workers", type=PROCESSES, help="Processes.  [default: one per core, where one program does not serve all]"
+)
 @option(RUN, "--dask", metavar="ADDRESS", help="Work on this Dask cluster, such as tcp://host:8786.")
 @engine_option(RUN, COMPILED)
 @option(OUTPUT, "--plot", type=FILE, metavar="FILE.svg|png", help="Draw the results into this file.")
