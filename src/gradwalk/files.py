@@ -47,8 +47,9 @@ def refuse_same(**named: str | os.PathLike[str] | None) -> None:
     for name, path in named.items():
         if path is None or special_file(path):
             continue
-        identity: object = os.path.realpath(path)
+        identity: object = os.fspath(path)
         with suppress(OSError, ValueError):
+            identity = os.path.realpath(path)
             found = os.stat(path)
             identity = found.st_dev, found.st_ino
         other = files.setdefault(identity, name)

@@ -39,8 +39,10 @@ class MetricsFile:
                 rest = kept[len(same) :].decode()
                 os.ftruncate(self._file.fileno(), len(same))
                 self._tried(self._file.write, rest)
-        except BaseException:
+        except BaseException as error:
             self._file.close()
+            if isinstance(error, OSError):
+                raise MetricsError(f"{os.fspath(path)}: {error.strerror}") from None
             raise
 
     def add(self, record: Record) -> None:
