@@ -393,6 +393,13 @@ def test_resident_size_is_flat(engine: Any, round_: Callable[[Any], None]) -> No
 
 
 @pytest.mark.unsanitized
+def test_memory_that_was_given_back_is_used_again(native: Any) -> None:
+    """Graphs of several slabs, built and dropped: the next one finds the slabs of the last."""
+    grown, _ = growth(lambda: chain(native, 150_000), rounds=12)
+    assert grown < 8 * MEBIBYTE
+
+
+@pytest.mark.unsanitized
 def test_a_node_takes_at_most_80_bytes(native: Any) -> None:
     """Resident size over a large graph; the benchmark measures ten million."""
     count = 2_000_000

@@ -182,8 +182,10 @@ def test_the_mlp_learns_its_data(tab: Tab, tmp_path: Path) -> None:
     assert tab.run("gradwalk.line.data.at(-1)") < 0.5 * before
     values = tab.run("gradwalk.valuesByName()")
     assert (values["x1"], values["x2"], values["y"]) == (1, 2, 1)
-    points = tab.run("document.querySelector('.falling').getAttribute('points').split(' ').length")
-    assert points == tab.run("gradwalk.study.downhill.history.length")
+    points = tab.run("document.querySelector('.falling').getAttribute('points')").split(" ")
+    assert len(points) == tab.run("gradwalk.study.downhill.history.length")
+    ends = [float(points[end].partition(",")[0]) for end in (0, -1)]
+    assert sum(ends) == tab.run("document.querySelector('.falling').ownerSVGElement.viewBox.baseVal.width")
 
 
 def test_the_boundary_moves_while_it_learns(tab: Tab, tmp_path: Path) -> None:
