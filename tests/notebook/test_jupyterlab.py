@@ -192,12 +192,15 @@ def test_the_widget_in_jupyterlab(server: tuple[str, Path], browser: Browser) ->
     saved["cells"][0]["source"] += "\n"
     (folder / "foreign.ipynb").write_text(json.dumps(saved), encoding="utf-8")
     tab = opened(browser, url, "foreign.ipynb")
-    shown = "jupyterapp.shell.currentWidget.node"  # the workspace may still have the other one
+    foreign = "[...jupyterapp.shell.widgets('main')].find((each) => each.context?.path === 'foreign.ipynb')"
+    shown = f"{foreign}.node"
+    # the workspace may still have the other one there
+    in_front = f"(jupyterapp.shell.activateById({foreign}.id), true)"
     pictures = (
-        f"[...{shown}.querySelectorAll('.jp-OutputArea img')].filter((each) => each.naturalWidth > 0"
-        " && each.getBoundingClientRect().height > 0).length"
+        f"[1, 2].every((cell) => [...{shown}.querySelectorAll('.jp-Cell')[cell].querySelectorAll('.jp-OutputArea img')]"
+        ".some((each) => each.naturalWidth > 0 && each.getBoundingClientRect().height > 0))"
     )
-    tab.wait(f"{pictures} === 2", 60.0)
+    tab.wait(f"{foreign} && {in_front} && {shown}.querySelectorAll('.jp-Cell').length === 6 && {pictures}", 60.0)
     assert tab.run(f"{shown}.querySelectorAll('.jp-OutputArea iframe').length") == 0
     assert "widget" not in tab.run(f"{shown}.innerText").lower()
     if place := os.environ.get("GRADWALK_PICTURES"):
