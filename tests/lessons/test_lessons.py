@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gradwalk import walk
+from gradwalk.bundled import texts
 from gradwalk.expression import parsed
 from gradwalk.lessons import cells, source
 
@@ -25,6 +28,18 @@ def test_cells_print_what_is_recorded_and_exercises_know_their_answers(lesson: s
                 assert cells.check(right, part.checks, namespace).error == "", right
             for wrong in (part.start, *part.wrong):
                 assert cells.check(wrong, part.checks, namespace).error != "", wrong
+
+
+def test_texts_in_one_file_are_those_of_the_folder(tmp_path: Path) -> None:
+    """setup.py puts them together, with a form feed and a name before each, in any order."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    written = {"a.md": "first\nlines\n", "b.js": "", "c.md": "last"}
+    for name, text in written.items():
+        (folder / name).write_text(text)
+    assert texts(folder, "*.md", "*.js") == written
+    (tmp_path / "docs.txt").write_text("".join(f"\f{name}\n{written[name]}" for name in ("c.md", "a.md", "b.js")))
+    assert list(texts(folder).items()) == list(written.items())
 
 
 @pytest.mark.untraced
