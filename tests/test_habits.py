@@ -11,6 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,3 +157,14 @@ def test_every_warning_is_of_that_category() -> None:
         text = path.read_text(encoding="utf-8")
         assert text.count("warnings.warn(") <= text.count("GradwalkWarning"), path
         assert "RuntimeWarning" not in text or path.name == "errors.py", path
+
+
+def test_one_topic_per_file() -> None:
+    """No file of the package that people write has more than 600 lines."""
+    package = Path(__file__).parents[1] / "src" / "gradwalk"
+    sources = [path for kind in ("py", "c", "h", "js", "css") for path in package.rglob(f"*.{kind}")]
+    assert len(sources) > 200
+    texts = {path.name: path.read_text(encoding="utf-8") for path in sources}
+    assert {
+        name for name, text in texts.items() if text.count("\n") > 600 and "made by tools" not in text[:400]
+    } == set()

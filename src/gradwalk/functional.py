@@ -147,13 +147,11 @@ class Recording:
             warn_of_caught(what, refused, [structure.key for structure in structures.values()])
         self.outputs: list[Any] = []
         self.foreign: list[Any] | None = None  # leaves that are not inputs: Values the function closes over
-        # in a trace, a derivative as a number would be fixed in every later call
-        self.with_graph = bool(given_values) or modes.on_read is not None
+        self.with_graph = bool(given_values) or modes.on_read is not None  # a number would be fixed in a trace
 
     def _leaves(self, numbers: Any) -> list[Any]:
         try:
-            leaves: list[Any] = self.cls._leaves(numbers)
-            return leaves
+            return self.cls._leaves(numbers)  # type: ignore[no-any-return]
         except RangeError:
             return [self.cls(number_from(number, self.what)) for number in numbers]  # who was called, says so
 
